@@ -1,1 +1,4 @@
 //! daftar
+
+pub mod domain;
+pub mod plugin;

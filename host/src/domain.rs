@@ -1,0 +1,3 @@
+//! Pure types and rules: no input or output, no clock.
+
+pub mod manifest;

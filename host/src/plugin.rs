@@ -1,0 +1,3 @@
+//! Plugins: the only module that names wasmtime.
+
+pub mod pack;
