@@ -1,0 +1,3 @@
+//! The sandbox: everything that knows WebAssembly.
+//!
+//! **Invariant:** this is the only module that names wasmtime; everyone else sees traits over domain types.
