@@ -1,5 +1,7 @@
 //! The example bytes of the blob's format, which the pack builder must write: here they are read.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+
 use daftar_codelist::blob::{Blob, BlobError};
 use daftar_sdk::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptPage, LocalizedText, PageError, Selection, VocabularyDescription,

@@ -60,10 +60,10 @@ pub fn read_manifest(component: &[u8]) -> Result<PluginManifest, ManifestError> 
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(ManifestError::CoreModule),
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::CustomSection(section) if depth == 0 && section.name() == MANIFEST_SECTION => {
-                if found.replace(section.data()).is_some() {
-                    return Err(ManifestError::Repeated);
-                }
+            Payload::CustomSection(section)
+                if depth == 0 && section.name() == MANIFEST_SECTION && found.replace(section.data()).is_some() =>
+            {
+                return Err(ManifestError::Repeated);
             }
             // Other sections say nothing about the manifest.
             _ => {}

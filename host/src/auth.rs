@@ -1,0 +1,1 @@
+//! Who calls: token issue and check, client lookup, secrets, signing keys.

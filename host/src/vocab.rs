@@ -1,0 +1,1 @@
+//! Vocabularies in memory: lookup, hierarchy, concept groups, versions, the generation that a request keeps.
