@@ -17,9 +17,7 @@ use std::path::Path;
 
 pub use build::{PackBuildError, build};
 pub use problem::{PackErrors, PackProblem, PackProblemKind};
-pub use source::{
-    Completeness, ConceptGroupSource, ConceptSource, PackSource, Selection, TextSource, VocabularySource, check,
-};
+pub use source::{PackSource, check};
 
 /// The generic pack's core module, without codes. `host/build.rs` puts it here.
 pub const CODELIST_MODULE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/codelist.wasm"));

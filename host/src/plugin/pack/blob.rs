@@ -2,8 +2,10 @@
 //! shares no code with this module; a file of example bytes, checked on both sides, holds the two together.
 
 use super::limits::BLOB_BYTES_MAX;
-use super::source::{
-    Completeness, ConceptGroupSource, ConceptSource, PackSource, Selection, TextSource, VocabularySource,
+use super::source::PackSource;
+use crate::domain::code::Code;
+use crate::domain::vocabulary::{
+    Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
 };
 
 const MAGIC: &[u8; 8] = b"DFTRCODE";
@@ -13,8 +15,9 @@ const FORMAT: u32 = 1;
 const LENGTH_POSITION: usize = 12;
 const GROUPS_POSITION: usize = 16;
 
-/// Bits of a vocabulary's flags. Bit 2, open, is never set: the codes of a pack made of files are all listed.
+/// Bits of a vocabulary's flags.
 const HIERARCHICAL: u32 = 1;
+const OPEN: u32 = 2;
 const SYSTEM: u32 = 4;
 const EXTENSIBLE: u32 = 8;
 
@@ -39,17 +42,17 @@ pub fn write(source: &PackSource) -> Result<Vec<u8>, BlobTooLarge> {
     blob.fixed(FORMAT);
     blob.fixed(0); // the length
     blob.fixed(0); // the offset of the concept groups
-    blob.fixed(small(source.vocabularies.len()));
+    blob.fixed(small(source.contents.vocabularies.len()));
     let directory = blob.bytes.len();
-    for _ in &source.vocabularies {
+    for _ in &source.contents.vocabularies {
         blob.fixed(0);
     }
-    for (index, vocabulary) in source.vocabularies.iter().enumerate() {
+    for (index, (description, concepts)) in source.contents.vocabularies.iter().enumerate() {
         blob.patch_to_here(directory + 4 * index);
-        blob.vocabulary(vocabulary);
+        blob.vocabulary(description, concepts);
     }
     blob.patch_to_here(GROUPS_POSITION);
-    blob.list(&source.concept_groups, Writer::concept_group);
+    blob.list(&source.contents.concept_groups, Writer::concept_group);
     blob.patch_to_here(LENGTH_POSITION);
     // Numbers that do not fit into 32 bits were cut above, but then the blob is too large by far.
     if blob.bytes.len() > BLOB_BYTES_MAX { Err(BlobTooLarge { bytes: blob.bytes.len() }) } else { Ok(blob.bytes) }
@@ -57,6 +60,10 @@ pub fn write(source: &PackSource) -> Result<Vec<u8>, BlobTooLarge> {
 
 fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn flag(is_set: bool, bit: u32) -> u32 {
+    if is_set { bit } else { 0 }
 }
 
 struct Writer {
@@ -89,7 +96,7 @@ impl Writer {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    fn option(&mut self, text: Option<&String>) {
+    fn option(&mut self, text: Option<&str>) {
         match text {
             None => self.number(0),
             Some(text) => {
@@ -110,58 +117,66 @@ impl Writer {
         self.list(texts, |writer, text| writer.text(text));
     }
 
-    fn vocabulary(&mut self, vocabulary: &VocabularySource) {
-        self.fixed(small(vocabulary.concepts.len()));
+    fn codes(&mut self, codes: &[Code]) {
+        self.list(codes, |writer, code| writer.text(code.as_str()));
+    }
+
+    fn vocabulary(&mut self, description: &VocabularyDescription, concepts: &[Concept]) {
+        self.fixed(small(concepts.len()));
         let offsets = self.bytes.len();
-        for _ in &vocabulary.concepts {
+        for _ in concepts {
             self.fixed(0);
         }
-        self.text(&vocabulary.namespace);
-        self.text(&vocabulary.name);
-        self.text(&vocabulary.domain);
-        self.text(&vocabulary.version);
-        self.text(&vocabulary.source);
-        self.text(&vocabulary.licence);
-        self.text(&vocabulary.attribution);
-        self.texts(&vocabulary.languages);
-        self.number(match vocabulary.completeness {
+        self.text(description.namespace.as_str());
+        self.text(&description.name);
+        self.text(&description.domain);
+        self.text(&description.version);
+        self.text(&description.source);
+        self.text(&description.licence);
+        self.text(&description.attribution);
+        self.texts(&description.languages);
+        self.number(match description.completeness {
             Completeness::Full => 0,
             Completeness::Fragment => 1,
             Completeness::Empty => 2,
         });
-        let hierarchical = if vocabulary.is_hierarchical { HIERARCHICAL } else { 0 };
-        let system = if vocabulary.is_system { SYSTEM } else { 0 };
-        let extensible = if vocabulary.is_extensible { EXTENSIBLE } else { 0 };
-        self.number(hierarchical | system | extensible);
-        for (index, concept) in vocabulary.concepts.iter().enumerate() {
+        self.number(
+            flag(description.is_hierarchical, HIERARCHICAL)
+                | flag(description.is_open, OPEN)
+                | flag(description.is_system, SYSTEM)
+                | flag(description.is_extensible, EXTENSIBLE),
+        );
+        for (index, concept) in concepts.iter().enumerate() {
             self.patch_to_here(offsets + 4 * index);
-            self.concept(concept);
+            self.concept(concept, &description.languages);
         }
     }
 
-    fn concept(&mut self, concept: &ConceptSource) {
-        self.text(&concept.code);
-        let active = if concept.is_active { ACTIVE } else { 0 };
-        let selectable = if concept.is_selectable { SELECTABLE } else { 0 };
-        self.number(active | selectable);
-        self.texts(&concept.parents);
-        self.option(concept.replaced_by.as_ref());
-        self.list(&concept.labels, Self::localized_text);
-        self.list(&concept.definitions, Self::localized_text);
+    fn concept(&mut self, concept: &Concept, languages: &[String]) {
+        self.text(concept.code.as_str());
+        self.number(flag(concept.status == ConceptStatus::Active, ACTIVE) | flag(concept.is_selectable, SELECTABLE));
+        self.codes(&concept.parents);
+        self.option(concept.replaced_by.as_ref().map(Code::as_str));
+        self.localized_texts(&concept.labels, languages);
+        self.localized_texts(&concept.definitions, languages);
         self.texts(&concept.aliases);
-        self.option(concept.uri.as_ref());
+        self.option(concept.uri.as_deref());
         self.list(&concept.properties, |writer, (key, value)| {
             writer.text(key);
             writer.text(value);
         });
     }
 
-    fn localized_text(&mut self, text: &TextSource) {
-        self.number(text.language);
-        self.text(&text.value);
+    fn localized_texts(&mut self, texts: &[LocalizedText], languages: &[String]) {
+        self.list(texts, |writer, text| {
+            // A language that is not among the vocabulary's would be past its end, which the reader refuses.
+            let index = languages.iter().position(|language| *language == text.language);
+            writer.number(small(index.unwrap_or(languages.len())));
+            writer.text(&text.value);
+        });
     }
 
-    fn concept_group(&mut self, group: &ConceptGroupSource) {
+    fn concept_group(&mut self, group: &ConceptGroup) {
         self.text(&group.name);
         self.text(&group.description);
         self.list(&group.includes, Self::selection);
@@ -172,11 +187,11 @@ impl Writer {
         match selection {
             Selection::Code(uri) => {
                 self.number(0);
-                self.text(uri);
+                self.text(&uri.to_string());
             }
             Selection::DescendantsOf(uri) => {
                 self.number(1);
-                self.text(uri);
+                self.text(&uri.to_string());
             }
         }
     }

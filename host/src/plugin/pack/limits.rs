@@ -24,12 +24,6 @@ pub const SELECTIONS_MAX: usize = 10_000;
 /// Parents, or aliases, of one code.
 pub const LIST_ITEMS_MAX: usize = 64;
 
-/// One code, in bytes.
-pub const CODE_BYTES_MAX: usize = 64;
-
-/// One namespace, in bytes.
-pub const NAMESPACE_BYTES_MAX: usize = 256;
-
 /// One label, URI, alias or property, in bytes.
 pub const LABEL_BYTES_MAX: usize = 2_048;
 

@@ -110,7 +110,7 @@ pub enum PackProblemKind {
         column: String,
     },
     /// A code that the format cannot hold.
-    #[error("a code is 1 to {} bytes without white space, `#` and `|`", super::limits::CODE_BYTES_MAX)]
+    #[error("a code is 1 to {} bytes without white space, `#` and `|`", crate::domain::code::CODE_BYTES_MAX)]
     MalformedCode,
     /// The code occurs again.
     #[error("the code occurs again; it is already on line {first_line}")]

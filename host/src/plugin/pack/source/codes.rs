@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::ConceptSource;
 use super::files::PackFiles;
 use super::table::{Row, Table};
-use crate::plugin::pack::limits::{CODE_BYTES_MAX, CODES_MAX, LABEL_BYTES_MAX, LIST_ITEMS_MAX};
+use crate::domain::code::Code;
+use crate::domain::vocabulary::{Concept, ConceptStatus};
+use crate::plugin::pack::limits::{CODES_MAX, LABEL_BYTES_MAX, LIST_ITEMS_MAX};
 use crate::plugin::pack::problem::{PackErrors, PackProblemKind};
 
 const KNOWN: &str = "code, parents, status, replaced_by, aliases, uri, selectable and prop:<key>";
@@ -14,7 +15,7 @@ const PROPERTY: &str = "prop:";
 /// The codes of one vocabulary, without labels, with the lines they stand on.
 pub struct Codes {
     pub file: String,
-    pub concepts: Vec<ConceptSource>,
+    pub concepts: Vec<Concept>,
     pub lines: Vec<usize>,
 }
 
@@ -45,17 +46,17 @@ pub fn read(files: &PackFiles, table: &str, errors: &mut PackErrors) -> Option<C
     let mut names: HashMap<String, usize> = HashMap::new();
     for row in table.rows() {
         let code = row.cell(columns.code);
-        if !is_code(code) {
+        let Some(parsed) = parse_code(code) else {
             errors.push(&table.file, Some(row.line), Some(code), PackProblemKind::MalformedCode);
             continue;
-        }
+        };
         if let Some(first_line) = names.get(code).and_then(|index| codes.lines.get(*index)) {
             let kind = PackProblemKind::DuplicateCode { first_line: *first_line };
             errors.push(&table.file, Some(row.line), Some(code), kind);
             continue;
         }
         names.insert(code.to_owned(), codes.concepts.len());
-        codes.concepts.push(columns.concept(&table.file, row, errors));
+        codes.concepts.push(columns.concept(&table.file, row, parsed, errors));
         codes.lines.push(row.line);
     }
     check_references(&codes, &names, errors);
@@ -76,11 +77,9 @@ fn is_property_key(key: &str) -> bool {
         && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// Whether a text can be a code of a pack made of files.
-fn is_code(text: &str) -> bool {
-    let is_sound =
-        |character: char| !character.is_whitespace() && !character.is_control() && character != '#' && character != '|';
-    !text.is_empty() && text.len() <= CODE_BYTES_MAX && text.chars().all(is_sound)
+/// A code of a pack made of files, where `|` stands between codes.
+fn parse_code(text: &str) -> Option<Code> {
+    Code::parse(text).ok().filter(|_| !text.contains('|'))
 }
 
 impl Columns {
@@ -99,16 +98,16 @@ impl Columns {
         }
     }
 
-    fn concept(&self, file: &str, row: &Row, errors: &mut PackErrors) -> ConceptSource {
-        let code = row.cell(self.code).to_owned();
-        let mut cells = Cells { file, row, code: &code, errors };
+    fn concept(&self, file: &str, row: &Row, code: Code, errors: &mut PackErrors) -> Concept {
+        let mut cells = Cells { file, row, code: code.as_str(), errors };
         let is_active = cells.choice(self.status, "status", ["active", "inactive"], "active or inactive");
         let is_selectable = cells.choice(self.selectable, "selectable", ["yes", "no"], "yes or no");
-        let replaced_by = cells.option(self.replaced_by);
+        let replaced_by = cells.option(self.replaced_by).and_then(|named| cells.code("replaced_by", &named));
         if is_active && replaced_by.is_some() {
             cells.push(PackProblemKind::ActiveReplaced);
         }
         let parents = cells.list(self.parents, "parents");
+        let parents = parents.iter().filter_map(|named| cells.code("parents", named)).collect();
         let aliases = cells.list(self.aliases, "aliases");
         let uri = cells.option(self.uri);
         let mut properties = Vec::new();
@@ -117,8 +116,8 @@ impl Columns {
                 properties.push((key.clone(), value));
             }
         }
-        ConceptSource {
-            is_active,
+        Concept {
+            status: if is_active { ConceptStatus::Active } else { ConceptStatus::Inactive },
             is_selectable,
             parents,
             replaced_by,
@@ -151,6 +150,15 @@ impl Cells<'_> {
             self.push(PackProblemKind::TooMany { what: "bytes in one cell", actual: cell.len(), max: LABEL_BYTES_MAX });
         }
         (!cell.is_empty()).then(|| cell.to_owned())
+    }
+
+    /// A code that a cell names. What cannot be a code is none that the vocabulary has.
+    fn code(&mut self, column: &'static str, named: &str) -> Option<Code> {
+        let code = parse_code(named);
+        if code.is_none() {
+            self.push(PackProblemKind::UnknownCode { column, named: named.to_owned() });
+        }
+        code
     }
 
     /// The items of a cell, split at `|`.
@@ -191,9 +199,9 @@ fn check_references(codes: &Codes, names: &HashMap<String, usize>, errors: &mut 
         let successor = concept.replaced_by.iter().map(|successor| ("replaced_by", successor));
         for (column, named) in parents.chain(successor) {
             // Being one's own parent is a cycle and reported as such; being one's own successor means nothing.
-            if !names.contains_key(named) || (column == "replaced_by" && *named == concept.code) {
-                let kind = PackProblemKind::UnknownCode { column, named: named.clone() };
-                errors.push(&codes.file, Some(*line), Some(&concept.code), kind);
+            if !names.contains_key(named.as_str()) || (column == "replaced_by" && *named == concept.code) {
+                let kind = PackProblemKind::UnknownCode { column, named: named.as_str().to_owned() };
+                errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), kind);
             }
         }
     }
@@ -206,11 +214,11 @@ fn check_aliases(codes: &Codes, names: &HashMap<String, usize>, errors: &mut Pac
         for alias in &concept.aliases {
             let taken_by = match names.get_key_value(alias) {
                 Some((code, _)) => Some(code.as_str()),
-                None => taken.insert(alias, &concept.code),
+                None => taken.insert(alias, concept.code.as_str()),
             };
             if let Some(taken_by) = taken_by {
                 let kind = PackProblemKind::DuplicateAlias { alias: alias.clone(), taken_by: taken_by.to_owned() };
-                errors.push(&codes.file, Some(*line), Some(&concept.code), kind);
+                errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), kind);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::files::PackFiles;
 use super::table::Table;
-use super::{ConceptSource, TextSource};
+use crate::domain::vocabulary::{Concept, LocalizedText};
 use crate::plugin::pack::limits::{DEFINITION_BYTES_MAX, LABEL_BYTES_MAX};
 use crate::plugin::pack::problem::{PackErrors, PackProblemKind};
 
@@ -14,9 +14,9 @@ const KNOWN: &str = "code, label and definition";
 pub fn read(
     files: &PackFiles,
     table: &str,
-    (number, language): (u32, &str),
+    language: &str,
     index: &HashMap<String, usize>,
-    concepts: &mut [ConceptSource],
+    concepts: &mut [Concept],
     errors: &mut PackErrors,
 ) {
     let Some(table) = Table::read(files, &format!("labels/{language}/{table}"), errors) else { return };
@@ -47,9 +47,9 @@ pub fn read(
                 push(PackProblemKind::TooMany { what, actual: text.len(), max });
             }
         }
-        concept.labels.push(TextSource { language: number, value: label.to_owned() });
+        concept.labels.push(LocalizedText { language: language.to_owned(), value: label.to_owned() });
         if !definition.is_empty() {
-            concept.definitions.push(TextSource { language: number, value: definition.to_owned() });
+            concept.definitions.push(LocalizedText { language: language.to_owned(), value: definition.to_owned() });
         }
     }
 }

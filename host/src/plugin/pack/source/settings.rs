@@ -35,10 +35,10 @@
 use serde::Deserialize;
 
 use super::files::PackFiles;
+use crate::domain::code::Namespace;
 use crate::domain::manifest::{ExtensionField, PluginKind, PluginManifest, PluginName, PluginVersion, WantedLimits};
-use crate::plugin::pack::limits::{
-    LABEL_BYTES_MAX, LANGUAGES_MAX, NAMESPACE_BYTES_MAX, SETTINGS_BYTES_MAX, VOCABULARIES_MAX,
-};
+use crate::domain::vocabulary::Completeness;
+use crate::plugin::pack::limits::{LABEL_BYTES_MAX, LANGUAGES_MAX, SETTINGS_BYTES_MAX, VOCABULARIES_MAX};
 use crate::plugin::pack::problem::{PackErrors, PackProblemKind};
 
 /// The file's name.
@@ -86,7 +86,7 @@ pub struct VocabularySettings {
     #[serde(default)]
     pub hierarchical: bool,
     #[serde(default)]
-    pub completeness: Completeness,
+    pub completeness: CompletenessSetting,
     #[serde(default)]
     open: bool,
     #[serde(default = "yes")]
@@ -98,7 +98,7 @@ pub struct VocabularySettings {
 /// How much of its source a vocabulary holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Completeness {
+pub enum CompletenessSetting {
     /// Every code of the source.
     #[default]
     Full,
@@ -114,22 +114,32 @@ pub enum Completeness {
 pub struct ConceptGroupSettings {
     pub name: String,
     pub description: String,
-    pub include: Vec<Selection>,
+    pub include: Vec<SelectionSetting>,
     #[serde(default)]
-    pub exclude: Vec<Selection>,
+    pub exclude: Vec<SelectionSetting>,
 }
 
 /// A part of a vocabulary, by the URI of a code.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Selection {
+pub enum SelectionSetting {
     /// That code alone.
     Code(String),
     /// That code and everything below it.
     DescendantsOf(String),
 }
 
-impl Selection {
+impl From<CompletenessSetting> for Completeness {
+    fn from(setting: CompletenessSetting) -> Self {
+        match setting {
+            CompletenessSetting::Full => Self::Full,
+            CompletenessSetting::Fragment => Self::Fragment,
+            CompletenessSetting::Empty => Self::Empty,
+        }
+    }
+}
+
+impl SelectionSetting {
     /// The URI.
     pub fn uri(&self) -> &str {
         match self {
@@ -239,12 +249,10 @@ impl Checker<'_> {
     }
 
     fn vocabulary(&mut self, vocabulary: &VocabularySettings) {
-        self.require(
-            is_namespace(&vocabulary.namespace),
-            "namespace",
-            &vocabulary.namespace,
-            "a URI of at most 256 bytes without white space, `#` and `|`",
-        );
+        if let Err(error) = Namespace::parse(&vocabulary.namespace) {
+            let message = format!("`namespace` is `{}`: {error}", vocabulary.namespace.escape_debug());
+            self.push(PackProblemKind::Settings(message));
+        }
         for (key, value) in [
             ("name", &vocabulary.name),
             ("domain", &vocabulary.domain),
@@ -262,7 +270,7 @@ impl Checker<'_> {
         if let Some(codes) = &vocabulary.codes {
             self.require(is_table_name(codes), "codes", codes, "the name of a .tsv file in the folder codes");
         }
-        let is_empty = vocabulary.completeness == Completeness::Empty;
+        let is_empty = vocabulary.completeness == CompletenessSetting::Empty;
         if is_empty == vocabulary.codes.is_some() {
             let value = vocabulary.codes.as_deref().unwrap_or_default();
             self.require(false, "codes", value, "there exactly when `completeness` is not \"empty\"");
@@ -299,14 +307,6 @@ pub fn is_sound_text(text: &str) -> bool {
         && unicode_normalization::is_nfc(text)
 }
 
-/// Whether a text can be a namespace.
-fn is_namespace(text: &str) -> bool {
-    let is_sound = |byte: u8| byte.is_ascii_graphic() && byte != b'#' && byte != b'|';
-    text.len() <= NAMESPACE_BYTES_MAX
-        && text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty())
-        && text.bytes().all(is_sound)
-}
-
 fn is_table_name(text: &str) -> bool {
     let stem = text.strip_suffix(".tsv").unwrap_or_default();
     let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -324,16 +324,6 @@ fn is_language_tag(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn namespaces_are_uris_that_a_code_can_be_put_behind() {
-        for namespace in ["urn:iso:std:iso:5218", "https://id.who.int/icd", "urn:iso:std:iso:3166-1"] {
-            assert!(is_namespace(namespace), "{namespace}");
-        }
-        for namespace in ["", "gender", ":x", "urn:", "urn:a b", "urn:a#b", "urn:a|b", "urn:é"] {
-            assert!(!is_namespace(namespace), "{namespace}");
-        }
-    }
 
     #[test]
     fn a_table_stays_in_its_folder() {

@@ -3,43 +3,54 @@
 use std::collections::{HashMap, HashSet};
 
 use super::files::PackFiles;
-use super::settings::{Completeness, PackSettings, SETTINGS_FILE, VocabularySettings};
-use super::{VocabularySource, codes, hierarchy, labels};
+use super::settings::{CompletenessSetting, PackSettings, SETTINGS_FILE, VocabularySettings};
+use super::{codes, hierarchy, labels};
+use crate::domain::code::Namespace;
+use crate::domain::vocabulary::{Concept, VocabularyDescription};
 use crate::plugin::pack::problem::{PackErrors, PackProblemKind};
 
 /// Reads every vocabulary; what is wrong is reported.
-pub fn read_all(settings: &PackSettings, files: &PackFiles, errors: &mut PackErrors) -> Vec<VocabularySource> {
-    let vocabularies = settings.vocabulary.iter().map(|vocabulary| read(settings, vocabulary, files, errors)).collect();
+pub fn read_all(
+    settings: &PackSettings,
+    files: &PackFiles,
+    errors: &mut PackErrors,
+) -> Vec<(VocabularyDescription, Vec<Concept>)> {
+    let vocabularies = settings.vocabulary.iter().filter_map(|vocabulary| read(settings, vocabulary, files, errors));
+    let vocabularies = vocabularies.collect();
     report_unclaimed(settings, files, errors);
     vocabularies
 }
 
+/// One vocabulary; none where its namespace is not fit, which is already reported.
 fn read(
     settings: &PackSettings,
     vocabulary: &VocabularySettings,
     files: &PackFiles,
     errors: &mut PackErrors,
-) -> VocabularySource {
+) -> Option<(VocabularyDescription, Vec<Concept>)> {
     let languages = languages(vocabulary);
     let concepts = match &vocabulary.codes {
         Some(table) => read_concepts(vocabulary, table, &languages, files, errors),
         None => Vec::new(),
     };
-    VocabularySource {
-        namespace: vocabulary.namespace.clone(),
+    let description = VocabularyDescription {
+        namespace: Namespace::parse(&vocabulary.namespace).ok()?,
         name: vocabulary.name.clone(),
         domain: vocabulary.domain.clone(),
         version: vocabulary.version.clone(),
         source: vocabulary.source.clone(),
         licence: settings.licence_of(vocabulary),
         attribution: settings.attribution_of(vocabulary),
+        default_language: vocabulary.default_language.clone(),
         languages,
         is_hierarchical: vocabulary.hierarchical,
-        completeness: vocabulary.completeness,
+        completeness: vocabulary.completeness.into(),
+        is_open: false,
         is_system: vocabulary.system,
         is_extensible: vocabulary.extensible,
-        concepts,
-    }
+        concept_count: u32::try_from(concepts.len()).ok()?,
+    };
+    Some((description, concepts))
 }
 
 /// The languages with the default one first.
@@ -55,19 +66,19 @@ fn read_concepts(
     languages: &[String],
     files: &PackFiles,
     errors: &mut PackErrors,
-) -> Vec<super::ConceptSource> {
+) -> Vec<Concept> {
     let Some(mut codes) = codes::read(files, table, errors) else { return Vec::new() };
     hierarchy::check(&codes, errors);
     let index: HashMap<String, usize> =
-        codes.concepts.iter().enumerate().map(|(index, concept)| (concept.code.clone(), index)).collect();
-    for (number, language) in (0u32..).zip(languages) {
-        labels::read(files, table, (number, language), &index, &mut codes.concepts, errors);
+        codes.concepts.iter().enumerate().map(|(index, concept)| (concept.code.as_str().to_owned(), index)).collect();
+    for language in languages {
+        labels::read(files, table, language, &index, &mut codes.concepts, errors);
     }
     if let Some(default_language) = languages.first() {
         for (concept, line) in codes.concepts.iter().zip(&codes.lines) {
-            if concept.labels.first().is_none_or(|label| label.language != 0) {
+            if concept.labels.first().is_none_or(|label| label.language != *default_language) {
                 let kind = PackProblemKind::NoDefaultLabel(default_language.clone());
-                errors.push(&codes.file, Some(*line), Some(&concept.code), kind);
+                errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), kind);
             }
         }
     }
@@ -76,7 +87,7 @@ fn read_concepts(
 }
 
 /// Whether the codes are as `pack.toml` says.
-fn check_declarations(vocabulary: &VocabularySettings, concepts: &[super::ConceptSource], errors: &mut PackErrors) {
+fn check_declarations(vocabulary: &VocabularySettings, concepts: &[Concept], errors: &mut PackErrors) {
     let namespace = vocabulary.namespace.clone();
     if let Some(declared) = vocabulary.count
         && usize::try_from(declared).ok() != Some(concepts.len())
@@ -84,7 +95,7 @@ fn check_declarations(vocabulary: &VocabularySettings, concepts: &[super::Concep
         let kind = PackProblemKind::Count { namespace: namespace.clone(), actual: concepts.len(), declared };
         errors.push(SETTINGS_FILE, None, None, kind);
     }
-    if concepts.is_empty() && vocabulary.completeness != Completeness::Empty {
+    if concepts.is_empty() && vocabulary.completeness != CompletenessSetting::Empty {
         let value = namespace.clone();
         let kind =
             PackProblemKind::Setting { key: "completeness".to_owned(), value, wanted: "right: there are no codes" };

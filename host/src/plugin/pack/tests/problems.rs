@@ -156,13 +156,13 @@ fn a_line_with_too_few_or_too_many_cells() {
 
 #[test]
 fn codes_that_cannot_be_codes() {
-    let long = "x".repeat(65);
+    let long = "x".repeat(101);
     for code in ["", "a b", "a|b", "a#b", &long] {
         let messages = problems(codes(&format!("code\tparents\ncereals\t\nmaize\tcereals\n{code}\t\n")));
         assert_eq!(messages.len(), 1, "{code}: {messages:?}");
-        assert!(messages[0].contains("a code is 1 to 64 bytes"), "{messages:?}");
+        assert!(messages[0].contains("a code is 1 to 100 bytes"), "{messages:?}");
     }
-    let longest = "x".repeat(64);
+    let longest = "x".repeat(100);
     let folder = codes(&format!("code\tparents\ncereals\t\nmaize\tcereals\n{longest}\t\n"))
         .with("labels/en/crops.tsv", format!("code\tlabel\ncereals\tCereals\nmaize\tMaize\n{longest}\tX\n"));
     assert_eq!(problems(folder), Vec::<String>::new());
@@ -224,7 +224,8 @@ fn settings_that_are_not_toml_unknown_or_wrong() {
     assert!(name[0].contains("`Crops!` is not a plugin name"), "{name:?}");
     assert_problem(
         PackFolder::sound().with_setting("urn:example:crops", "urn:example#crops"),
-        "pack.toml: `namespace` is `urn:example#crops`, which is not a URI of at most 256 bytes without white space, `#` and `|`",
+        "pack.toml: `namespace` is `urn:example#crops`: a namespace is a URI of 1 to 200 visible ASCII characters without `#` and \
+         `|`, such as `urn:iso:std:iso:5218`",
     );
     assert_problem(
         PackFolder::sound().with_setting("default_language = \"en\"", "default_language = \"es\""),
