@@ -1,0 +1,37 @@
+//! "Did you mean": the nearest of a few names.
+
+/// The candidate nearest to `written`, when it is near enough to be what was meant.
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = plain(written);
+    let edits_max = (wanted.chars().count() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &plain(candidate)), candidate))
+        .filter(|(edits, _)| *edits <= edits_max)
+        .min_by_key(|(edits, candidate)| (*edits, *candidate))
+        .map(|(_, candidate)| candidate)
+}
+
+/// `birthDate`, `Birth_Date` and `birth_date` are the same name to somebody who mistypes one of them.
+fn plain(name: &str) -> String {
+    name.chars().filter(|character| *character != '_').flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_a_name_written_in_another_style_or_with_a_slip() {
+        let fields = ["birth_date", "gender", "district"];
+        assert_eq!(nearest("birthDate", fields), Some("birth_date"));
+        assert_eq!(nearest("gendre", fields), Some("gender"));
+        assert_eq!(nearest("distirct", fields), Some("district"));
+    }
+
+    #[test]
+    fn suggests_nothing_where_nothing_is_near() {
+        assert_eq!(nearest("salary", ["birth_date", "gender"]), None);
+        assert_eq!(nearest("x", ["me", "as_of"]), None);
+    }
+}
