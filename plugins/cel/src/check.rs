@@ -43,8 +43,14 @@ pub struct Checked {
 ///
 /// Everything that is wrong with it, by place.
 pub fn check(source: &str, parsed: &Parsed, schema: &Schema) -> Result<Checked, Vec<Diagnostic>> {
-    let mut checker =
-        Checker { source, parsed, schema, plan: Plan::default(), diagnostics: Diagnostics::default(), scopes: Vec::new() };
+    let mut checker = Checker {
+        source,
+        parsed,
+        schema,
+        plan: Plan::default(),
+        diagnostics: Diagnostics::default(),
+        scopes: Vec::new(),
+    };
     if schema.len() > SCHEMA_FIELDS_MAX {
         let message = format!("the schema has more than {SCHEMA_FIELDS_MAX} fields");
         checker.error(Fault::TooMany, Span::new(0, 0), message);
@@ -106,7 +112,8 @@ impl Checker<'_> {
             }
             LiteralValue::Bytes(_) => return self.unsupported(expression, "bytes are not part of this language"),
             LiteralValue::Null => {
-                return self.unsupported(expression, "there is no `null` here; `has(…)` asks whether a field is recorded");
+                return self
+                    .unsupported(expression, "there is no `null` here; `has(…)` asks whether a field is recorded");
             }
         };
         let before = self.parsed.before(token);

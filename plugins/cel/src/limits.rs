@@ -30,6 +30,9 @@ pub const ROWS_MAX: usize = 65_536;
 /// Most members, memberships or items of one column of a batch.
 pub const CHILD_ROWS_MAX: usize = 1 << 20;
 
+/// Most bytes of text in one column of a batch.
+pub const COLUMN_TEXT_BYTES_MAX: usize = 16 << 20;
+
 /// Longest text that a rule may build, in bytes: doubling a text 28 times needs 340 bytes of expression.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 

@@ -25,8 +25,7 @@ use crate::span::Span;
 /// What is wrong with the text, at its first fault: what follows a syntax error is guesswork.
 pub fn parse(source: &str) -> Result<Parsed, Diagnostic> {
     if source.len() > SOURCE_BYTES_MAX {
-        let message =
-            format!("the expression is {} bytes long; at most {SOURCE_BYTES_MAX} are accepted", source.len());
+        let message = format!("the expression is {} bytes long; at most {SOURCE_BYTES_MAX} are accepted", source.len());
         return Err(Diagnostic::error(Fault::TooLong, Span::new(0, 0), message));
     }
     let mut tokens = token::tokens(source)?;

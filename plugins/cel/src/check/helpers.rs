@@ -20,17 +20,9 @@ struct PersonHelper {
 }
 
 impl Checker<'_> {
-    pub(super) fn helper(
-        &mut self,
-        helper: Function,
-        arguments: &[IdedExpr],
-        at: Span,
-        span: Span,
-    ) -> Option<Node> {
+    pub(super) fn helper(&mut self, helper: Function, arguments: &[IdedExpr], at: Span, span: Span) -> Option<Node> {
         match (helper, arguments) {
-            (Function::InGroup, [value, group]) => {
-                self.is_among("in_group", value, group, Question::InGroup, at, span)
-            }
+            (Function::InGroup, [value, group]) => self.is_among("in_group", value, group, Question::InGroup, at, span),
             (Function::DescendsFrom, [value, uri]) => {
                 self.is_among("descends_from", value, uri, Question::DescendsFrom, at, span)
             }
@@ -192,14 +184,7 @@ impl Checker<'_> {
         Some(Node { kind: Kind::Constant(Constant::Date(days)), value: Type::Date, span, at })
     }
 
-    fn between(
-        &mut self,
-        value: &IdedExpr,
-        low: &IdedExpr,
-        high: &IdedExpr,
-        at: Span,
-        span: Span,
-    ) -> Option<Node> {
+    fn between(&mut self, value: &IdedExpr, low: &IdedExpr, high: &IdedExpr, at: Span, span: Span) -> Option<Node> {
         let value = self.expression(value);
         let bounds = self.both(low, high);
         let (value, (low, high)) = (value?, bounds?);

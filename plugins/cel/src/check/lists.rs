@@ -93,18 +93,14 @@ impl Checker<'_> {
             (Method::Exists, [variable, body]) => {
                 self.quantified(Quantifier::Exists, list, &item, variable, body, at, span)
             }
-            (Method::All, [variable, body]) => {
-                self.quantified(Quantifier::All, list, &item, variable, body, at, span)
-            }
+            (Method::All, [variable, body]) => self.quantified(Quantifier::All, list, &item, variable, body, at, span),
             (Method::ExistsOne, [variable, body]) => {
                 self.quantified(Quantifier::ExistsOne, list, &item, variable, body, at, span)
             }
             (Method::Filter, [variable, body]) => {
                 self.quantified(Quantifier::Filter, list, &item, variable, body, at, span)
             }
-            (Method::Map, [variable, body]) => {
-                self.quantified(Quantifier::Map, list, &item, variable, body, at, span)
-            }
+            (Method::Map, [variable, body]) => self.quantified(Quantifier::Map, list, &item, variable, body, at, span),
             (Method::Map, [variable, condition, body]) => {
                 let kept = self.quantified(Quantifier::Filter, list, &item, variable, condition, at, span)?;
                 self.quantified(Quantifier::Map, kept, &item, variable, body, at, span)

@@ -78,13 +78,7 @@ impl Checker<'_> {
         false
     }
 
-    fn conditional(
-        &mut self,
-        at: Span,
-        condition: &IdedExpr,
-        then: &IdedExpr,
-        otherwise: &IdedExpr,
-    ) -> Option<Node> {
+    fn conditional(&mut self, at: Span, condition: &IdedExpr, then: &IdedExpr, otherwise: &IdedExpr) -> Option<Node> {
         let condition = self.expression(condition);
         let branches = self.both(then, otherwise);
         let condition = condition?;
@@ -142,8 +136,10 @@ impl Checker<'_> {
                 }
                 (Type::Coded(_), Type::Text, _) => {
                     let code = one.span.text(self.source);
-                    let message =
-                        format!("{} is a code; compare its `.code`, or the whole with `code('uri')`", self.quote(one.span));
+                    let message = format!(
+                        "{} is a code; compare its `.code`, or the whole with `code('uri')`",
+                        self.quote(one.span)
+                    );
                     let suggestion = (!origin(&one.value).is_empty()).then(|| format!("{code}.code"));
                     return self.report(Diagnostic::error(Fault::WrongType, one.span, message).suggest(suggestion));
                 }
@@ -178,7 +174,8 @@ impl Checker<'_> {
             (_, Type::Integer, Type::Number) => return self.mixed_numbers(at, &left),
             (_, Type::Number, Type::Integer) => return self.mixed_numbers(at, &right),
             (Operator::Subtract, Type::Date, Type::Date) => {
-                let message = "dates are not subtracted; `days_since(x)` and `age_years(x)` count from a date to `as_of`";
+                let message =
+                    "dates are not subtracted; `days_since(x)` and `age_years(x)` count from a date to `as_of`";
                 return self.error(Fault::WrongType, left.span.to(right.span), message);
             }
             (Operator::Add, _, _) => return self.not_arithmetic(at, "two numbers, texts or lists", &left, &right),
@@ -189,12 +186,8 @@ impl Checker<'_> {
     }
 
     fn not_arithmetic(&mut self, at: Span, wanted: &str, left: &Node, right: &Node) -> Option<Node> {
-        let message = format!(
-            "{} takes {wanted}, not {} and {}",
-            self.quote(at),
-            left.value.name(),
-            right.value.name()
-        );
+        let message =
+            format!("{} takes {wanted}, not {} and {}", self.quote(at), left.value.name(), right.value.name());
         self.error(Fault::WrongType, left.span.to(right.span), message)
     }
 
@@ -202,10 +195,7 @@ impl Checker<'_> {
         let text = integer.span.text(self.source);
         let is_decimal = matches!(integer.kind, Kind::Constant(_)) && !text.contains("0x");
         let suggestion = if is_decimal { format!("{text}.0") } else { format!("double({text})") };
-        let message = format!(
-            "{} does not mix whole numbers with fractions; write `{suggestion}`",
-            self.quote(at)
-        );
+        let message = format!("{} does not mix whole numbers with fractions; write `{suggestion}`", self.quote(at));
         self.report(Diagnostic::error(Fault::WrongType, integer.span, message).suggest(Some(suggestion)))
     }
 }

@@ -26,7 +26,9 @@ impl Parsed {
     /// The token that a node was made from: its name or literal, its operator, the dot of a field, the bracket of a call.
     pub fn token(&self, node: &IdedExpr) -> Span {
         let Some((start, _)) = self.offsets.offset_for(node.id) else { return Span::default() };
-        self.index_at(start as usize).and_then(|index| self.tokens.get(index)).map_or(Span::default(), |token| token.span)
+        self.index_at(start as usize)
+            .and_then(|index| self.tokens.get(index))
+            .map_or(Span::default(), |token| token.span)
     }
 
     /// The token before the one at `span`, such as the name of a call before its bracket.
@@ -65,8 +67,7 @@ impl Parsed {
 
 /// Parses `symbols`, the text with words replaced; places refer to `source`, the text as it was written.
 pub fn parse(source: &str, symbols: &str, tokens: Vec<Token>) -> Result<Parsed, Diagnostic> {
-    let parser =
-        Env::default().with_optional_support(false).parser().error_recovery_limit(RECOVERY_ATTEMPTS_MAX);
+    let parser = Env::default().with_optional_support(false).parser().error_recovery_limit(RECOVERY_ATTEMPTS_MAX);
     match parser.parse_with_source_info(symbols) {
         Ok((expression, offsets)) => Ok(Parsed { expression, offsets, tokens }),
         Err(errors) => Err(explain(source, &tokens, &errors.errors)),
