@@ -11,6 +11,11 @@ use crate::schema::{Field, FieldType, Schema, Space, Subject};
 use std::cell::RefCell;
 
 mod bindings {
+    #![cfg_attr(
+        target_arch = "wasm32",
+        expect(unsafe_code, reason = "the generated glue moves what crosses the boundary through linear memory")
+    )]
+
     wit_bindgen::generate!({
         path: "../../wit/daftar-plugin/0.1.0",
         world: "eligibility-engine",
