@@ -132,7 +132,7 @@ impl Checker<'_> {
             self.error(Fault::NotBoolean, tree.span, message);
         }
         let reads_rows = self.plan.reads_rows_of(Space::Members) || self.plan.reads_rows_of(Space::Programs);
-        if self.plan.references().is_empty() && !reads_rows {
+        if self.plan.references().is_empty() && !reads_rows && !self.diagnostics.has_errors() {
             let message = "this reads nothing about its subject, so its answer is the same for everyone";
             self.diagnostics.push(Diagnostic::warning(Fault::Constant, tree.span, message));
         }

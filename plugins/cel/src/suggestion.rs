@@ -3,12 +3,15 @@
 /// The candidate nearest to `written`, when it is near enough to be what was meant.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = plain(written);
-    let edits_max = (wanted.chars().count() / 3).clamp(1, 3);
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &plain(candidate)), candidate))
-        .filter(|(edits, _)| *edits <= edits_max)
-        .min_by_key(|(edits, candidate)| (*edits, *candidate))
+        .filter_map(|candidate| {
+            let plain = plain(candidate);
+            let edits = strsim::damerau_levenshtein(&wanted, &plain);
+            let length = wanted.chars().count().max(plain.chars().count());
+            (edits <= (length / 3).clamp(1, 3)).then_some((edits, candidate))
+        })
+        .min()
         .map(|(_, candidate)| candidate)
 }
 
