@@ -11,10 +11,12 @@
 
 pub mod auth;
 pub mod columns;
+pub mod config;
 pub mod context;
 pub mod domain;
 pub mod error;
 pub mod limits;
 pub mod plugin;
 pub mod store;
+pub mod telemetry;
 pub mod vocab;

@@ -235,6 +235,19 @@ pub struct ConceptGroup {
     pub excludes: Vec<Selection>,
 }
 
+/// A code as a client is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisplayedCode {
+    /// `<namespace>#<code>`
+    pub uri: String,
+    /// The code alone.
+    pub code: String,
+    /// What it is called, in the language asked for where there is one; the code itself where its vocabulary is gone.
+    pub display: String,
+    /// The vocabulary.
+    pub namespace: String,
+}
+
 /// Everything that a pack brought, as read from it and not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PackContents {

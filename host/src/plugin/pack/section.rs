@@ -22,7 +22,9 @@ pub enum ManifestError {
         reason: String,
     },
     /// The bytes are a core module.
-    #[error("this is a core WebAssembly module; a plugin is a component (wrap it, for example with `daftar pack build`)")]
+    #[error(
+        "this is a core WebAssembly module; a plugin is a component (wrap it, for example with `daftar pack build`)"
+    )]
     CoreModule,
     /// There is no manifest.
     #[error("the component has no manifest: it lacks the custom section `{MANIFEST_SECTION}`")]
@@ -58,10 +60,10 @@ pub fn read_manifest(component: &[u8]) -> Result<PluginManifest, ManifestError> 
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(ManifestError::CoreModule),
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::CustomSection(section) if depth == 0 && section.name() == MANIFEST_SECTION => {
-                if found.replace(section.data()).is_some() {
-                    return Err(ManifestError::Repeated);
-                }
+            Payload::CustomSection(section)
+                if depth == 0 && section.name() == MANIFEST_SECTION && found.replace(section.data()).is_some() =>
+            {
+                return Err(ManifestError::Repeated);
             }
             // Other sections say nothing about the manifest.
             _ => {}
@@ -118,7 +120,8 @@ mod tests {
     fn component_around(inner: Option<&str>) -> Vec<u8> {
         let mut module = wasm_encoder::Module::new();
         if let Some(json) = inner {
-            module.section(&wasm_encoder::CustomSection { name: MANIFEST_SECTION.into(), data: json.as_bytes().into() });
+            module
+                .section(&wasm_encoder::CustomSection { name: MANIFEST_SECTION.into(), data: json.as_bytes().into() });
         }
         let mut component = wasm_encoder::Component::new();
         component.section(&wasm_encoder::ModuleSection(&module));
