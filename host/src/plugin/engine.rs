@@ -144,7 +144,13 @@ mod tests {
             module.section(&memories);
             module.finish()
         };
-        let plain = wasm_encoder::MemoryType { minimum: 1, maximum: Some(2), memory64: false, shared: false, page_size_log2: None };
+        let plain = wasm_encoder::MemoryType {
+            minimum: 1,
+            maximum: Some(2),
+            memory64: false,
+            shared: false,
+            page_size_log2: None,
+        };
         assert!(Module::from_binary(engine.wasmtime(), &bytes_of(plain)).is_ok());
         for wrong in [
             wasm_encoder::MemoryType { memory64: true, ..plain },

@@ -135,8 +135,12 @@ impl PluginFault {
 fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, String) {
     if let Some(Refusal { resource, wanted, allowed }) = error.downcast_ref::<Refusal>() {
         return match resource {
-            Resource::Memory => (FaultKind::Memory, format!("it asked for {wanted} bytes of memory; it may have {allowed}")),
-            Resource::Table => (FaultKind::Table, format!("it asked for {wanted} table elements; it may have {allowed}")),
+            Resource::Memory => {
+                (FaultKind::Memory, format!("it asked for {wanted} bytes of memory; it may have {allowed}"))
+            }
+            Resource::Table => {
+                (FaultKind::Table, format!("it asked for {wanted} table elements; it may have {allowed}"))
+            }
         };
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
@@ -152,7 +156,10 @@ fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, Str
     // These two have no type of their own in wasmtime; tests with real guests hold the texts in place.
     if reason.contains("fuel allocated for hostcalls has been exhausted") {
         let allowed = limits.output_bytes;
-        return (FaultKind::OutputTooLarge, format!("its answer takes more than the {allowed} bytes that one call may return"));
+        return (
+            FaultKind::OutputTooLarge,
+            format!("its answer takes more than the {allowed} bytes that one call may return"),
+        );
     }
     if reason.starts_with("resource limit exceeded") {
         let allowed = limits.core_instances;
@@ -165,8 +172,12 @@ fn trapped(trap: Trap, limits: &PluginLimits) -> (FaultKind, String) {
     match trap {
         Trap::Interrupt => (FaultKind::Timeout, format!("it was stopped after {} ms", limits.call_ms)),
         Trap::OutOfFuel => (FaultKind::Fuel, "it was stopped when its fuel was burnt".to_owned()),
-        Trap::StackOverflow => (FaultKind::Stack, format!("it called itself too deeply for its {STACK_BYTES} bytes of stack")),
-        Trap::UnreachableCodeReached => (FaultKind::Trap, "it stopped itself (a panic, or an `unreachable`)".to_owned()),
+        Trap::StackOverflow => {
+            (FaultKind::Stack, format!("it called itself too deeply for its {STACK_BYTES} bytes of stack"))
+        }
+        Trap::UnreachableCodeReached => {
+            (FaultKind::Trap, "it stopped itself (a panic, or an `unreachable`)".to_owned())
+        }
         Trap::StringOutOfBounds
         | Trap::ListOutOfBounds
         | Trap::InvalidDiscriminant
@@ -180,8 +191,11 @@ fn trapped(trap: Trap, limits: &PluginLimits) -> (FaultKind, String) {
 /// The beginning of a text that came out of the sandbox, fit to be shown.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARACTERS_MAX: usize = 300;
-    let mut shown: String =
-        text.chars().take(CHARACTERS_MAX).map(|character| if character.is_control() { ' ' } else { character }).collect();
+    let mut shown: String = text
+        .chars()
+        .take(CHARACTERS_MAX)
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
     if text.chars().nth(CHARACTERS_MAX).is_some() {
         shown.push('…');
     }

@@ -44,6 +44,8 @@ pub(super) enum CallError {
     Stopped(wasmtime::Error),
     /// It answered, and the answer breaks the interface; says how.
     InvalidAnswer(String),
+    /// Its answers together are more than the host takes; says how much that is.
+    TooLarge(String),
     /// It refused what the host gave it, which is the host's mistake; says why.
     RefusedInput(String),
 }
@@ -135,6 +137,11 @@ impl<G> Sandbox<G> {
         self.end(&CallError::InvalidAnswer(reason.into()))
     }
 
+    /// Ends the instance because its answers together are more than the host takes.
+    pub fn overflow(&mut self, reason: impl Into<String>) -> PluginFault {
+        self.end(&CallError::TooLarge(reason.into()))
+    }
+
     fn record(&mut self, fuel: u64, time: Duration) {
         let burnt = fuel.saturating_sub(self.store.get_fuel().unwrap_or(0));
         let memory_bytes = u64::try_from(self.store.data().limiter.memory_bytes()).unwrap_or(u64::MAX);
@@ -148,6 +155,7 @@ impl<G> Sandbox<G> {
         let fault = match error {
             CallError::Stopped(error) => PluginFault::classify(&self.plugin, error, &self.limits),
             CallError::InvalidAnswer(reason) => PluginFault::new(&self.plugin, FaultKind::InvalidAnswer, reason),
+            CallError::TooLarge(reason) => PluginFault::new(&self.plugin, FaultKind::OutputTooLarge, reason),
             CallError::RefusedInput(reason) => PluginFault::new(&self.plugin, FaultKind::RefusedInput, reason),
         };
         self.stats.record_fault(fault.kind);

@@ -198,7 +198,8 @@ fn outcomes(from: wire::Outcomes, rows: u32) -> Result<Outcomes, CallError> {
             other => return Err(invalid(&place, format_args!("{other} is not a verdict"))),
         });
     }
-    let missing_names = list(from.missing_names, MISSING_NAMES_MAX, &place, |name| filled(name, LINE_BYTES_MAX, &place))?;
+    let missing_names =
+        list(from.missing_names, MISSING_NAMES_MAX, &place, |name| filled(name, LINE_BYTES_MAX, &place))?;
     check_missing(&from.missing_offsets, &from.missing, &missing_names, &verdicts)?;
     let errors = row_errors(from.errors, &verdicts)?;
     Ok(Outcomes { verdicts, missing_names, missing_offsets: from.missing_offsets, missing: from.missing, errors })

@@ -168,8 +168,7 @@ fn localized(
 
 fn concept_group(from: wire::ConceptGroup) -> Result<ConceptGroup, CallError> {
     let name = filled(from.name, NAME_BYTES_MAX, &|| "the name of a concept group".to_owned())?;
-    let is_made_right =
-        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let is_made_right = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     let place = || format!("concept group `{name}`");
     if !is_made_right {
         return Err(invalid(&place, "its name may hold lower-case letters, digits and underscores only"));
