@@ -61,12 +61,21 @@ pub enum AppError {
     /// There is no client of that id.
     #[error("no such client `{0}`")]
     UnknownClient(ClientId),
+    /// There is no plugin of that name.
+    #[error("no plugin `{0}` is installed; `daftar plugin list` shows what is")]
+    UnknownPlugin(String),
+    /// A plugin was refused; says at which step and why.
+    #[error("{0}")]
+    Plugin(String),
     /// Something with that name exists, or the state forbids it.
     #[error("{0}")]
     Conflict(String),
     /// An expression was refused; the diagnostics say why.
     #[error("the expression is not valid: {0}")]
     Expression(ExpressionProblem),
+    /// Nothing decides eligibility here yet.
+    #[error("no eligibility engine is installed; the administrator installs one with `daftar plugin install`")]
+    NoEngine,
     /// The server has too much to do.
     #[error("the server is busy, retry later")]
     Busy,

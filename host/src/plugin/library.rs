@@ -108,6 +108,12 @@ impl Prepared {
         self.loaded.manifest()
     }
 
+    /// Digest of its file.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.loaded.digest()
+    }
+
     /// What it brings, if it is a pack: read from it, not yet checked against anything.
     #[must_use]
     pub fn contents(&self) -> Option<&PackContents> {

@@ -1,0 +1,13 @@
+//! Use cases: what may this actor do and see, then store, index, vocabulary or sandbox.
+//!
+//! **Invariant:** every function takes the context it acts in, and knows nothing of HTTP.
+
+pub mod audit;
+pub mod client;
+pub mod codes;
+pub mod eligibility;
+pub mod group;
+pub mod identifiers;
+pub mod individual;
+pub mod plugin;
+pub mod registry;

@@ -1,0 +1,118 @@
+//! Codes of requests into codes of the register, and back into what a client is shown.
+
+use std::sync::Arc;
+
+use crate::domain::code::{CodeUri, CodedValue};
+use crate::domain::group::{GroupDetails, Member};
+use crate::domain::individual::IndividualDetails;
+use crate::domain::vocabulary::{CodedField, DisplayedCode};
+use crate::error::{AppError, FieldProblem};
+use crate::vocab::Generation;
+pub use crate::vocab::LanguagePreference;
+
+/// How codes are shown to one client in one request: one generation, one choice of languages.
+#[derive(Clone)]
+pub struct CodeView {
+    generation: Arc<Generation>,
+    languages: LanguagePreference,
+}
+
+impl CodeView {
+    /// Shows codes of that generation in those languages.
+    #[must_use]
+    pub fn new(generation: Arc<Generation>, languages: LanguagePreference) -> Self {
+        Self { generation, languages }
+    }
+
+    /// What the client is shown of a code.
+    #[must_use]
+    pub fn show(&self, value: CodedValue) -> DisplayedCode {
+        match self.generation.display(value, &self.languages) {
+            Some(shown) => shown.to_displayed(),
+            None => unknown(value),
+        }
+    }
+}
+
+/// What is shown of a number that was never given: a damaged record is served rather than hidden.
+fn unknown(value: CodedValue) -> DisplayedCode {
+    tracing::error!(number = value.number.0, "a record holds a code number that was never given");
+    let text = "unknown".to_owned();
+    DisplayedCode { uri: text.clone(), code: text.clone(), display: text.clone(), namespace: text }
+}
+
+/// Checks every code of a person against its field's vocabularies.
+///
+/// # Errors
+/// Every code that is not right, with its path.
+pub fn resolve_individual(
+    generation: &Generation,
+    draft: IndividualDetails<CodeUri>,
+) -> Result<IndividualDetails, AppError> {
+    let mut problems = Vec::new();
+    let mut details =
+        draft.map_codes(|field, path, code| resolve(generation, field, path, &code, &mut problems).unwrap_or(REFUSED));
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    details.codes.sort_unstable_by_key(|(field, _)| *field);
+    details.code_lists.sort_unstable_by_key(|(field, _)| *field);
+    Ok(details)
+}
+
+/// Stands where a refused code stood until the whole record is refused, a few lines later; never stored.
+const REFUSED: CodedValue = CodedValue {
+    number: crate::domain::code::CodeNumber(u32::MAX),
+    edition: crate::domain::code::EditionNumber(u32::MAX),
+};
+
+/// Checks one code; remembers the problem where it is not right.
+pub fn resolve(
+    generation: &Generation,
+    field: CodedField,
+    path: String,
+    code: &CodeUri,
+    problems: &mut Vec<FieldProblem>,
+) -> Option<CodedValue> {
+    match generation.resolve(field, code) {
+        Ok(value) => Some(value),
+        Err(problem) => {
+            problems.push(FieldProblem { field: path, code: problem.code(), message: problem.to_string() });
+            None
+        }
+    }
+}
+
+/// Checks the codes of a group; members keep the names they have.
+pub fn resolve_group<I>(
+    generation: &Generation,
+    draft: GroupDetails<CodeUri, I>,
+    problems: &mut Vec<FieldProblem>,
+) -> GroupDetails<CodedValue, I> {
+    let mut single = |field: CodedField, code: Option<CodeUri>| {
+        code.and_then(|code| resolve(generation, field, field.path().to_owned(), &code, problems))
+    };
+    let group_type = single(CodedField::GroupType, draft.group_type);
+    let housing_type = single(CodedField::HousingType, draft.housing_type);
+    let members = draft.members.map(|members| {
+        let numbered = members.into_iter().enumerate();
+        numbered
+            .map(|(at, member)| Member {
+                individual: member.individual,
+                role: member.role.and_then(|code| {
+                    resolve(generation, CodedField::MemberRole, format!("member[{at}].role"), &code, problems)
+                }),
+                period: member.period,
+                is_inactive: member.is_inactive,
+            })
+            .collect()
+    });
+    GroupDetails {
+        identifiers: draft.identifiers,
+        active: draft.active,
+        name: draft.name,
+        group_type,
+        housing_type,
+        members,
+    }
+}

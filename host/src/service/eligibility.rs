@@ -1,0 +1,11 @@
+//! Asks the eligibility engine about subjects.
+//!
+//! The engine lives in the sandbox and reads columns; this module knows which facts a rule reads, fetches them as the
+//! client that asks, lays them out, and says what is needed to repeat the answer.
+
+pub mod decision;
+pub mod evaluate;
+pub mod facts;
+mod layout;
+mod questions;
+pub mod schema;

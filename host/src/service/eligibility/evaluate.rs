@@ -1,0 +1,437 @@
+//! Evaluates a rule on subjects named or given in the request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::decision::{Decision, expression_digest};
+use super::facts::{InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, SubjectFacts};
+use super::layout;
+use super::questions;
+use super::schema::{ROLE_PATH, schema};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::{days_since_epoch, utc_day};
+use crate::domain::code::CodeUri;
+use crate::domain::eligibility::{Diagnostic, Outcomes, Reference, RowError, RowSpace, Schema, Subject, Verdict};
+use crate::domain::group::GroupDetails;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::Individual;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::vocabulary::CodedField;
+use crate::error::{AppError, ExpressionProblem};
+use crate::plugin::{EligibilityEngine, EngineError, FaultKind, RuleSession, run_rule};
+use crate::service::codes::{resolve, resolve_group, resolve_individual};
+use crate::service::registry::Registry;
+use crate::service::{audit, group, identifiers, individual};
+use crate::vocab::{Generation, Vocabulary};
+
+/// The most subjects of one request.
+pub const SUBJECTS_MAX: usize = 1_000;
+/// The longest expression, in bytes.
+pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
+/// The code of a group that is a household.
+const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
+
+/// Somebody to decide about.
+#[derive(Debug, Clone)]
+pub enum SubjectInput {
+    /// A record of the register.
+    Reference(RecordKind, IdentifierKey),
+    /// A record given in the request.
+    Inline(Box<InlineSubject>),
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct EvaluateRequest {
+    /// The rule.
+    pub expression: String,
+    /// What it decides about.
+    pub subject: Subject,
+    /// About whom.
+    pub subjects: Vec<SubjectInput>,
+    /// On which day; today, where absent.
+    pub as_of: Option<Date>,
+}
+
+/// What the rule says of one subject.
+#[derive(Debug)]
+pub enum SubjectResult {
+    /// The rule's word.
+    Outcome {
+        /// The outcome.
+        verdict: Verdict,
+        /// The facts that would decide, sorted.
+        missing: Vec<String>,
+        /// What went wrong while it was evaluated.
+        errors: Vec<RowError>,
+    },
+    /// There is no such subject, or it is hidden.
+    NotFound(AppError),
+}
+
+/// The answer.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// One a subject, in the order asked.
+    pub results: Vec<SubjectResult>,
+    /// What is needed to repeat it.
+    pub decision: Decision,
+    /// What is doubtful about the rule.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Evaluates a rule.
+///
+/// # Errors
+/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
+/// not right, [`AppError::MissingScope`] when the rule reads what the client may not.
+pub async fn evaluate(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    request: EvaluateRequest,
+) -> Result<Evaluated, AppError> {
+    let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
+    let targets = request.subjects.iter().filter_map(|subject| match subject {
+        SubjectInput::Reference(kind, key) => Some(format!("{kind}/{}", key.reveal())),
+        SubjectInput::Inline(_) => None,
+    });
+    let targets: Vec<String> = targets.collect();
+    let evaluation = Evaluation {
+        ctx: ctx.clone(),
+        registry: registry.clone(),
+        generation: registry.vocabularies.current(),
+        schema: Arc::new(schema(request.subject)),
+        as_of: request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
+        request,
+        engine_name,
+    };
+    let (expression, schema) = (evaluation.request.expression.clone(), evaluation.schema.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let outcome = run_rule(engine.as_ref(), expression, schema, move |session| evaluation.run(&runtime, session));
+    let outcome = match outcome.await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(engine_error(error)),
+    };
+    let audited = if outcome.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    registry.audit.record(audit::entry(ctx, AuditAction::Evaluate, audited, targets)).await?;
+    outcome
+}
+
+/// One evaluation on its way; it runs on a thread of the sandbox.
+struct Evaluation {
+    ctx: OpContext,
+    registry: Registry,
+    generation: Arc<Generation>,
+    schema: Arc<Schema>,
+    as_of: Date,
+    request: EvaluateRequest,
+    engine_name: String,
+}
+
+impl Evaluation {
+    fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, AppError> {
+        let references = session.references().to_vec();
+        self.check_scopes(&references)?;
+        let mut loaded = Loaded::default();
+        runtime.block_on(self.load(&references, &mut loaded))?;
+        let subjects: Vec<&SubjectFacts> = loaded.subjects.iter().filter_map(|subject| subject.as_ref().ok()).collect();
+        let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
+        let with_texts = layout::codes_with_texts(&references, &batch);
+        let bindings = questions::bindings(&self.generation, session.questions(), &with_texts).map_err(refused)?;
+        session.bind(&bindings).map_err(engine_error)?;
+        let outcomes = session.evaluate(&batch).map_err(engine_error)?;
+        let warnings = session.warnings().to_vec();
+        Ok(Evaluated {
+            results: results(loaded.subjects, &outcomes),
+            decision: self.decision(loaded.versions),
+            warnings,
+        })
+    }
+
+    /// What a rule reads of the register needs that resource's scope.
+    fn check_scopes(&self, references: &[Reference]) -> Result<(), AppError> {
+        let mut needed = Vec::new();
+        let reads_members = reads_household(references);
+        for subject in &self.request.subjects {
+            if let SubjectInput::Reference(kind, _) = subject {
+                match kind {
+                    RecordKind::Individual => needed.push(Resource::Individual),
+                    RecordKind::Group => needed.push(Resource::Group),
+                }
+                if reads_members {
+                    needed.extend([Resource::Individual, Resource::Group]);
+                }
+            }
+        }
+        for resource in needed {
+            let scope = Scope::new(resource, Action::Read);
+            if !self.ctx.scopes.covers(scope) {
+                return Err(AppError::MissingScope { required: scope.to_string(), granted: self.ctx.scopes.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    async fn load(&self, references: &[Reference], loaded: &mut Loaded) -> Result<(), AppError> {
+        let needs_household = reads_household(references);
+        let mut problems = Vec::new();
+        for (at, subject) in self.request.subjects.iter().enumerate() {
+            let facts = match subject {
+                SubjectInput::Reference(kind, key) => {
+                    self.stored(*kind, key, needs_household, &mut loaded.versions).await
+                }
+                SubjectInput::Inline(inline) => self.inline(inline),
+            };
+            match facts {
+                Ok(facts) => loaded.subjects.push(Ok(facts)),
+                Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => loaded.subjects.push(Err(error)),
+                Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
+                    problem.field = format!("subjects[{at}].{}", problem.field);
+                    problem
+                })),
+                Err(other) => return Err(other),
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
+    }
+
+    async fn stored(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        needs_household: bool,
+        versions: &mut BTreeMap<String, VersionId>,
+    ) -> Result<SubjectFacts, AppError> {
+        match kind {
+            RecordKind::Individual => {
+                let id = identifiers::find(&*self.registry.store, kind, key).await?;
+                let stored = self.registry.store.individual(id).await?.ok_or(AppError::NotFound(kind))?;
+                note_version(&stored, versions);
+                let members = if needs_household { self.household(id, versions).await? } else { Members::Unknown };
+                let role = match &members {
+                    Members::Known(members) => members.iter().find(|member| is_stored_as(member, id)),
+                    Members::Unknown => None,
+                };
+                let role = role.and_then(|member| member.role);
+                Ok(SubjectFacts { me: Me::Person(PersonInHousehold { person: Person::Stored(stored), role }), members })
+            }
+            RecordKind::Group => {
+                let stored = group::find(&self.registry, key).await?;
+                if let Some(first) = stored.details.identifiers.first() {
+                    versions.insert(group::reference(&first.key), stored.meta.version);
+                }
+                let members = if needs_household {
+                    Members::Known(self.members(&stored.details, versions).await?)
+                } else {
+                    Members::Unknown
+                };
+                Ok(SubjectFacts { me: Me::StoredGroup(stored), members })
+            }
+        }
+    }
+
+    /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
+    async fn household(&self, id: RecordId, versions: &mut BTreeMap<String, VersionId>) -> Result<Members, AppError> {
+        let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
+        let mut found = None;
+        for group_id in self.registry.columns.snapshot().groups_of(id) {
+            let Some(stored) = self.registry.store.group(group_id).await? else { continue };
+            let is_household =
+                household.is_some_and(|number| stored.details.group_type.is_some_and(|code| code.number == number));
+            let is_member = stored.details.active_members(self.as_of).any(|member| member.individual == id);
+            if is_household && is_member && stored.details.active.unwrap_or(true) {
+                if found.is_some() {
+                    return Ok(Members::Unknown);
+                }
+                found = Some(stored);
+            }
+        }
+        match found {
+            Some(stored) => {
+                if let Some(first) = stored.details.identifiers.first() {
+                    versions.insert(group::reference(&first.key), stored.meta.version);
+                }
+                Ok(Members::Known(self.members(&stored.details, versions).await?))
+            }
+            None => Ok(Members::Known(Vec::new())),
+        }
+    }
+
+    async fn members(
+        &self,
+        details: &GroupDetails,
+        versions: &mut BTreeMap<String, VersionId>,
+    ) -> Result<Vec<PersonInHousehold>, AppError> {
+        let mut members = Vec::new();
+        for member in details.active_members(self.as_of) {
+            let stored = self.registry.store.individual(member.individual).await?;
+            let stored = stored.ok_or_else(|| AppError::internal("a member of a group is not there"))?;
+            note_version(&stored, versions);
+            members.push(PersonInHousehold { person: Person::Stored(stored), role: member.role });
+        }
+        Ok(members)
+    }
+
+    fn inline(&self, inline: &InlineSubject) -> Result<SubjectFacts, AppError> {
+        let mut problems = Vec::new();
+        let mut members = Vec::new();
+        for (at, member) in inline.members.iter().flatten().enumerate() {
+            match self.inline_person(member) {
+                Ok(member) => members.push(member),
+                Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
+                    problem.field = format!("members[{at}].{}", problem.field);
+                    problem
+                })),
+                Err(other) => return Err(other),
+            }
+        }
+        let me = match &inline.me {
+            InlineMe::Person(person) => match self.inline_person(person) {
+                Ok(person) => Some(Me::Person(person)),
+                Err(AppError::Invalid(found)) => {
+                    problems.extend(found);
+                    None
+                }
+                Err(other) => return Err(other),
+            },
+            InlineMe::Group(draft) => {
+                Some(Me::InlineGroup(Box::new(resolve_group(&self.generation, (**draft).clone(), &mut problems))))
+            }
+        };
+        let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
+        match me {
+            Some(me) if problems.is_empty() => Ok(SubjectFacts { me, members }),
+            Some(_) | None => Err(AppError::Invalid(problems)),
+        }
+    }
+
+    fn inline_person(&self, person: &InlinePerson) -> Result<PersonInHousehold, AppError> {
+        let mut problems = Vec::new();
+        let role = person
+            .role
+            .as_ref()
+            .and_then(|code| resolve(&self.generation, CodedField::MemberRole, "role".to_owned(), code, &mut problems));
+        match resolve_individual(&self.generation, person.details.clone()) {
+            Ok(details) if problems.is_empty() => {
+                Ok(PersonInHousehold { person: Person::Inline(Box::new(details)), role })
+            }
+            Ok(_) => Err(AppError::Invalid(problems)),
+            Err(AppError::Invalid(found)) => {
+                problems.extend(found);
+                Err(AppError::Invalid(problems))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn decision(&self, versions: BTreeMap<String, VersionId>) -> Decision {
+        Decision {
+            expression_digest: expression_digest(&self.request.expression),
+            engine: self.engine_name.clone(),
+            vocabularies: self.generation.vocabularies().map(|vocabulary| edition(vocabulary)).collect(),
+            concept_groups: format!("sha256:{}", self.generation.concept_groups_digest()),
+            schema: self.schema.version.clone(),
+            as_of: self.as_of,
+            versions: versions.into_iter().collect(),
+        }
+    }
+}
+
+fn edition(vocabulary: &Vocabulary) -> (String, String) {
+    (vocabulary.namespace().to_string(), vocabulary.description().version.clone())
+}
+
+#[derive(Default)]
+struct Loaded {
+    subjects: Vec<Result<SubjectFacts, AppError>>,
+    versions: BTreeMap<String, VersionId>,
+}
+
+fn reads_household(references: &[Reference]) -> bool {
+    references.iter().any(|reference| {
+        reference.space == RowSpace::Members || (reference.space == RowSpace::Me && reference.path == ROLE_PATH)
+    })
+}
+
+fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
+    match &member.person {
+        Person::Stored(stored) => stored.id == id,
+        Person::Inline(_) => false,
+    }
+}
+
+fn note_version(stored: &Individual, versions: &mut BTreeMap<String, VersionId>) {
+    if let Some(first) = stored.details.identifiers.first() {
+        versions.insert(individual::reference(&first.key), stored.meta.version);
+    }
+}
+
+fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -> Vec<SubjectResult> {
+    let mut row = 0;
+    let mut results = Vec::with_capacity(subjects.len());
+    for subject in subjects {
+        match subject {
+            Ok(_) => {
+                let verdict = outcomes.verdicts.get(row).copied().unwrap_or(Verdict::Undetermined);
+                let missing = outcomes.missing_of(row).into_iter().map(str::to_owned).collect();
+                let errors = outcomes.errors.iter().filter(|error| error.row as usize == row).cloned().collect();
+                results.push(SubjectResult::Outcome { verdict, missing, errors });
+                row += 1;
+            }
+            Err(error) => results.push(SubjectResult::NotFound(error)),
+        }
+    }
+    results
+}
+
+fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
+    let message = match diagnostics.first() {
+        Some(first) => format!("line {}, column {}: {}", first.line, first.column, first.message),
+        None => "it was refused".to_owned(),
+    };
+    AppError::Expression(ExpressionProblem { message, diagnostics })
+}
+
+/// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to mend and
+/// never a 5xx.
+fn engine_error(error: EngineError) -> AppError {
+    match error {
+        EngineError::Diagnostics(diagnostics) => refused(diagnostics),
+        EngineError::Exhausted { budget, allowed } => AppError::Expression(ExpressionProblem {
+            message: format!(
+                "it exhausted its budget of {allowed} for `{budget}`; make it simpler or ask about fewer subjects"
+            ),
+            diagnostics: Vec::new(),
+        }),
+        EngineError::EngineBudget { budget } => AppError::Expression(ExpressionProblem {
+            message: format!("it exhausted the engine's own budget for `{budget}`; make it simpler"),
+            diagnostics: Vec::new(),
+        }),
+        EngineError::Busy | EngineError::Abandoned => AppError::Busy,
+        EngineError::NoEngine => AppError::NoEngine,
+        EngineError::Fault(fault) => {
+            tracing::warn!(plugin = %fault.plugin, fault = fault.kind.name(), "the eligibility engine failed");
+            match fault.kind {
+                // The wall clock is the back-stop: the machine is too busy, and that decides nothing about the rule.
+                FaultKind::Timeout | FaultKind::Unavailable => AppError::Busy,
+                FaultKind::Fuel
+                | FaultKind::Memory
+                | FaultKind::Table
+                | FaultKind::Instances
+                | FaultKind::Stack
+                | FaultKind::Trap
+                | FaultKind::OutputTooLarge
+                | FaultKind::InvalidAnswer
+                | FaultKind::RefusedInput => AppError::Expression(ExpressionProblem {
+                    message: format!("the engine could not evaluate it ({})", fault.kind.name()),
+                    diagnostics: Vec::new(),
+                }),
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What is known of a subject: from the register, or as given in the request.
+
+use std::sync::Arc;
+
+use crate::domain::code::{CodeUri, CodedValue};
+use crate::domain::group::{Group, GroupDetails};
+use crate::domain::individual::{Individual, IndividualDetails};
+
+/// A person as a rule sees one.
+#[derive(Debug, Clone)]
+pub enum Person {
+    /// From the register.
+    Stored(Arc<Individual>),
+    /// As given in the request.
+    Inline(Box<IndividualDetails>),
+}
+
+impl Person {
+    /// What is known.
+    #[must_use]
+    pub fn details(&self) -> &IndividualDetails {
+        match self {
+            Self::Stored(individual) => &individual.details,
+            Self::Inline(details) => details,
+        }
+    }
+}
+
+/// A person with its place in the household.
+#[derive(Debug, Clone)]
+pub struct PersonInHousehold {
+    /// Who.
+    pub person: Person,
+    /// As what; missing where it is not recorded or not known.
+    pub role: Option<CodedValue>,
+}
+
+/// The subject itself.
+#[derive(Debug, Clone)]
+pub enum Me {
+    /// A person.
+    Person(PersonInHousehold),
+    /// A group of the register.
+    StoredGroup(Arc<Group>),
+    /// A group as given in the request.
+    InlineGroup(Box<GroupDetails>),
+}
+
+/// Who lives in the subject's household.
+#[derive(Debug, Clone)]
+pub enum Members {
+    /// These; none is an answer too.
+    Known(Vec<PersonInHousehold>),
+    /// It cannot be said: the person is in several households, or the request does not say.
+    Unknown,
+}
+
+/// Everything that is known of a subject.
+#[derive(Debug, Clone)]
+pub struct SubjectFacts {
+    /// The subject.
+    pub me: Me,
+    /// Its household.
+    pub members: Members,
+}
+
+/// A person given in a request, its codes not checked yet.
+#[derive(Debug, Clone)]
+pub struct InlinePerson {
+    /// What is said of it.
+    pub details: IndividualDetails<CodeUri>,
+    /// Its place in the household.
+    pub role: Option<CodeUri>,
+}
+
+/// A subject given in a request.
+#[derive(Debug, Clone)]
+pub struct InlineSubject {
+    /// The subject.
+    pub me: InlineMe,
+    /// Its household, where the request says it.
+    pub members: Option<Vec<InlinePerson>>,
+}
+
+/// The subject itself, as given.
+#[derive(Debug, Clone)]
+pub enum InlineMe {
+    /// A person.
+    Person(Box<InlinePerson>),
+    /// A group; its `members` stand beside it.
+    Group(Box<GroupDetails<CodeUri>>),
+}

@@ -1,0 +1,98 @@
+//! Which facts of the register a rule may speak of.
+
+use sha2::{Digest, Sha256};
+
+use crate::domain::eligibility::{Field, FieldType, RowSpace, Schema, Subject};
+use crate::domain::vocabulary::CodedField;
+
+/// The path of a person's role in the household.
+pub const ROLE_PATH: &str = "role";
+
+/// The schema of rules about one kind of subject.
+#[must_use]
+pub fn schema(subject: Subject) -> Schema {
+    let mut fields = Vec::new();
+    match subject {
+        Subject::Individual => person_fields(RowSpace::Me, &mut fields),
+        Subject::Group => group_fields(&mut fields),
+    }
+    person_fields(RowSpace::Members, &mut fields);
+    Schema { version: digest(subject, &fields), subject, fields }
+}
+
+fn person_fields(space: RowSpace, fields: &mut Vec<Field>) {
+    let mut add = |path: &str, kind, is_repeated, vocabularies: &[&str]| {
+        let vocabularies = vocabularies.iter().map(|namespace| (*namespace).to_owned()).collect();
+        fields.push(Field { space, path: path.to_owned(), kind, is_repeated, vocabularies });
+    };
+    add("active", FieldType::Boolean, false, &[]);
+    for path in ["name.family", "name.given", "name.middle", "name.prefix", "name.suffix", "name.text"] {
+        add(path, FieldType::Text, false, &[]);
+    }
+    add("birth_date", FieldType::Date, false, &[]);
+    add("birth_date_estimated", FieldType::Boolean, false, &[]);
+    add("deceased_date", FieldType::Date, false, &[]);
+    for field in CodedField::individual_singles() {
+        add(field.path(), FieldType::Coded, false, field.namespaces());
+    }
+    for field in CodedField::individual_lists() {
+        add(field.path(), FieldType::Coded, true, field.namespaces());
+    }
+    add("income.amount", FieldType::Number, false, &[]);
+    add("income.currency", FieldType::Coded, false, CodedField::IncomeCurrency.namespaces());
+    add("income.period", FieldType::Text, false, &[]);
+    add("address", FieldType::Structure, true, &[]);
+    for part in ["type", "text", "city", "district", "region", "postal_code"] {
+        add(&format!("address[].{part}"), FieldType::Text, false, &[]);
+    }
+    add("address[].country", FieldType::Coded, false, CodedField::AddressCountry.namespaces());
+    add(ROLE_PATH, FieldType::Coded, false, CodedField::MemberRole.namespaces());
+}
+
+fn group_fields(fields: &mut Vec<Field>) {
+    let mut add = |path: &str, kind, vocabularies: &[&str]| {
+        let vocabularies = vocabularies.iter().map(|namespace| (*namespace).to_owned()).collect();
+        fields.push(Field { space: RowSpace::Me, path: path.to_owned(), kind, is_repeated: false, vocabularies });
+    };
+    add("active", FieldType::Boolean, &[]);
+    add("name", FieldType::Text, &[]);
+    add("group_type", FieldType::Coded, CodedField::GroupType.namespaces());
+    add("housing_type", FieldType::Coded, CodedField::HousingType.namespaces());
+}
+
+fn digest(subject: Subject, fields: &[Field]) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(format!("{subject:?}\n"));
+    for field in fields {
+        let line = format!(
+            "{}.{} {:?} {} {}\n",
+            field.space.name(),
+            field.path,
+            field.kind,
+            field.is_repeated,
+            field.vocabularies.join(",")
+        );
+        hasher.update(line);
+    }
+    format!("sha256:{}", super::decision::hexadecimal(&hasher.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_names_each_field_once_and_its_digest_tells_the_subjects_apart() {
+        for subject in [Subject::Individual, Subject::Group] {
+            let schema = schema(subject);
+            let mut names: Vec<(RowSpace, &str)> =
+                schema.fields.iter().map(|field| (field.space, field.path.as_str())).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        }
+        assert_ne!(schema(Subject::Individual).version, schema(Subject::Group).version);
+        assert_eq!(schema(Subject::Group).version, schema(Subject::Group).version);
+    }
+}

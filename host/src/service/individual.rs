@@ -1,0 +1,183 @@
+//! What is done with people: create, read, search.
+
+use std::sync::Arc;
+
+use super::audit;
+use super::codes::{CodeView, resolve, resolve_individual};
+use super::identifiers;
+use super::registry::Registry;
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::code::CodeUri;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::record::RecordKind;
+use crate::domain::search::{CodeCondition, DateCondition, IndividualQuery, Page};
+use crate::domain::vocabulary::CodedField;
+use crate::error::AppError;
+use crate::store::{Operation, Write, Written};
+use crate::vocab::LanguagePreference;
+
+/// A person with the way its codes are shown.
+pub struct IndividualView {
+    /// The person.
+    pub individual: Arc<Individual>,
+    /// How its codes are shown.
+    pub codes: CodeView,
+}
+
+/// Registers a person.
+///
+/// # Errors
+/// [`AppError::Invalid`] with every field that is not right, [`AppError::IdentifierInUse`].
+pub async fn create(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    draft: IndividualDetails<CodeUri>,
+) -> Result<IndividualView, AppError> {
+    let generation = registry.vocabularies.current();
+    let mut problems = Vec::new();
+    identifiers::check_systems(&generation, &draft.identifiers, &mut problems);
+    let details = match resolve_individual(&generation, draft) {
+        Ok(details) if problems.is_empty() => details,
+        Ok(_) => return Err(AppError::Invalid(problems)),
+        Err(AppError::Invalid(found)) => {
+            problems.extend(found);
+            return Err(AppError::Invalid(problems));
+        }
+        Err(other) => return Err(other),
+    };
+    let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![Operation::CreateIndividual(details)],
+        audit: vec![audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets)],
+    };
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Individual(individual)) => {
+            Ok(IndividualView { individual, codes: CodeView::new(generation, languages) })
+        }
+        Some(Written::Group(_) | Written::Client(_)) | None => {
+            Err(AppError::internal("the store answered the creation of an individual with something else"))
+        }
+    }
+}
+
+/// Reads a person by identifier.
+///
+/// # Errors
+/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn read(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    key: &IdentifierKey,
+) -> Result<IndividualView, AppError> {
+    let found = find(registry, key).await;
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
+    Ok(IndividualView { individual: found?, codes: CodeView::new(registry.vocabularies.current(), languages) })
+}
+
+async fn find(registry: &Registry, key: &IdentifierKey) -> Result<Arc<Individual>, AppError> {
+    let id = identifiers::find(&*registry.store, RecordKind::Individual, key).await?;
+    let individual = registry.store.individual(id).await?;
+    individual.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))
+}
+
+/// Writes `Individual/<system>|<value>`.
+#[must_use]
+pub fn reference(key: &IdentifierKey) -> String {
+    format!("{}/{}", RecordKind::Individual, key.reveal())
+}
+
+/// Conditions of a search as a client names them.
+#[derive(Debug, Default)]
+pub struct SearchRequest {
+    /// Has that identifier.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Words of the name.
+    pub name_words: Vec<String>,
+    /// Conditions on the day of birth.
+    pub birth_date: Vec<DateCondition>,
+    /// Holds that code.
+    pub codes: Vec<(CodedField, CodeUri)>,
+    /// Whether the record is in use.
+    pub active: Option<bool>,
+}
+
+/// What a search found.
+pub struct SearchPage {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the page, in order.
+    pub individuals: Vec<Arc<Individual>>,
+    /// How their codes are shown.
+    pub codes: CodeView,
+}
+
+/// Searches people.
+///
+/// # Errors
+/// [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    request: SearchRequest,
+    page: Page,
+) -> Result<SearchPage, AppError> {
+    let generation = registry.vocabularies.current();
+    let mut conditions = Vec::with_capacity(request.codes.len());
+    for (field, code) in &request.codes {
+        let number = generation.resolve_filter(*field, code);
+        let number = number.map_err(|problem| AppError::Malformed(format!("`{}`: {problem}", field.path())))?;
+        conditions.push(CodeCondition { field: *field, any_of: number.into_iter().collect() });
+    }
+    let query = IndividualQuery {
+        identifiers: request.identifiers,
+        name_words: request.name_words,
+        birth_date: request.birth_date,
+        codes: conditions,
+        active: request.active,
+    };
+    let found = registry.columns.snapshot().search(&query, page);
+    let individuals = registry.store.individuals(&found.ids).await?;
+    let targets = individuals.iter().filter_map(|individual| individual.details.identifiers.first());
+    let targets = targets.map(|identifier| reference(&identifier.key)).collect();
+    let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
+    entry.note = Some(searched_fields(&query));
+    registry.audit.record(entry).await?;
+    Ok(SearchPage { total: found.total, individuals, codes: CodeView::new(generation, languages) })
+}
+
+/// Which fields a search looked at, never for what.
+fn searched_fields(query: &IndividualQuery) -> String {
+    let mut fields: Vec<&str> = Vec::new();
+    let named = [
+        ("identifier", query.identifiers.is_empty()),
+        ("name", query.name_words.is_empty()),
+        ("birth_date", query.birth_date.is_empty()),
+        ("active", query.active.is_none()),
+    ];
+    fields.extend(named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| *name));
+    fields.extend(query.codes.iter().map(|condition| condition.field.path()));
+    format!("searched by {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") })
+}
+
+/// Checks the role of a person in a household, as inline records give it.
+///
+/// # Errors
+/// [`AppError::Invalid`] naming the path.
+pub fn resolve_role(
+    registry: &Registry,
+    path: String,
+    code: &CodeUri,
+) -> Result<crate::domain::code::CodedValue, AppError> {
+    let mut problems = Vec::new();
+    let value = resolve(&registry.vocabularies.current(), CodedField::MemberRole, path, code, &mut problems);
+    value.ok_or(AppError::Invalid(problems))
+}

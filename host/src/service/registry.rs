@@ -1,0 +1,21 @@
+//! What the use cases work on: records, indexes, vocabularies and the audit log.
+
+use std::sync::Arc;
+
+use super::audit::AuditLog;
+use crate::columns::Columns;
+use crate::store::Store;
+use crate::vocab::Vocabularies;
+
+/// One register with everything that is kept beside it.
+#[derive(Clone)]
+pub struct Registry {
+    /// Where records live.
+    pub store: Arc<dyn Store>,
+    /// The register in memory, for searches and rules.
+    pub columns: Arc<Columns>,
+    /// The vocabularies in force.
+    pub vocabularies: Arc<Vocabularies>,
+    /// Where reads and refusals are written down.
+    pub audit: AuditLog,
+}
