@@ -1,0 +1,13 @@
+//! The public HTTP API: extract, delegate, convert.
+//!
+//! **Invariant:** handlers decide nothing; rules live in `service` and `domain`.
+//!
+//! **Invariant:** a handler that does not say who may call it does not compile; see [`access`].
+
+pub mod access;
+pub mod dto;
+pub mod error;
+pub mod extract;
+pub mod middleware;
+pub mod router;
+pub mod routes;

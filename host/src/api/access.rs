@@ -1,0 +1,128 @@
+//! Who may call an endpoint, said by the type of the handler's first argument.
+//!
+//! [`crate::api::router::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`Public`],
+//! [`TokenCall`] or [`HealthCall`]. A handler without one is not an endpoint:
+//!
+//! ```compile_fail
+//! use daftar::api::router::endpoint;
+//!
+//! async fn everybody() -> &'static str {
+//!     "personal data"
+//! }
+//!
+//! endpoint(axum::http::Method::GET, &["/Individual"], everybody);
+//! ```
+//!
+//! ```
+//! use daftar::api::access::{Auth, scope};
+//! use daftar::api::router::endpoint;
+//!
+//! async fn holders_of_the_scope(_: Auth<scope::IndividualRead>) -> &'static str {
+//!     "personal data"
+//! }
+//!
+//! endpoint(axum::http::Method::GET, &["/Individual"], holders_of_the_scope);
+//! ```
+
+pub use super::extract::auth::{Auth, HealthCall, Public, TokenCall};
+
+use crate::domain::scope::Scope;
+
+/// Who may call an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// A client whose token grants one of these scopes.
+    Scopes(&'static [Scope]),
+    /// Anybody, counted by address.
+    Public,
+    /// Anybody who wants a token, counted by address in a bucket of its own.
+    Token,
+    /// Anybody, not counted.
+    Health,
+}
+
+/// The scopes of which a handler needs one.
+pub trait ScopeRule: Send + Sync + 'static {
+    /// Any of these is enough.
+    const ACCEPTED: &'static [Scope];
+}
+
+/// The rules of the endpoints, named after what they allow.
+pub mod scope {
+    use super::ScopeRule;
+    use crate::domain::scope::{Action, Resource, Scope};
+
+    macro_rules! rules {
+        ($($(#[$doc:meta])* $name:ident = $($resource:ident $action:ident)|+;)+) => {$(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name;
+
+            impl ScopeRule for $name {
+                const ACCEPTED: &'static [Scope] = &[$(Scope::new(Resource::$resource, Action::$action)),+];
+            }
+        )+};
+    }
+
+    rules! {
+        /// Read and search people.
+        IndividualRead = Individual Read;
+        /// Register people.
+        IndividualCreate = Individual Create;
+        /// Read groups.
+        GroupRead = Group Read;
+        /// Register groups.
+        GroupCreate = Group Create;
+        /// Evaluate rules.
+        EligibilityRead = Eligibility Read;
+    }
+}
+
+/// A list of handler arguments whose first says who may call.
+pub trait DeclaresAccess {
+    /// Who may call.
+    const ACCESS: Access;
+}
+
+/// An argument that says who may call.
+pub trait AccessArgument {
+    /// Who may call.
+    const ACCESS: Access;
+}
+
+impl<R: ScopeRule> AccessArgument for Auth<R> {
+    const ACCESS: Access = Access::Scopes(R::ACCEPTED);
+}
+
+impl AccessArgument for Public {
+    const ACCESS: Access = Access::Public;
+}
+
+impl AccessArgument for TokenCall {
+    const ACCESS: Access = Access::Token;
+}
+
+impl AccessArgument for HealthCall {
+    const ACCESS: Access = Access::Health;
+}
+
+// axum names a handler's arguments as a tuple that begins with a marker of its own.
+impl<M, A: AccessArgument> DeclaresAccess for (M, A) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1> DeclaresAccess for (M, A, T1) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1, T2> DeclaresAccess for (M, A, T1, T2) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1, T2, T3> DeclaresAccess for (M, A, T1, T2, T3) {
+    const ACCESS: Access = A::ACCESS;
+}
+
+impl<M, A: AccessArgument, T1, T2, T3, T4> DeclaresAccess for (M, A, T1, T2, T3, T4) {
+    const ACCESS: Access = A::ACCESS;
+}

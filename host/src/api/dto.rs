@@ -1,0 +1,9 @@
+//! Bodies on the wire, in and out.
+//!
+//! **Invariant:** domain types never take a wire form by themselves; each body is read and written here, member by member.
+
+pub mod eligibility;
+pub mod group;
+pub mod individual;
+pub mod reader;
+pub mod shared;

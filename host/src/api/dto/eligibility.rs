@@ -1,0 +1,235 @@
+//! Bodies of rules: what is asked, and what is answered.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::group::read_reference;
+use super::individual::{Identification, read_members};
+use super::reader::{ObjectReader, Problems, text_value};
+use super::shared::read_type;
+use crate::api::error::{DiagnosticItem, Problem};
+use crate::domain::code::CodeUri;
+use crate::domain::eligibility::{RowError, Subject, Verdict};
+use crate::domain::group::{GroupDetails, MEMBERS_MAX};
+use crate::domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::person_name::NAME_PART_BYTES_MAX;
+use crate::domain::record::RecordKind;
+use crate::service::eligibility::decision::Decision;
+use crate::service::eligibility::evaluate::{
+    EXPRESSION_BYTES_MAX, EvaluateRequest, Evaluated, SUBJECTS_MAX, SubjectInput, SubjectResult,
+};
+use crate::service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject};
+
+const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), ("group", Subject::Group)];
+
+/// Reads the body of `$evaluate`.
+pub fn read(members: Map<String, Value>, problems: &mut Problems) -> EvaluateRequest {
+    let mut reader = ObjectReader::root(members);
+    let expression = read_expression(&mut reader, problems);
+    let subject = reader.word("subject", SUBJECTS, problems).unwrap_or(Subject::Individual);
+    let subjects = reader.list("subjects", SUBJECTS_MAX, problems);
+    if subjects.as_ref().is_none_or(Vec::is_empty) && !reader.is_problem("subjects", problems) {
+        problems.add("subjects", "required", "a list of references or records is needed, with at least one");
+    }
+    let mut inputs = Vec::new();
+    for (path, item) in subjects.unwrap_or_default() {
+        inputs.extend(match item {
+            Value::String(_) => read_subject_reference(&path, item, subject, problems),
+            other => Some(SubjectInput::Inline(Box::new(read_inline(path, other, subject, problems)))),
+        });
+    }
+    let as_of = reader.date("as_of", problems);
+    reader.finish(problems);
+    EvaluateRequest { expression, subject, subjects: inputs, as_of }
+}
+
+/// An expression may hold line breaks, which other texts may not.
+fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String {
+    match reader.take("expression") {
+        Some(Value::String(text)) if text.len() > EXPRESSION_BYTES_MAX => {
+            let message = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes, not {}", text.len());
+            problems.add("expression", "too_long", message);
+            String::new()
+        }
+        Some(Value::String(text)) => text,
+        Some(_) => {
+            problems.add("expression", "wrong_type", "an expression is a text");
+            String::new()
+        }
+        None => {
+            problems.add("expression", "required", "the rule to evaluate is needed");
+            String::new()
+        }
+    }
+}
+
+fn read_subject_reference(path: &str, item: Value, subject: Subject, problems: &mut Problems) -> Option<SubjectInput> {
+    let text = text_value(path, item, SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems)?;
+    let kind = match subject {
+        Subject::Individual => RecordKind::Individual,
+        Subject::Group => RecordKind::Group,
+    };
+    let key = read_reference(path, &text, kind, problems)?;
+    Some(SubjectInput::Reference(kind, key))
+}
+
+fn read_inline(path: String, item: Value, subject: Subject, problems: &mut Problems) -> InlineSubject {
+    let mut reader = ObjectReader::at(path, item, problems);
+    let members = reader.list("members", MEMBERS_MAX, problems).map(|items| {
+        items
+            .into_iter()
+            .map(|(path, item)| {
+                let mut member = ObjectReader::at(path, item, problems);
+                let person = read_person(&mut member, problems);
+                member.finish(problems);
+                person
+            })
+            .collect()
+    });
+    let me = match subject {
+        Subject::Individual => InlineMe::Person(Box::new(read_person(&mut reader, problems))),
+        Subject::Group => {
+            read_type(&mut reader, RecordKind::Group, problems);
+            InlineMe::Group(Box::new(GroupDetails {
+                active: reader.boolean("active", problems),
+                name: reader.text("name", NAME_PART_BYTES_MAX, problems),
+                group_type: reader.code("group_type", problems),
+                housing_type: reader.code("housing_type", problems),
+                ..GroupDetails::default()
+            }))
+        }
+    };
+    reader.finish(problems);
+    InlineSubject { me, members }
+}
+
+fn read_person(reader: &mut ObjectReader, problems: &mut Problems) -> InlinePerson {
+    let role: Option<CodeUri> = reader.code("role", problems);
+    InlinePerson { details: read_members(reader, Identification::Optional, problems), role }
+}
+
+/// The answer of `$evaluate`.
+#[derive(Debug, Serialize)]
+pub struct EvaluatedBody<'a> {
+    results: Vec<ResultBody<'a>>,
+    decision: DecisionBody<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<DiagnosticItem<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ResultBody<'a> {
+    subject: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<RowErrorBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<SubjectErrorBody>,
+}
+
+#[derive(Debug, Serialize)]
+struct RowErrorBody<'a> {
+    code: &'a str,
+    line: u32,
+    column: u32,
+}
+
+impl<'a> From<&'a RowError> for RowErrorBody<'a> {
+    fn from(error: &'a RowError) -> Self {
+        Self { code: &error.code, line: error.line, column: error.column }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct SubjectErrorBody {
+    status: u16,
+    detail: String,
+}
+
+#[derive(Debug, Serialize)]
+struct DecisionBody<'a> {
+    expression_digest: &'a str,
+    engine: &'a str,
+    vocabularies: Vec<VocabularyBody<'a>>,
+    concept_groups: &'a str,
+    schema: &'a str,
+    as_of: String,
+    versions: Vec<VersionBody<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct VocabularyBody<'a> {
+    namespace: &'a str,
+    version: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct VersionBody<'a> {
+    reference: &'a str,
+    version_id: String,
+}
+
+impl<'a> From<&'a Decision> for DecisionBody<'a> {
+    fn from(decision: &'a Decision) -> Self {
+        let vocabularies = decision.vocabularies.iter();
+        let versions = decision.versions.iter();
+        Self {
+            expression_digest: &decision.expression_digest,
+            engine: &decision.engine,
+            vocabularies: vocabularies.map(|(namespace, version)| VocabularyBody { namespace, version }).collect(),
+            concept_groups: &decision.concept_groups,
+            schema: &decision.schema,
+            as_of: decision.as_of.to_string(),
+            versions: versions
+                .map(|(reference, version)| VersionBody { reference, version_id: version.to_string() })
+                .collect(),
+        }
+    }
+}
+
+/// How each subject is named in the answer: its reference, or its place for one given in the request.
+#[must_use]
+pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
+    let numbered = request.subjects.iter().enumerate();
+    numbered
+        .map(|(at, subject)| match subject {
+            SubjectInput::Reference(kind, key) => format!("{kind}/{}", key.reveal()),
+            SubjectInput::Inline(_) => format!("subjects[{at}]"),
+        })
+        .collect()
+}
+
+/// Writes the answer.
+#[must_use]
+pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated) -> EvaluatedBody<'a> {
+    let results = names.iter().zip(&evaluated.results).map(|(subject, result)| match result {
+        SubjectResult::Outcome { verdict, missing, errors } => ResultBody {
+            subject,
+            outcome: Some(match verdict {
+                Verdict::Eligible => "eligible",
+                Verdict::NotEligible => "not_eligible",
+                Verdict::Undetermined => "undetermined",
+            }),
+            missing: Some(missing),
+            errors: errors.iter().map(RowErrorBody::from).collect(),
+            error: None,
+        },
+        SubjectResult::NotFound(problem) => {
+            ResultBody { subject, outcome: None, missing: None, errors: Vec::new(), error: Some(problem.into()) }
+        }
+    });
+    EvaluatedBody {
+        results: results.collect(),
+        decision: DecisionBody::from(&evaluated.decision),
+        warnings: evaluated.warnings.iter().map(DiagnosticItem::from).collect(),
+    }
+}
+
+impl From<&crate::error::AppError> for SubjectErrorBody {
+    fn from(error: &crate::error::AppError) -> Self {
+        Self { status: Problem::status_of(error).as_u16(), detail: error.to_string() }
+    }
+}

@@ -1,0 +1,154 @@
+//! The body of a group.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::reader::{ObjectReader, Problems};
+use super::shared::{CodeBody, IdentifierBody, MetaBody, PeriodBody, read_identifiers, read_type};
+use crate::domain::code::{CodeUri, CodedValue};
+use crate::domain::group::{Group, GroupDetails, MEMBERS_MAX, Member};
+use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::person_name::NAME_PART_BYTES_MAX;
+use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::vocabulary::DisplayedCode;
+
+/// Reads a body into a group whose codes and members are not checked yet.
+pub fn read(members: Map<String, Value>, problems: &mut Problems) -> GroupDetails<CodeUri, IdentifierKey> {
+    let mut reader = ObjectReader::root(members);
+    read_type(&mut reader, RecordKind::Group, problems);
+    let details = GroupDetails {
+        identifiers: read_identifiers(&mut reader, true, problems),
+        active: reader.boolean("active", problems),
+        name: reader.text("name", NAME_PART_BYTES_MAX, problems),
+        group_type: reader.code("group_type", problems),
+        housing_type: reader.code("housing_type", problems),
+        members: reader
+            .list("member", MEMBERS_MAX, problems)
+            .map(|items| items.into_iter().filter_map(|(path, item)| read_member(path, item, problems)).collect()),
+    };
+    for read_only in ["meta", "quantity"] {
+        reader.take(read_only);
+    }
+    reader.finish(problems);
+    details
+}
+
+fn read_member(path: String, item: Value, problems: &mut Problems) -> Option<Member<CodeUri, IdentifierKey>> {
+    let mut reader = ObjectReader::at(path, item, problems);
+    let individual = reader.object("entity", problems).and_then(|mut entity| {
+        let reference = entity.text("reference", SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems);
+        entity.take("display");
+        let path = entity.path_of("reference");
+        entity.finish(problems);
+        read_reference(&path, &reference?, RecordKind::Individual, problems)
+    });
+    if individual.is_none() && !reader.is_problem_within("entity", problems) {
+        problems.add(
+            reader.path_of("entity"),
+            "required",
+            "a member names its person: `{reference: \"Individual/<system>|<value>\"}`",
+        );
+    }
+    let role = reader.code("role", problems);
+    let period = reader.period("period", problems);
+    let is_inactive = reader.boolean("inactive", problems).unwrap_or(false);
+    reader.finish(problems);
+    Some(Member { individual: individual?, role, period, is_inactive })
+}
+
+/// Reads `Individual/<system>|<value>`.
+pub fn read_reference(path: &str, text: &str, kind: RecordKind, problems: &mut Problems) -> Option<IdentifierKey> {
+    let key = text.strip_prefix(kind.name()).and_then(|rest| rest.strip_prefix('/'));
+    let Some(key) = key else {
+        problems.add(path, "invalid_reference", format!("a reference is written `{}/<system>|<value>`", kind.name()));
+        return None;
+    };
+    match IdentifierKey::parse(key) {
+        Ok(key) => Some(key),
+        Err(error) => {
+            problems.add(path, "invalid_reference", error.to_string());
+            None
+        }
+    }
+}
+
+/// How a member is shown to a client: reference and, where it may see it, the name.
+#[derive(Debug, Clone)]
+pub struct ShownMember {
+    /// `Individual/<system>|<value>`
+    pub reference: String,
+    /// The person's name, where the client may see it.
+    pub display: Option<String>,
+}
+
+/// Writes a group; the functions tell how codes and members are shown to this client.
+pub fn write<'a>(
+    group: &'a Group,
+    show: &dyn Fn(CodedValue) -> DisplayedCode,
+    show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
+) -> GroupBody<'a> {
+    let details = &group.details;
+    let members: Option<Vec<MemberBody>> = details.members.as_ref().map(|members| {
+        members
+            .iter()
+            .filter_map(|member| {
+                let shown = show_member(member.individual)?;
+                Some(MemberBody {
+                    entity: EntityBody { reference: shown.reference, display: shown.display },
+                    role: member.role.map(|value| CodeBody::from(show(value))),
+                    period: member.period.map(PeriodBody::from),
+                    inactive: member.is_inactive,
+                })
+            })
+            .collect()
+    });
+    GroupBody {
+        kind: "Group",
+        identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
+        active: details.active,
+        name: details.name.as_deref(),
+        group_type: details.group_type.map(|value| CodeBody::from(show(value))),
+        housing_type: details.housing_type.map(|value| CodeBody::from(show(value))),
+        quantity: members.as_ref().map(|members| members.iter().filter(|member| !member.inactive).count()),
+        member: members,
+        meta: MetaBody::from(&group.meta),
+    }
+}
+
+/// A group on the wire.
+#[derive(Debug, Serialize)]
+pub struct GroupBody<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    identifier: Vec<IdentifierBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group_type: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    housing_type: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member: Option<Vec<MemberBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantity: Option<usize>,
+    meta: MetaBody<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct MemberBody {
+    entity: EntityBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<PeriodBody>,
+    inactive: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct EntityBody {
+    reference: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display: Option<String>,
+}

@@ -1,0 +1,142 @@
+//! Reads the body of an individual.
+
+use serde_json::{Map, Value};
+
+use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
+use crate::api::dto::reader::{ObjectReader, Problems, code_value, text_value};
+use crate::api::dto::shared::{read_identifiers, read_type};
+use crate::domain::code::CodeUri;
+use crate::domain::individual::{Address, Income, IndividualDetails, LIST_ITEMS_MAX, Telecom};
+use crate::domain::person_name::{NAME_PART_BYTES_MAX, PersonName};
+use crate::domain::record::RecordKind;
+use crate::domain::vocabulary::CodedField;
+
+/// The longest text of an address or telecom, in bytes.
+const TEXT_BYTES_MAX: usize = 1_000;
+
+/// Whether a body must name the person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identification {
+    /// It is to be stored.
+    Required,
+    /// It is only looked at, as an inline record of a rule.
+    Optional,
+}
+
+/// Reads a body into a person whose codes are not checked yet; leaves the members it does not know in `reader`.
+pub fn read_members(
+    reader: &mut ObjectReader,
+    identification: Identification,
+    problems: &mut Problems,
+) -> IndividualDetails<CodeUri> {
+    read_type(reader, RecordKind::Individual, problems);
+    let mut details = IndividualDetails {
+        identifiers: read_identifiers(reader, identification == Identification::Required, problems),
+        active: reader.boolean("active", problems),
+        name: reader.object("name", problems).map(|name| read_name(name, problems)),
+        birth_date: reader.date("birth_date", problems),
+        birth_date_estimated: reader.boolean("birth_date_estimated", problems),
+        deceased_date: reader.date("deceased_date", problems),
+        codes: Vec::new(),
+        code_lists: Vec::new(),
+        telecom: read_telecoms(reader, problems),
+        address: read_addresses(reader, problems),
+        income: read_income(reader, problems),
+    };
+    for field in CodedField::individual_singles() {
+        details.codes.extend(reader.code(field.path(), problems).map(|code| (field, code)));
+    }
+    for field in CodedField::individual_lists() {
+        let Some(items) = reader.list(field.path(), LIST_ITEMS_MAX, problems) else { continue };
+        let codes = items.into_iter().filter_map(|(path, item)| code_value(&path, item, problems)).collect();
+        details.code_lists.push((field, codes));
+    }
+    if let (Some(birth), Some(death)) = (details.birth_date, details.deceased_date)
+        && death < birth
+    {
+        problems.add(reader.path_of("deceased_date"), "invalid_date", "the day of death lies before the day of birth");
+    }
+    // Members that the server writes may be sent back as they were received.
+    for read_only in ["meta", "group_membership"] {
+        reader.take(read_only);
+    }
+    details
+}
+
+/// Reads the whole body of an individual.
+pub fn read(members: Map<String, Value>, problems: &mut Problems) -> IndividualDetails<CodeUri> {
+    let mut reader = ObjectReader::root(members);
+    let details = read_members(&mut reader, Identification::Required, problems);
+    reader.finish(problems);
+    details
+}
+
+fn read_name(mut reader: ObjectReader, problems: &mut Problems) -> PersonName {
+    let name = PersonName {
+        family: reader.text("family", NAME_PART_BYTES_MAX, problems),
+        given: reader.text("given", NAME_PART_BYTES_MAX, problems),
+        middle: reader.text("middle", NAME_PART_BYTES_MAX, problems),
+        prefix: reader.text("prefix", NAME_PART_BYTES_MAX, problems),
+        suffix: reader.text("suffix", NAME_PART_BYTES_MAX, problems),
+        text: reader.text("text", NAME_PART_BYTES_MAX, problems),
+    };
+    reader.finish(problems);
+    name
+}
+
+fn read_telecoms(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Vec<Telecom>> {
+    let items = reader.list("telecom", LIST_ITEMS_MAX, problems)?;
+    let mut telecoms = Vec::with_capacity(items.len());
+    for (path, item) in items {
+        let mut item = ObjectReader::at(path.clone(), item, problems);
+        let system = item.word("system", TELECOM_SYSTEMS, problems);
+        let value = item.text("value", TEXT_BYTES_MAX, problems);
+        let usage = item.text("use", 100, problems);
+        let rank = item.count("rank", problems);
+        for (name, is_given) in [("system", system.is_some()), ("value", value.is_some())] {
+            if !is_given && !item.is_problem(name, problems) {
+                problems.add(item.path_of(name), "required", "a telecom has a system and a value");
+            }
+        }
+        item.finish(problems);
+        if let (Some(system), Some(value)) = (system, value) {
+            telecoms.push(Telecom { system, value, usage, rank });
+        }
+    }
+    Some(telecoms)
+}
+
+fn read_addresses(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Vec<Address<CodeUri>>> {
+    let items = reader.list("address", LIST_ITEMS_MAX, problems)?;
+    let mut addresses = Vec::with_capacity(items.len());
+    for (path, item) in items {
+        let mut item = ObjectReader::at(path, item, problems);
+        let line = item.list("line", LIST_ITEMS_MAX, problems).map(|lines| {
+            lines.into_iter().filter_map(|(path, line)| text_value(&path, line, TEXT_BYTES_MAX, problems)).collect()
+        });
+        addresses.push(Address {
+            kind: item.text("type", 100, problems),
+            text: item.text("text", TEXT_BYTES_MAX, problems),
+            line,
+            city: item.text("city", TEXT_BYTES_MAX, problems),
+            district: item.text("district", TEXT_BYTES_MAX, problems),
+            region: item.text("region", TEXT_BYTES_MAX, problems),
+            postal_code: item.text("postal_code", 100, problems),
+            country: item.code("country", problems),
+        });
+        item.finish(problems);
+    }
+    Some(addresses)
+}
+
+fn read_income(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Income<CodeUri>> {
+    let mut income = reader.object("income", problems)?;
+    let amount = income.amount("amount", problems);
+    if amount.is_none() && !income.is_problem("amount", problems) {
+        problems.add(income.path_of("amount"), "required", "an income has an amount");
+    }
+    let currency = income.code("currency", problems);
+    let period = income.word("period", INCOME_PERIODS, problems);
+    income.finish(problems);
+    Some(Income { amount: amount?, currency, period })
+}

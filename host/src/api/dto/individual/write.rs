@@ -1,0 +1,196 @@
+//! Writes the body of an individual.
+
+use serde::Serialize;
+
+use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
+use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody};
+use crate::domain::code::CodedValue;
+use crate::domain::individual::{Address, Individual, Telecom};
+use crate::domain::person_name::PersonName;
+use crate::domain::vocabulary::{CodedField, DisplayedCode};
+
+/// Writes an individual; `show` tells how a code is shown to this client.
+pub fn write<'a>(individual: &'a Individual, show: &dyn Fn(CodedValue) -> DisplayedCode) -> IndividualBody<'a> {
+    let details = &individual.details;
+    let code = |field| details.code(field).map(|value| CodeBody::from(show(value)));
+    let list = |field| {
+        let values = details.code_list(field)?;
+        Some(values.iter().map(|value| CodeBody::from(show(*value))).collect())
+    };
+    IndividualBody {
+        kind: "Individual",
+        identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
+        active: details.active,
+        name: details.name.as_ref().map(NameBody::from),
+        birth_date: details.birth_date.map(|day| day.to_string()),
+        birth_date_estimated: details.birth_date_estimated,
+        deceased_date: details.deceased_date.map(|day| day.to_string()),
+        gender: code(CodedField::Gender),
+        marital_status: code(CodedField::MaritalStatus),
+        country: code(CodedField::Country),
+        religion: code(CodedField::Religion),
+        ethnocultural_status: code(CodedField::EthnoculturalStatus),
+        education: code(CodedField::Education),
+        occupation: code(CodedField::Occupation),
+        economic_activity: code(CodedField::EconomicActivity),
+        pregnancy_status: code(CodedField::PregnancyStatus),
+        languages: list(CodedField::Languages),
+        disability_codes: list(CodedField::DisabilityCodes),
+        health_conditions: list(CodedField::HealthConditions),
+        telecom: details.telecom.as_ref().map(|all| all.iter().map(TelecomBody::from).collect()),
+        address: details.address.as_ref().map(|all| all.iter().map(|one| AddressBody::new(one, show)).collect()),
+        income: details.income.map(|income| IncomeBody {
+            amount: income.amount,
+            currency: income.currency.map(|value| CodeBody::from(show(value))),
+            period: income.period.map(|period| word(INCOME_PERIODS, period)),
+        }),
+        meta: MetaBody::from(&individual.meta),
+    }
+}
+
+fn word<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+    words.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
+}
+
+/// An individual on the wire.
+#[derive(Debug, Serialize)]
+pub struct IndividualBody<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    identifier: Vec<IdentifierBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<NameBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    birth_date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    birth_date_estimated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deceased_date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gender: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    marital_status: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    religion: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ethnocultural_status: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    education: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    occupation: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    economic_activity: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pregnancy_status: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    languages: Option<Vec<CodeBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disability_codes: Option<Vec<CodeBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health_conditions: Option<Vec<CodeBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    telecom: Option<Vec<TelecomBody<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<Vec<AddressBody<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    income: Option<IncomeBody>,
+    meta: MetaBody<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct NameBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    middle: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suffix: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+impl<'a> From<&'a PersonName> for NameBody<'a> {
+    fn from(name: &'a PersonName) -> Self {
+        Self {
+            family: name.family.as_deref(),
+            given: name.given.as_deref(),
+            middle: name.middle.as_deref(),
+            prefix: name.prefix.as_deref(),
+            suffix: name.suffix.as_deref(),
+            text: name.text.as_deref(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct TelecomBody<'a> {
+    system: &'static str,
+    value: &'a str,
+    #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
+}
+
+impl<'a> From<&'a Telecom> for TelecomBody<'a> {
+    fn from(telecom: &'a Telecom) -> Self {
+        Self {
+            system: word(TELECOM_SYSTEMS, telecom.system),
+            value: &telecom.value,
+            usage: telecom.usage.as_deref(),
+            rank: telecom.rank,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct AddressBody<'a> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    city: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    district: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    postal_code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<CodeBody>,
+}
+
+impl<'a> AddressBody<'a> {
+    fn new(address: &'a Address, show: &dyn Fn(CodedValue) -> DisplayedCode) -> Self {
+        Self {
+            kind: address.kind.as_deref(),
+            text: address.text.as_deref(),
+            line: address.line.as_deref(),
+            city: address.city.as_deref(),
+            district: address.district.as_deref(),
+            region: address.region.as_deref(),
+            postal_code: address.postal_code.as_deref(),
+            country: address.country.map(|value| CodeBody::from(show(value))),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct IncomeBody {
+    amount: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<&'static str>,
+}

@@ -1,0 +1,367 @@
+//! Reads the members of a JSON object one by one, remembers every problem with its path, and refuses what nobody asked for.
+
+use jiff::civil::Date;
+use serde_json::{Map, Value};
+
+use crate::domain::calendar::{Period, parse_date};
+use crate::domain::code::CodeUri;
+use crate::error::{AppError, FieldProblem};
+
+/// The most problems that are collected before reading stops caring.
+const PROBLEMS_MAX: usize = 100;
+
+/// Problems found so far.
+#[derive(Debug, Default)]
+pub struct Problems(Vec<FieldProblem>);
+
+impl Problems {
+    /// Adds a problem.
+    pub fn add(&mut self, field: impl Into<String>, code: &'static str, message: impl Into<String>) {
+        if self.0.len() < PROBLEMS_MAX {
+            self.0.push(FieldProblem { field: field.into(), code, message: message.into() });
+        }
+    }
+
+    /// Takes over the problems of a part that was checked by itself.
+    pub fn extend(&mut self, problems: Vec<FieldProblem>) {
+        self.0.extend(problems);
+    }
+
+    /// The value, if nothing was wrong.
+    ///
+    /// # Errors
+    /// Every problem found.
+    pub fn finish<T>(self, value: T) -> Result<T, AppError> {
+        if self.0.is_empty() { Ok(value) } else { Err(AppError::Invalid(self.0)) }
+    }
+}
+
+/// One object being read.
+#[derive(Debug)]
+pub struct ObjectReader {
+    path: String,
+    members: Map<String, Value>,
+    asked: Vec<&'static str>,
+}
+
+impl ObjectReader {
+    /// Starts reading the body itself.
+    #[must_use]
+    pub fn root(members: Map<String, Value>) -> Self {
+        Self { path: String::new(), members, asked: Vec::new() }
+    }
+
+    /// Starts reading an object that lies at `path`; anything else is a problem and reads as empty.
+    pub fn at(path: String, value: Value, problems: &mut Problems) -> Self {
+        let members = match value {
+            Value::Object(members) => members,
+            other => {
+                problems.add(path.clone(), "wrong_type", format!("an object is needed, not {}", kind(&other)));
+                Map::new()
+            }
+        };
+        Self { path, members, asked: Vec::new() }
+    }
+
+    /// The path of a member.
+    #[must_use]
+    pub fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// Takes a member out; `null` is like absent.
+    pub fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.asked.push(name);
+        self.members.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// A text of 1 to `bytes_max` bytes without control characters.
+    pub fn text(&mut self, name: &'static str, bytes_max: usize, problems: &mut Problems) -> Option<String> {
+        let path = self.path_of(name);
+        text_value(&path, self.take(name)?, bytes_max, problems)
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
+        let value = self.take(name)?;
+        if let Value::Bool(value) = value {
+            return Some(value);
+        }
+        problems.add(self.path_of(name), "wrong_type", format!("`true` or `false` is needed, not {}", kind(&value)));
+        None
+    }
+
+    /// A day.
+    pub fn date(&mut self, name: &'static str, problems: &mut Problems) -> Option<Date> {
+        let text = self.text(name, 40, problems)?;
+        match parse_date(&text) {
+            Ok(date) => Some(date),
+            Err(error) => {
+                problems.add(self.path_of(name), "invalid_date", error.to_string());
+                None
+            }
+        }
+    }
+
+    /// A whole number from 1.
+    pub fn count(&mut self, name: &'static str, problems: &mut Problems) -> Option<u32> {
+        let value = self.take(name)?;
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number >= 1);
+        if number.is_none() {
+            problems.add(self.path_of(name), "wrong_type", "a whole number from 1 is needed");
+        }
+        number
+    }
+
+    /// A finite number that is not negative.
+    pub fn amount(&mut self, name: &'static str, problems: &mut Problems) -> Option<f64> {
+        let value = self.take(name)?;
+        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+        if number.is_none() {
+            problems.add(self.path_of(name), "wrong_type", "a number of at least 0 is needed");
+        }
+        number
+    }
+
+    /// One of some words.
+    pub fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)], problems: &mut Problems) -> Option<T> {
+        let text = self.text(name, 100, problems)?;
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            problems.add(self.path_of(name), "unknown_value", format!("known values: {}", known.join(", ")));
+        }
+        found
+    }
+
+    /// The items of a list, each with its path; absent and empty are different.
+    pub fn list(
+        &mut self,
+        name: &'static str,
+        items_max: usize,
+        problems: &mut Problems,
+    ) -> Option<Vec<(String, Value)>> {
+        let path = self.path_of(name);
+        let value = self.take(name)?;
+        let Value::Array(items) = value else {
+            problems.add(path, "wrong_type", format!("a list is needed, not {}", kind(&value)));
+            return None;
+        };
+        if items.len() > items_max {
+            problems.add(path, "too_many", format!("at most {items_max} items are kept, not {}", items.len()));
+            return None;
+        }
+        Some(items.into_iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect())
+    }
+
+    /// An object inside this one.
+    pub fn object(&mut self, name: &'static str, problems: &mut Problems) -> Option<Self> {
+        let path = self.path_of(name);
+        let value = self.take(name)?;
+        Some(Self::at(path, value, problems))
+    }
+
+    /// A code in any of its written forms.
+    pub fn code(&mut self, name: &'static str, problems: &mut Problems) -> Option<CodeUri> {
+        let path = self.path_of(name);
+        code_value(&path, self.take(name)?, problems)
+    }
+
+    /// `{start, end}`.
+    pub fn period(&mut self, name: &'static str, problems: &mut Problems) -> Option<Period> {
+        let mut reader = self.object(name, problems)?;
+        let period = Period { start: reader.date("start", problems), end: reader.date("end", problems) };
+        if let (Some(start), Some(end)) = (period.start, period.end)
+            && end < start
+        {
+            problems.add(reader.path_of("end"), "invalid_period", "the end lies before the start");
+        }
+        reader.finish(problems);
+        Some(period)
+    }
+
+    /// Whether something was found wrong with a member already.
+    #[must_use]
+    pub fn is_problem(&self, name: &str, problems: &Problems) -> bool {
+        let path = self.path_of(name);
+        problems.0.iter().any(|problem| problem.field == path)
+    }
+
+    /// Whether something was found wrong with a member or inside it already.
+    #[must_use]
+    pub fn is_problem_within(&self, name: &str, problems: &Problems) -> bool {
+        let path = self.path_of(name);
+        problems.0.iter().any(|problem| {
+            problem
+                .field
+                .strip_prefix(path.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    }
+
+    /// Reports every member that nobody asked for, with the nearest name.
+    pub fn finish(self, problems: &mut Problems) {
+        for name in self.members.keys() {
+            let shown: String = name.chars().take(60).filter(|character| !character.is_control()).collect();
+            let nearest = self.asked.iter().map(|known| (strsim::damerau_levenshtein(&shown, known), *known)).min();
+            let message = match nearest {
+                Some((distance, known)) if distance <= 2 => format!("there is no such field; did you mean `{known}`?"),
+                _ => "there is no such field".to_owned(),
+            };
+            problems.add(self.path_of(&shown), "unknown_field", message);
+        }
+    }
+}
+
+/// A text that lies at `path`.
+pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Problems) -> Option<String> {
+    let Value::String(text) = value else {
+        problems.add(path, "wrong_type", format!("a text is needed, not {}", kind(&value)));
+        return None;
+    };
+    if text.trim().is_empty() {
+        problems.add(path, "empty", "a text that is given is not empty; leave the field out instead");
+    } else if text.len() > bytes_max {
+        problems.add(path, "too_long", format!("at most {bytes_max} bytes are kept, not {}", text.len()));
+    } else if text.chars().any(char::is_control) {
+        problems.add(path, "control_character", "a text holds no control characters");
+    } else {
+        return Some(text);
+    }
+    None
+}
+
+/// A code that lies at `path`: the URI string `<namespace>#<code>`, `<namespace>|<code>`, the coded object of an answer, or
+/// `{coding: [{system, code}]}`.
+pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<CodeUri> {
+    const FORMS: &str = "a code is written as a text `<namespace>#<code>`, as the object of an answer, or as `{coding: [{system, code}]}`";
+    let parsed = match value {
+        Value::String(text) => CodeUri::parse(&text),
+        Value::Object(members) => {
+            let text_of =
+                |members: &Map<String, Value>, name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
+            let pair = if let Some(uri) = text_of(&members, "uri") {
+                let known = ["uri", "code", "display", "namespace"];
+                let disagrees =
+                    |name: &str, expected: &str| text_of(&members, name).is_some_and(|given| given != expected);
+                if members.keys().any(|name| !known.contains(&name.as_str())) {
+                    None
+                } else {
+                    let parsed = CodeUri::parse(&uri);
+                    if let Ok(parsed) = &parsed
+                        && (disagrees("code", parsed.code.as_str())
+                            || disagrees("namespace", parsed.namespace.as_str()))
+                    {
+                        problems.add(path, "contradiction", "`uri` and `code` or `namespace` name different codes");
+                        return None;
+                    }
+                    Some(parsed)
+                }
+            } else if let Some(Value::Array(codings)) = members.get("coding") {
+                match codings.as_slice() {
+                    [Value::Object(coding)] if members.len() == 1 => {
+                        let system = text_of(coding, "system");
+                        system.zip(text_of(coding, "code")).map(|(system, code)| CodeUri::from_parts(&system, &code))
+                    }
+                    _ => None,
+                }
+            } else {
+                let namespace = text_of(&members, "namespace");
+                namespace.zip(text_of(&members, "code")).map(|(namespace, code)| CodeUri::from_parts(&namespace, &code))
+            };
+            let Some(parsed) = pair else {
+                problems.add(path, "wrong_type", FORMS);
+                return None;
+            };
+            parsed
+        }
+        _ => {
+            problems.add(path, "wrong_type", FORMS);
+            return None;
+        }
+    };
+    match parsed {
+        Ok(uri) => Some(uri),
+        Err(error) => {
+            problems.add(path, "invalid_code", error.to_string());
+            None
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "`true` or `false`",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn code(value: Value) -> Result<CodeUri, AppError> {
+        let mut problems = Problems::default();
+        let code = code_value("gender", value, &mut problems);
+        problems.finish(()).map(|()| code.unwrap())
+    }
+
+    #[test]
+    fn takes_a_code_in_every_written_form() {
+        let expected = CodeUri::parse("urn:iso:std:iso:5218#2").unwrap();
+        for form in [
+            json!("urn:iso:std:iso:5218#2"),
+            json!("urn:iso:std:iso:5218|2"),
+            json!({"uri": "urn:iso:std:iso:5218#2", "code": "2", "display": "Female", "namespace": "urn:iso:std:iso:5218"}),
+            json!({"namespace": "urn:iso:std:iso:5218", "code": "2"}),
+            json!({"coding": [{"system": "urn:iso:std:iso:5218", "code": "2"}]}),
+        ] {
+            assert_eq!(code(form.clone()).unwrap(), expected, "{form}");
+        }
+    }
+
+    #[test]
+    fn refuses_a_code_that_is_none() {
+        for form in [
+            json!("urn:iso:std:iso:5218"),
+            json!(2),
+            json!({}),
+            json!({"coding": []}),
+            json!({"coding": [{"system": "urn:x", "code": "1"}, {"system": "urn:x", "code": "2"}]}),
+            json!({"uri": "urn:iso:std:iso:5218#2", "code": "1"}),
+            json!({"uri": "urn:iso:std:iso:5218#2", "extra": "1"}),
+        ] {
+            assert!(code(form.clone()).is_err(), "{form}");
+        }
+    }
+
+    #[test]
+    fn collects_every_problem_with_its_path() {
+        let body = json!({"a": 1, "b": "", "c": {"start": "2024-02-30"}, "d": "x", "lst": []});
+        let Value::Object(body) = body else { unreachable!() };
+        let mut problems = Problems::default();
+        let mut reader = ObjectReader::root(body);
+        assert_eq!(reader.text("a", 10, &mut problems), None);
+        assert_eq!(reader.text("b", 10, &mut problems), None);
+        reader.period("c", &mut problems);
+        assert_eq!(reader.list("list", 1, &mut problems), None);
+        reader.finish(&mut problems);
+        let Err(AppError::Invalid(found)) = problems.finish(()) else { panic!("problems were expected") };
+        let found: Vec<(&str, &str)> = found.iter().map(|problem| (problem.field.as_str(), problem.code)).collect();
+        assert_eq!(
+            found,
+            [
+                ("a", "wrong_type"),
+                ("b", "empty"),
+                ("c.start", "invalid_date"),
+                ("d", "unknown_field"),
+                ("lst", "unknown_field")
+            ]
+        );
+    }
+}

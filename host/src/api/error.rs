@@ -1,0 +1,222 @@
+//! Status codes and problem bodies: the one place that knows both.
+//!
+//! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::answer`] writes it out,
+//! because only there the request id and the matched route are known.
+
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::domain::eligibility::Diagnostic;
+use crate::error::{AppError, FieldProblem};
+
+/// The most field problems that one answer lists.
+const PROBLEMS_MAX: usize = 50;
+
+/// An error on its way to the client.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// The status.
+    pub status: StatusCode,
+    /// One sentence for the client.
+    pub detail: String,
+    /// Problems of single fields.
+    pub errors: Vec<FieldProblem>,
+    /// What is wrong with an expression.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Headers that go with the status.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    /// A problem with a status and a sentence.
+    #[must_use]
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), errors: Vec::new(), diagnostics: Vec::new(), headers: Vec::new() }
+    }
+
+    /// 400: the request cannot be understood.
+    #[must_use]
+    pub fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// The same problem with a header; one whose value cannot be a header is left out.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.push((name, value));
+        }
+        self
+    }
+
+    /// 405 with the methods that are offered.
+    #[must_use]
+    pub fn method_not_allowed(method: &Method, allowed: &str) -> Self {
+        let detail = format!("{method} is not offered here; offered: {allowed}");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(header::ALLOW, allowed)
+    }
+
+    /// The body as JSON.
+    #[must_use]
+    pub fn body(&self, instance: Option<&str>, request_id: &str) -> Vec<u8> {
+        let errors: Vec<ErrorItem<'_>> = self.errors.iter().take(PROBLEMS_MAX).map(ErrorItem::from).collect();
+        let diagnostics: Vec<DiagnosticItem<'_>> = self.diagnostics.iter().map(DiagnosticItem::from).collect();
+        let body = Body {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            instance,
+            request_id,
+            errors: if errors.is_empty() { None } else { Some(errors) },
+            diagnostics: if diagnostics.is_empty() { None } else { Some(diagnostics) },
+        };
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<&'a str>,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<ErrorItem<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnostics: Option<Vec<DiagnosticItem<'a>>>,
+}
+
+#[derive(Serialize)]
+struct ErrorItem<'a> {
+    field: &'a str,
+    code: &'a str,
+    message: &'a str,
+}
+
+impl<'a> From<&'a FieldProblem> for ErrorItem<'a> {
+    fn from(problem: &'a FieldProblem) -> Self {
+        Self { field: &problem.field, code: problem.code, message: &problem.message }
+    }
+}
+
+/// A diagnostic on the wire.
+#[derive(Debug, Serialize)]
+pub struct DiagnosticItem<'a> {
+    severity: &'static str,
+    code: &'a str,
+    message: &'a str,
+    line: u32,
+    column: u32,
+    length: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<&'a str>,
+}
+
+impl<'a> From<&'a Diagnostic> for DiagnosticItem<'a> {
+    fn from(diagnostic: &'a Diagnostic) -> Self {
+        use crate::domain::eligibility::Severity;
+        Self {
+            severity: match diagnostic.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            code: &diagnostic.code,
+            message: &diagnostic.message,
+            line: diagnostic.line,
+            column: diagnostic.column,
+            length: diagnostic.length,
+            suggestion: diagnostic.suggestion.as_deref(),
+        }
+    }
+}
+
+/// How long a client waits after a 503 before it tries again.
+const RETRY_AFTER_S: &str = "1";
+
+impl Problem {
+    /// The status of an error.
+    #[must_use]
+    pub fn status_of(error: &AppError) -> StatusCode {
+        match error {
+            AppError::Malformed(_) => StatusCode::BAD_REQUEST,
+            AppError::MissingScope { .. } => StatusCode::FORBIDDEN,
+            AppError::NotFound(_) | AppError::UnknownClient(_) | AppError::UnknownPlugin(_) => StatusCode::NOT_FOUND,
+            AppError::Ambiguous
+            | AppError::IdentifierInUse { .. }
+            | AppError::VersionMismatch { .. }
+            | AppError::Conflict(_) => StatusCode::CONFLICT,
+            AppError::Invalid(_) | AppError::Expression(_) | AppError::Plugin(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            AppError::Busy | AppError::NoEngine | AppError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl From<AppError> for Problem {
+    fn from(error: AppError) -> Self {
+        let problem = Self::new(Self::status_of(&error), error.to_string());
+        match error {
+            AppError::Invalid(errors) => Self { errors, ..problem },
+            AppError::Expression(refused) => Self { diagnostics: refused.diagnostics, ..problem },
+            AppError::MissingScope { required, .. } => {
+                let scope = required.replace(" or ", " ");
+                let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+                problem.with_header(header::WWW_AUTHENTICATE, &challenge)
+            }
+            AppError::Busy | AppError::NoEngine => problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S),
+            AppError::Unavailable(cause) => {
+                tracing::error!(error = %chain(&*cause), "the store failed");
+                problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S)
+            }
+            AppError::Internal(cause) => {
+                tracing::error!(error = %chain(&*cause), "a request ended in an internal error");
+                problem
+            }
+            AppError::Malformed(_)
+            | AppError::NotFound(_)
+            | AppError::UnknownClient(_)
+            | AppError::UnknownPlugin(_)
+            | AppError::Ambiguous
+            | AppError::IdentifierInUse { .. }
+            | AppError::VersionMismatch { .. }
+            | AppError::Conflict(_)
+            | AppError::Plugin(_) => problem,
+        }
+    }
+}
+
+/// An error with everything that caused it, for the log.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+/// What a handler fails with.
+#[derive(Debug)]
+pub struct ApiError(pub Box<Problem>);
+
+impl<E: Into<Problem>> From<E> for ApiError {
+    fn from(error: E) -> Self {
+        Self(Box::new(error.into()))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.0.status.into_response();
+        response.extensions_mut().insert(*self.0);
+        response
+    }
+}

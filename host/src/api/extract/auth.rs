@@ -1,0 +1,164 @@
+//! The first argument of every handler: who calls, and whether that is allowed.
+
+use std::marker::PhantomData;
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::api::access::ScopeRule;
+use crate::api::error::{ApiError, Problem};
+use crate::api::middleware::answer::RequestInfo;
+use crate::app::AppState;
+use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo, authenticate};
+use crate::auth::oauth_error::{OAuthError, OAuthErrorCode};
+use crate::context::OpContext;
+use crate::domain::audit::{Actor, AuditOutcome};
+use crate::domain::client::Client;
+use crate::domain::scope::{Action, Scope};
+use crate::error::AppError;
+use crate::limits::Decision;
+use crate::service::audit;
+
+/// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.
+#[derive(Debug)]
+pub struct Auth<R> {
+    context: OpContext,
+    rule: PhantomData<R>,
+}
+
+impl<R> Auth<R> {
+    /// As whom the handler acts.
+    #[must_use]
+    pub fn into_context(self) -> OpContext {
+        self.context
+    }
+}
+
+/// Anybody. Counted in the unauthenticated bucket of the address.
+#[derive(Debug, Clone, Copy)]
+pub struct Public;
+
+/// Anybody who wants a token. Counted in the token bucket of the address.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenCall;
+
+/// Anybody. Not counted.
+#[derive(Debug, Clone, Copy)]
+pub struct HealthCall;
+
+impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        let now = app.clock.now();
+        let authorization = parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
+        let caller = authenticate(authorization, &app.clients.directory, &app.token_keys, &app.config.token, now);
+        let Authenticated { client, scopes, .. } = match caller {
+            Ok(caller) => caller,
+            Err(fault) => return Err(refuse(parts, app, &info, &fault).await?),
+        };
+        charge_client(app, &info, &client).await?;
+        let actor = Actor::Client(client.id.clone());
+        let context = OpContext { actor, scopes, request_id: info.id, now };
+        if R::ACCEPTED.iter().any(|scope| context.scopes.covers(*scope)) {
+            return Ok(Self { context, rule: PhantomData });
+        }
+        let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
+        let mut entry = audit::entry(&context, audited_action(R::ACCEPTED), AuditOutcome::Refused, Vec::new());
+        let required = required.join(" or ");
+        entry.note = Some(format!("missing scope {required}"));
+        app.registry.audit.record(entry).await?;
+        Err(AppError::MissingScope { required, granted: context.scopes }.into())
+    }
+}
+
+fn audited_action(accepted: &[Scope]) -> crate::domain::audit::AuditAction {
+    use crate::domain::audit::AuditAction;
+    match accepted.first().map(|scope| scope.action) {
+        Some(Action::Create) => AuditAction::Create,
+        Some(Action::Update | Action::Delete) => AuditAction::Update,
+        Some(Action::Search) => AuditAction::Search,
+        Some(Action::Read | Action::All) | None => AuditAction::Read,
+    }
+}
+
+/// Counts a call whose token is not sound, and says so: 429 once its bucket is empty, else 401.
+async fn refuse(parts: &Parts, app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result<ApiError, ApiError> {
+    match fault.charged_to() {
+        ChargedTo::Client(client) => charge_client(app, info, client).await?,
+        ChargedTo::Address => charge_address(parts, app, info).await?,
+    }
+    let challenge = if fault.is_without_credentials() {
+        "Bearer realm=\"daftar\"".to_owned()
+    } else {
+        format!("Bearer realm=\"daftar\", error=\"invalid_token\", error_description=\"{fault}\"")
+    };
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, fault.to_string());
+    Ok(problem.with_header(header::WWW_AUTHENTICATE, &challenge).into())
+}
+
+impl FromRequestParts<AppState> for Public {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        charge_address(parts, app, &info).await?;
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for HealthCall {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(_: &mut Parts, _: &AppState) -> Result<Self, Self::Rejection> {
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for TokenCall {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        let failed = |error: AppError| ApiError::from(error).into_response();
+        let decision = app.limits.charge_token_request(address(parts).map_err(IntoResponse::into_response)?).await;
+        let decision = decision.map_err(failed)?;
+        info.set_rate(decision.headers());
+        let Decision::Refused { retry_after_s, .. } = decision else { return Ok(Self) };
+        let detail = decision.detail().unwrap_or_default();
+        let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, &detail);
+        let headers = [(header::RETRY_AFTER, retry_after_s.to_string())];
+        Err((StatusCode::TOO_MANY_REQUESTS, headers, axum::Json(error.body())).into_response())
+    }
+}
+
+async fn charge_client(app: &AppState, info: &RequestInfo, client: &Client) -> Result<(), ApiError> {
+    accept(info, app.limits.charge_client(client).await?)
+}
+
+async fn charge_address(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<(), ApiError> {
+    accept(info, app.limits.charge_unauthenticated(address(parts)?).await?)
+}
+
+fn accept(info: &RequestInfo, decision: Decision) -> Result<(), ApiError> {
+    info.set_rate(decision.headers());
+    let Decision::Refused { retry_after_s, .. } = decision else { return Ok(()) };
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, decision.detail().unwrap_or_default());
+    Err(problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string()).into())
+}
+
+/// Where the request comes from: the socket, since no proxy is trusted.
+fn address(parts: &Parts) -> Result<IpAddr, ApiError> {
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.ok_or_else(|| AppError::internal("a request has no address"))?;
+    Ok(peer.0.ip())
+}
+
+fn request_info(parts: &Parts, app: &AppState) -> RequestInfo {
+    let info = parts.extensions.get::<RequestInfo>().cloned();
+    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into()))
+}

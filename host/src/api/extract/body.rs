@@ -1,0 +1,203 @@
+//! A JSON body, strictly: media type, size, depth, UTF-8, no member twice.
+
+use std::fmt;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::api::error::{ApiError, Problem};
+
+/// The biggest body of most calls.
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// The biggest body of a call that writes an individual.
+pub const RECORD_BYTES_MAX: usize = 8 << 20;
+/// How deep arrays and objects may lie in each other. Our own bodies need 8.
+const DEPTH_MAX: usize = 32;
+
+/// A JSON object of at most `LIMIT` bytes.
+#[derive(Debug)]
+pub struct JsonObject<const LIMIT: usize = BODY_BYTES_MAX>(pub Map<String, Value>);
+
+impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
+        let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        if !content_type.is_some_and(is_json) {
+            let detail = "the body must be JSON: send `Content-Type: application/json`";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).into());
+        }
+        let bytes = read_bounded(request, LIMIT).await?;
+        Ok(Self(parse_object(&bytes)?))
+    }
+}
+
+/// Reads a whole body of at most `limit` bytes.
+///
+/// # Errors
+/// 413 when it is longer, 400 when it ends early.
+pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, ApiError> {
+    let declared = request.headers().get(header::CONTENT_LENGTH);
+    let declared = declared.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
+    let too_large =
+        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is over the limit of {limit} bytes"));
+    if declared.is_some_and(|length| length > limit as u64) {
+        return Err(too_large().into());
+    }
+    match axum::body::to_bytes(request.into_body(), limit).await {
+        Ok(bytes) => Ok(bytes.into()),
+        Err(error) => {
+            if std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
+                return Err(too_large().into());
+            }
+            Err(Problem::malformed("the body ended before it was complete").into())
+        }
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Reads one JSON object.
+///
+/// # Errors
+/// 400 that says what is wrong and where.
+pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Problem::malformed("the body is not UTF-8"))?;
+    if text.trim().is_empty() {
+        return Err(Problem::malformed("the body is empty; a JSON object is needed").into());
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = Strict { depth: 0 }.deserialize(&mut deserializer);
+    let value = value.and_then(|value| deserializer.end().map(|()| value));
+    match value {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Problem::malformed("the body is JSON, and a JSON object is needed").into()),
+        Err(error) => Err(Problem::malformed(format!("the body is not valid JSON: {error}")).into()),
+    }
+}
+
+/// Builds a value, refusing what serde_json would take: a member twice, great depth, NUL characters.
+struct Strict {
+    depth: usize,
+}
+
+impl Strict {
+    fn deeper<E: de::Error>(&self) -> Result<Self, E> {
+        if self.depth < DEPTH_MAX {
+            Ok(Self { depth: self.depth + 1 })
+        } else {
+            Err(E::custom(format_args!("arrays and objects lie more than {DEPTH_MAX} deep in each other")))
+        }
+    }
+}
+
+fn checked_text<E: de::Error>(text: &str) -> Result<String, E> {
+    if text.contains('\0') { Err(E::custom("a string holds a NUL character")) } else { Ok(text.to_owned()) }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is not finite"))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
+        checked_text(value).map(Value::String)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = items.next_element_seed(self.deeper()?)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let name = checked_text::<A::Error>(&name)?;
+            let value = members.next_value_seed(self.deeper()?)?;
+            if object.contains_key(&name) {
+                let shown: String = name.chars().take(60).collect();
+                return Err(de::Error::custom(format_args!("the member `{shown}` stands twice in one object")));
+            }
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(body: &[u8]) -> String {
+        parse_object(body).unwrap_err().0.detail
+    }
+
+    #[test]
+    fn reads_an_object() {
+        let object = parse_object(br#"{"a": [1, -2, 0.5, true, null, {"b": "c"}]}"#).unwrap();
+        assert_eq!(Value::Object(object), serde_json::json!({"a": [1, -2, 0.5, true, null, {"b": "c"}]}));
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        assert_eq!(refusal(b""), "the body is empty; a JSON object is needed");
+        assert_eq!(refusal(b"[]"), "the body is JSON, and a JSON object is needed");
+        assert_eq!(refusal(b"{\"a\": \"\xff\"}"), "the body is not UTF-8");
+        assert!(refusal(br#"{"a": 1, "a": 2}"#).contains("the member `a` stands twice"));
+        assert!(refusal(br#"{"a": "x\u0000"}"#).contains("NUL"));
+        assert!(refusal(b"{\"a\": 1} x").contains("trailing"));
+        assert!(refusal(b"{\"a\": 1e999}").contains("out of range"));
+        let deep = format!("{{\"a\": {}1{}}}", "[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
+        assert!(refusal(deep.as_bytes()).contains("deep"));
+        let just_right = format!("{{\"a\": {}1{}}}", "[".repeat(DEPTH_MAX - 1), "]".repeat(DEPTH_MAX - 1));
+        assert!(parse_object(just_right.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn knows_json_media_types() {
+        for right in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
+            assert!(is_json(right), "{right}");
+        }
+        for wrong in ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonp"] {
+            assert!(!is_json(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! What happens to every request and answer.
+
+pub mod answer;

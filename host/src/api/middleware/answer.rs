@@ -1,0 +1,122 @@
+//! Gives a request its id, bounds its time, catches what must not escape, and writes out errors and the headers that every
+//! answer carries.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::FutureExt;
+
+use crate::api::error::Problem;
+use crate::app::AppState;
+use crate::limits::RateHeaders;
+
+/// The version of the API, on every answer.
+pub const API_VERSION: &str = "2.0.0";
+
+static API_VERSION_HEADER: HeaderName = HeaderName::from_static("x-api-version");
+static REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
+static LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+static REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+static RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// What extractors and handlers are told of their request, and where they leave what the answer needs.
+#[derive(Debug, Clone)]
+pub struct RequestInfo {
+    /// Names this request in answers, logs and the audit log.
+    pub id: Arc<str>,
+    rate: Arc<Mutex<Option<RateHeaders>>>,
+}
+
+impl RequestInfo {
+    /// A request of that id.
+    #[must_use]
+    pub fn new(id: Arc<str>) -> Self {
+        Self { id, rate: Arc::default() }
+    }
+
+    /// Leaves the state of the bucket that counted this request.
+    pub fn set_rate(&self, headers: RateHeaders) {
+        *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(headers);
+    }
+
+    fn rate(&self) -> Option<RateHeaders> {
+        self.rate.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The outermost layer.
+pub async fn answer(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let info = RequestInfo::new(Arc::from(app.ids.next_id()));
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = request.method().clone();
+    request.extensions_mut().insert(info.clone());
+
+    let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
+    let guarded = AssertUnwindSafe(tokio::time::timeout(timeout, next.run(request))).catch_unwind();
+    let mut response = match guarded.await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => {
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request took too long, retry later");
+            refusal(problem.with_header(header::RETRY_AFTER, "1"))
+        }
+        Err(_) => {
+            tracing::error!(request.id = %info.id, http.route = route.as_deref(), "a request panicked");
+            let detail = "an internal error occurred; the request id identifies it in the server's log";
+            refusal(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+        }
+    };
+
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        write_problem(&mut response, &problem, route.as_deref(), &info.id);
+    }
+    write_headers(&mut response, &info);
+    tracing::info!(
+        request.id = %info.id,
+        http.method = %method,
+        http.route = route.as_deref(),
+        http.status = response.status().as_u16(),
+        duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+        "request answered"
+    );
+    response
+}
+
+fn refusal(problem: Problem) -> Response {
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(problem);
+    response
+}
+
+fn write_problem(response: &mut Response, problem: &Problem, route: Option<&str>, request_id: &str) {
+    *response.status_mut() = problem.status;
+    *response.body_mut() = Body::from(problem.body(route, request_id));
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    for (name, value) in &problem.headers {
+        headers.insert(name, value.clone());
+    }
+}
+
+fn write_headers(response: &mut Response, info: &RequestInfo) {
+    let headers = response.headers_mut();
+    headers.insert(&API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
+    if let Ok(id) = HeaderValue::from_str(&info.id) {
+        headers.insert(&REQUEST_ID_HEADER, id);
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Nearly every answer holds personal data or depends on who asks; what may be kept says so itself.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Some(rate) = info.rate() {
+        headers.insert(&LIMIT_HEADER, HeaderValue::from(rate.limit));
+        headers.insert(&REMAINING_HEADER, HeaderValue::from(rate.remaining));
+        headers.insert(&RESET_HEADER, HeaderValue::from(rate.reset_s));
+    }
+}

@@ -1,0 +1,110 @@
+//! Every route of the public listener, in one table.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::{Method, StatusCode};
+use axum::routing::{MethodFilter, MethodRouter};
+
+use super::access::{Access, DeclaresAccess};
+use super::error::{ApiError, Problem};
+use super::extract::auth::Public;
+use super::middleware;
+use super::routes::{discovery, eligibility, group, health, individual, token};
+use crate::app::AppState;
+
+/// Where the API begins.
+pub const BASE_PATH: &str = "/api/v2";
+
+/// One method on one path, in all its spellings.
+pub struct Endpoint {
+    /// The method.
+    pub method: Method,
+    /// The path, then its other spellings; below [`BASE_PATH`] unless it is of the server itself.
+    pub paths: Vec<String>,
+    /// Who may call.
+    pub access: Access,
+    handler: MethodRouter<AppState>,
+}
+
+/// An endpoint below [`BASE_PATH`] whose handler says who may call it.
+pub fn endpoint<H, T>(method: Method, paths: &[&str], handler: H) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    let mut all: Vec<String> = paths.iter().map(|path| format!("{BASE_PATH}{path}")).collect();
+    // `$` may be sent as it is or encoded.
+    let encoded: Vec<String> =
+        all.iter().filter(|path| path.contains('$')).map(|path| path.replace('$', "%24")).collect();
+    all.extend(encoded);
+    raw_endpoint(method, all, handler)
+}
+
+fn server_endpoint<H, T>(method: Method, path: &str, handler: H) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    raw_endpoint(method, vec![path.to_owned()], handler)
+}
+
+fn raw_endpoint<H, T>(method: Method, paths: Vec<String>, handler: H) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
+    Endpoint { method, paths, access: T::ACCESS, handler: axum::routing::on(filter, handler) }
+}
+
+/// The table. The authorization test walks it: an endpoint that the test does not know fails it.
+#[must_use]
+pub fn endpoints() -> Vec<Endpoint> {
+    vec![
+        endpoint(Method::POST, &["/oauth/token"], token::issue),
+        endpoint(Method::GET, &["/Individual", "/individuals"], individual::search),
+        endpoint(Method::POST, &["/Individual", "/individuals"], individual::create),
+        endpoint(Method::GET, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::read),
+        endpoint(Method::POST, &["/Group", "/groups"], group::create),
+        endpoint(Method::GET, &["/Group/{identifier}", "/groups/{identifier}"], group::read),
+        endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate),
+        server_endpoint(Method::GET, "/.well-known/oauth-authorization-server", discovery::authorization_server),
+        server_endpoint(Method::GET, "/health/live", health::live),
+        server_endpoint(Method::GET, "/health/ready", health::ready),
+    ]
+}
+
+/// The public listener's router.
+pub fn router(state: AppState) -> Router {
+    let mut by_path: BTreeMap<String, MethodRouter<AppState>> = BTreeMap::new();
+    for endpoint in endpoints() {
+        for path in endpoint.paths {
+            let routes = by_path.remove(&path).unwrap_or_default().merge(endpoint.handler.clone());
+            by_path.insert(path, routes);
+        }
+    }
+    let mut router = Router::new();
+    for (path, routes) in by_path {
+        router = router.route(&path, routes);
+    }
+    router
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer))
+        .with_state(state)
+}
+
+async fn unknown_path(_: Public) -> ApiError {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "there is nothing at this path; GET /.well-known/oauth-authorization-server and the README say what there is",
+    )
+    .into()
+}
+
+async fn unknown_method(_: Public, method: Method) -> ApiError {
+    let detail = format!("{method} is not offered at this path; the `Allow` header names what is");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into()
+}

@@ -1,0 +1,9 @@
+//! Handlers, one file a noun.
+
+pub mod discovery;
+pub mod eligibility;
+pub mod group;
+pub mod health;
+pub mod individual;
+pub mod search;
+pub mod token;

@@ -1,0 +1,80 @@
+//! What every search answers with, and how a request says its languages.
+
+use axum::http::{HeaderMap, header};
+use serde::Serialize;
+
+use crate::api::extract::query::Parameters;
+use crate::app::AppState;
+use crate::domain::search::Page;
+use crate::service::codes::LanguagePreference;
+
+/// A page of records with its place in the whole.
+#[derive(Debug, Serialize)]
+pub struct Envelope<T> {
+    data: Vec<T>,
+    total: u64,
+    meta: EnvelopeMeta,
+    links: Links,
+}
+
+#[derive(Debug, Serialize)]
+struct EnvelopeMeta {
+    total: u64,
+    count: usize,
+    offset: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Links {
+    #[serde(rename = "self")]
+    this: String,
+    next: Option<String>,
+    prev: Option<String>,
+}
+
+impl<T> Envelope<T> {
+    /// Puts a page into its envelope; `path` is the search's URL without a query.
+    #[must_use]
+    pub fn new(data: Vec<T>, total: u64, page: Page, path: &str, parameters: &Parameters) -> Self {
+        let filters = parameters.encode_without(&["_count", "_offset"]);
+        let link = |offset: u64| {
+            let separator = if filters.is_empty() { "" } else { "&" };
+            format!("{path}?{filters}{separator}_count={}&_offset={offset}", page.count)
+        };
+        let after = page.offset.saturating_add(u64::from(page.count));
+        let links = Links {
+            this: link(page.offset),
+            next: (after < total).then(|| link(after)),
+            prev: (page.offset > 0).then(|| link(page.offset.saturating_sub(u64::from(page.count)))),
+        };
+        Self { meta: EnvelopeMeta { total, count: data.len(), offset: page.offset }, data, total, links }
+    }
+}
+
+/// The languages a client wants displays in.
+#[must_use]
+pub fn languages(app: &AppState, headers: &HeaderMap) -> LanguagePreference {
+    let wanted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    match wanted {
+        Some(wanted) => LanguagePreference::parse(wanted),
+        None => LanguagePreference::parse(&app.config.vocabulary.default_language),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_keep_the_filters_and_stop_at_the_ends() {
+        let parameters = Parameters::parse("gender=urn%3Ax%232&_count=2&_offset=2").unwrap();
+        let page = Page { offset: 2, count: 2 };
+        let envelope = Envelope::new(vec![1, 2], 5, page, "https://h/p", &parameters);
+        let text = serde_json::to_value(&envelope).unwrap();
+        assert_eq!(text["links"]["self"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=2");
+        assert_eq!(text["links"]["next"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=4");
+        assert_eq!(text["links"]["prev"], "https://h/p?gender=urn%3Ax%232&_count=2&_offset=0");
+        let last = Envelope::new(vec![1], 5, Page { offset: 4, count: 2 }, "https://h/p", &parameters);
+        assert_eq!(serde_json::to_value(&last).unwrap()["links"]["next"], serde_json::Value::Null);
+    }
+}
