@@ -1,0 +1,53 @@
+//! Who may administer: whoever holds the admin token.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::api::error::{ApiError, Problem};
+use crate::api::middleware::answer::RequestInfo;
+use crate::app::AppState;
+use crate::context::OpContext;
+use crate::domain::audit::Actor;
+use crate::domain::scope::ScopeSet;
+
+/// Stops every request that does not carry the admin token, whatever it asks for.
+pub async fn require_token(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
+    let presented = match (values.next(), values.next()) {
+        (Some(only), None) => only.to_str().ok().and_then(|value| value.split_once(' ')),
+        (_, _) => None,
+    };
+    let is_right = presented.is_some_and(|(scheme, token)| {
+        scheme.eq_ignore_ascii_case("bearer") && app.admin_token.matches(token.trim().as_bytes())
+    });
+    if is_right {
+        return next.run(request).await;
+    }
+    let detail = "the admin token is missing or wrong: send the content of `admin.token` of the data folder as `Authorization: Bearer <token>`";
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, detail)
+        .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"daftar admin\"");
+    ApiError::from(problem).into_response()
+}
+
+/// The context of an administrator's request.
+#[derive(Debug)]
+pub struct Administrator(pub OpContext);
+
+impl FromRequestParts<AppState> for Administrator {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = parts.extensions.get::<RequestInfo>();
+        Ok(Self(OpContext {
+            actor: Actor::Administrator,
+            scopes: ScopeSet::default(),
+            request_id: info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone()),
+            now: app.clock.now(),
+        }))
+    }
+}

@@ -1,0 +1,144 @@
+//! Bodies of the admin API.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::api::dto::reader::{ObjectReader, Problems, text_value};
+use crate::domain::calendar::format_instant;
+use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::scope::{Scope, ScopeSet};
+use crate::service::client::NewClient;
+
+/// The most scopes that one request names: more than there are.
+const SCOPES_MAX: usize = 100;
+
+/// Reads the body that registers a client.
+pub fn read_client(members: Map<String, Value>, problems: &mut Problems) -> Option<NewClient> {
+    let mut reader = ObjectReader::root(members);
+    let name = reader.text("name", 1_000, problems).and_then(|text| match ClientName::parse(&text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            problems.add("name", "invalid", error.to_string());
+            None
+        }
+    });
+    if name.is_none() && !reader.is_problem("name", problems) {
+        problems.add("name", "required", "a client has a name");
+    }
+    let mut grants = ScopeSet::default();
+    for (path, item) in reader.list("scopes", SCOPES_MAX, problems).unwrap_or_default() {
+        if let Some(text) = text_value(&path, item, 100, problems) {
+            match Scope::parse(&text) {
+                Ok(scope) => {
+                    grants.insert(scope);
+                }
+                Err(error) => problems.add(path, "unknown_scope", error.to_string()),
+            }
+        }
+    }
+    let rate_limit_per_minute = read_limit(&mut reader, "rate_limit_per_minute", problems);
+    let rate_limit_per_day = read_limit(&mut reader, "rate_limit_per_day", problems);
+    reader.finish(problems);
+    Some(NewClient { name: name?, grants, rate_limit_per_minute, rate_limit_per_day })
+}
+
+fn read_limit(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) -> Option<RateLimit> {
+    let requests = reader.count(name, problems)?;
+    match RateLimit::parse(requests) {
+        Ok(limit) => Some(limit),
+        Err(error) => {
+            problems.add(name, "invalid", error.to_string());
+            None
+        }
+    }
+}
+
+/// Reads `{scope}`.
+pub fn read_scope(members: Map<String, Value>, problems: &mut Problems) -> Option<Scope> {
+    let mut reader = ObjectReader::root(members);
+    let text = reader.text("scope", 100, problems);
+    if text.is_none() && !reader.is_problem("scope", problems) {
+        problems.add("scope", "required", "the scope to grant is needed");
+    }
+    reader.finish(problems);
+    match Scope::parse(&text?) {
+        Ok(scope) => Some(scope),
+        Err(error) => {
+            problems.add("scope", "unknown_scope", error.to_string());
+            None
+        }
+    }
+}
+
+/// A client as the administrator sees it.
+#[derive(Debug, Serialize)]
+pub struct ClientBody {
+    client_id: String,
+    name: String,
+    status: &'static str,
+    scopes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_limit_per_minute: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_limit_per_day: Option<u32>,
+    created_at: String,
+    updated_at: String,
+    secrets: Vec<SecretBody>,
+}
+
+/// When a secret was made, never what it is.
+#[derive(Debug, Serialize)]
+struct SecretBody {
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+}
+
+impl From<&Client> for ClientBody {
+    fn from(client: &Client) -> Self {
+        Self {
+            client_id: client.id.to_string(),
+            name: client.name.as_str().to_owned(),
+            status: match client.status {
+                ClientStatus::Active => "active",
+                ClientStatus::Disabled => "disabled",
+            },
+            scopes: client.grants.iter().map(|scope| scope.to_string()).collect(),
+            rate_limit_per_minute: client.rate_limit_per_minute.map(RateLimit::requests),
+            rate_limit_per_day: client.rate_limit_per_day.map(RateLimit::requests),
+            created_at: format_instant(client.created_at),
+            updated_at: format_instant(client.updated_at),
+            secrets: client.secrets.iter().map(SecretBody::from).collect(),
+        }
+    }
+}
+
+impl From<&ClientSecret> for SecretBody {
+    fn from(secret: &ClientSecret) -> Self {
+        Self { created_at: format_instant(secret.created_at), expires_at: secret.expires_at.map(format_instant) }
+    }
+}
+
+/// A client just registered, with the secret that is told this once.
+#[derive(Debug, Serialize)]
+pub struct NewClientBody {
+    client_secret: String,
+    #[serde(flatten)]
+    client: ClientBody,
+}
+
+impl NewClientBody {
+    /// The client and its secret.
+    #[must_use]
+    pub fn new(client: &Client, secret: &SecretString) -> Self {
+        Self { client_secret: secret.expose_secret().to_owned(), client: ClientBody::from(client) }
+    }
+}
+
+/// Several things.
+#[derive(Debug, Serialize)]
+pub struct ListBody<T> {
+    /// The things.
+    pub data: Vec<T>,
+}

@@ -1,0 +1,43 @@
+//! Every route of the admin listener.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{delete, get, post};
+
+use super::access::require_token;
+use super::routes::{client, plugin};
+use crate::api::error::{ApiError, Problem};
+use crate::api::middleware::answer::answer;
+use crate::app::AppState;
+
+/// Where the admin API begins.
+pub const BASE_PATH: &str = "/admin/v1";
+
+/// The admin listener's router.
+pub fn router(state: AppState) -> Router {
+    let routes = Router::new()
+        .route("/clients", get(client::list).post(client::create))
+        .route("/clients/{id}", get(client::show))
+        .route("/clients/{id}/disable", post(client::disable))
+        .route("/clients/{id}/enable", post(client::enable))
+        .route("/clients/{id}/grants", post(client::grant))
+        .route("/clients/{id}/grants/{scope}", delete(client::revoke))
+        .route("/plugins", get(plugin::list).post(plugin::install))
+        .route("/plugins/{name}", delete(plugin::remove));
+    Router::new()
+        .nest(BASE_PATH, routes)
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        .layer(axum::middleware::from_fn_with_state(state.clone(), require_token))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), answer))
+        .with_state(state)
+}
+
+async fn unknown_path() -> ApiError {
+    Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path of the admin API").into()
+}
+
+async fn unknown_method() -> ApiError {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not offered here; the `Allow` header names what is")
+        .into()
+}

@@ -1,0 +1,4 @@
+//! Handlers of the admin API.
+
+pub mod client;
+pub mod plugin;

@@ -1,0 +1,92 @@
+//! `/clients`
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+
+use crate::admin::access::Administrator;
+use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_client, read_scope};
+use crate::api::dto::reader::Problems;
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::body::JsonObject;
+use crate::app::AppState;
+use crate::domain::client::ClientId;
+use crate::domain::scope::Scope;
+use crate::error::AppError;
+
+/// Registers a client.
+pub async fn create(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<(StatusCode, Json<NewClientBody>), ApiError> {
+    let mut problems = Problems::default();
+    let new = read_client(members, &mut problems);
+    let Some(new) = problems.finish(new)? else {
+        return Err(AppError::internal("a client was neither read nor refused").into());
+    };
+    let (client, secret) = app.clients.create(&ctx, new).await?;
+    Ok((StatusCode::CREATED, Json(NewClientBody::new(&client, &secret))))
+}
+
+/// Lists all clients.
+pub async fn list(State(app): State<AppState>) -> Json<ListBody<ClientBody>> {
+    Json(ListBody { data: app.clients.list().iter().map(|client| ClientBody::from(&**client)).collect() })
+}
+
+/// Shows one client.
+pub async fn show(State(app): State<AppState>, Path(id): Path<String>) -> Result<Json<ClientBody>, ApiError> {
+    let client = app.clients.show(&client_id(&id)?)?;
+    Ok(Json(ClientBody::from(&*client)))
+}
+
+/// Disables a client.
+pub async fn disable(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<Json<ClientBody>, ApiError> {
+    let client = app.clients.disable(&ctx, &client_id(&id)?).await?;
+    Ok(Json(ClientBody::from(&*client)))
+}
+
+/// Lets a disabled client in again.
+pub async fn enable(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<Json<ClientBody>, ApiError> {
+    let client = app.clients.enable(&ctx, &client_id(&id)?).await?;
+    Ok(Json(ClientBody::from(&*client)))
+}
+
+/// Grants a scope.
+pub async fn grant(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+    JsonObject(members): JsonObject,
+) -> Result<Json<ClientBody>, ApiError> {
+    let mut problems = Problems::default();
+    let scope = read_scope(members, &mut problems);
+    let Some(scope) = problems.finish(scope)? else {
+        return Err(AppError::internal("a scope was neither read nor refused").into());
+    };
+    let client = app.clients.grant(&ctx, &client_id(&id)?, scope).await?;
+    Ok(Json(ClientBody::from(&*client)))
+}
+
+/// Revokes a scope.
+pub async fn revoke(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    Path((id, scope)): Path<(String, String)>,
+) -> Result<Json<ClientBody>, ApiError> {
+    let scope = Scope::parse(&scope).map_err(|error| Problem::malformed(error.to_string()))?;
+    let client = app.clients.revoke(&ctx, &client_id(&id)?, scope).await?;
+    Ok(Json(ClientBody::from(&*client)))
+}
+
+fn client_id(text: &str) -> Result<ClientId, ApiError> {
+    ClientId::parse(text).map_err(|error| Problem::malformed(error.to_string()).into())
+}

@@ -1,0 +1,119 @@
+//! `/plugins`
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use serde::Serialize;
+
+use crate::admin::access::Administrator;
+use crate::admin::dto::ListBody;
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::body::read_bounded;
+use crate::api::extract::query::{Parameters, RawQuery};
+use crate::app::AppState;
+use crate::domain::calendar::format_instant;
+use crate::domain::manifest::PluginName;
+use crate::service::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX};
+
+/// A plugin as the administrator sees it.
+#[derive(Debug, Serialize)]
+pub struct PluginBody {
+    name: String,
+    version: String,
+    kind: &'static str,
+    interface: String,
+    digest: String,
+    size_bytes: usize,
+    installed_at: String,
+    licence: String,
+    attribution: String,
+    limits: LimitsBody,
+    calls: u64,
+    faults: u64,
+    faults_by_kind: Vec<FaultBody>,
+    peak_memory_bytes: u64,
+    peak_fuel: u64,
+    peak_time_ms: f64,
+}
+
+/// What a plugin may use at most.
+#[derive(Debug, Serialize)]
+struct LimitsBody {
+    memory_bytes: usize,
+    call_ms: u64,
+    fuel_base: u64,
+    concurrent_requests: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct FaultBody {
+    kind: &'static str,
+    count: u64,
+}
+
+impl From<&InstalledPlugin> for PluginBody {
+    fn from(plugin: &InstalledPlugin) -> Self {
+        let (manifest, loaded) = (plugin.manifest(), plugin.loaded());
+        let (usage, limits) = (loaded.usage(), loaded.limits());
+        let faults: Vec<FaultBody> = usage
+            .faults
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(kind, count)| FaultBody { kind: kind.name(), count: *count })
+            .collect();
+        Self {
+            name: manifest.name.to_string(),
+            version: manifest.version.to_string(),
+            kind: manifest.kind.as_str(),
+            interface: manifest.interface.to_string(),
+            digest: loaded.digest().to_string(),
+            size_bytes: loaded.size_bytes(),
+            installed_at: format_instant(plugin.installed_at()),
+            licence: manifest.licence.clone(),
+            attribution: manifest.attribution.clone(),
+            limits: LimitsBody {
+                memory_bytes: limits.memory_bytes,
+                call_ms: limits.call_ms,
+                fuel_base: limits.fuel_base,
+                concurrent_requests: limits.concurrent_requests,
+            },
+            calls: usage.calls,
+            faults: faults.iter().map(|fault| fault.count).sum(),
+            faults_by_kind: faults,
+            peak_memory_bytes: usage.peak_memory_bytes,
+            peak_fuel: usage.peak_fuel,
+            peak_time_ms: usage.peak_time.as_secs_f64() * 1_000.0,
+        }
+    }
+}
+
+/// Lists what is installed, with what it used of its limits.
+pub async fn list(State(app): State<AppState>) -> Json<ListBody<PluginBody>> {
+    Json(ListBody { data: app.plugins.list().iter().map(PluginBody::from).collect() })
+}
+
+/// Installs the component that is the body.
+pub async fn install(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    request: Request,
+) -> Result<(StatusCode, Json<PluginBody>), ApiError> {
+    let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
+    let installed = app.plugins.install(&ctx, bytes).await?;
+    Ok((StatusCode::CREATED, Json(PluginBody::from(&installed))))
+}
+
+/// Removes a plugin; `force=true` also when records use its codes.
+pub async fn remove(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<StatusCode, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["force"])?;
+    let is_forced = parameters.boolean("force")?.unwrap_or(false);
+    let name = PluginName::parse(&name).map_err(|error| Problem::malformed(error.to_string()))?;
+    app.plugins.remove(&ctx, &name, is_forced).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
