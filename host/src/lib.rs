@@ -9,7 +9,11 @@
 //!
 //! **Invariant:** no key of the store leaves the process; a record is addressed by its identifiers alone.
 
+pub mod admin;
+pub mod api;
+pub mod app;
 pub mod auth;
+pub mod cli;
 pub mod columns;
 pub mod config;
 pub mod context;
@@ -17,6 +21,7 @@ pub mod domain;
 pub mod error;
 pub mod limits;
 pub mod plugin;
+pub mod service;
 pub mod store;
 pub mod telemetry;
 pub mod vocab;

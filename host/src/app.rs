@@ -1,0 +1,197 @@
+//! Puts the server together: the one place that knows every module, and joins ports to adapters.
+
+mod limits;
+mod open;
+pub mod packs;
+pub mod running;
+pub mod serve;
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinHandle;
+
+use crate::auth::admin_token::AdminToken;
+use crate::auth::issue::TokenDesk;
+use crate::auth::keys::TokenKeys;
+use crate::config::Config;
+use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
+use crate::domain::audit::Actor;
+use crate::domain::scope::ScopeSet;
+use crate::limits::Limits;
+use crate::plugin::EligibilityEngine;
+use crate::service::client::ClientAdministration;
+use crate::service::plugin::PluginAdministration;
+use crate::service::registry::Registry;
+
+/// Everything that requests work on.
+pub struct App {
+    /// The settings.
+    pub config: Config,
+    /// The folder of the register.
+    pub data_dir: PathBuf,
+    /// The URL by which clients know the server.
+    pub public_url: String,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Names requests, clients and tokens.
+    pub ids: Arc<dyn IdSource>,
+    /// Records, indexes, vocabularies, audit log.
+    pub registry: Registry,
+    /// Decides eligibility.
+    pub engine: Arc<dyn EligibilityEngine>,
+    /// Clients.
+    pub clients: ClientAdministration,
+    /// Plugins.
+    pub plugins: PluginAdministration,
+    /// The three buckets.
+    pub limits: Arc<Limits>,
+    /// What signs tokens.
+    pub token_keys: TokenKeys,
+    /// What opens the admin API.
+    pub admin_token: AdminToken,
+    tasks: Mutex<Tasks>,
+}
+
+/// What runs beside the requests, with the way to stop it.
+#[derive(Default)]
+struct Tasks {
+    handles: Vec<JoinHandle<()>>,
+    audit: Option<JoinHandle<()>>,
+}
+
+/// A handle to the one [`App`] of a server.
+#[derive(Clone)]
+pub struct AppState(Arc<App>);
+
+impl Deref for AppState {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        &self.0
+    }
+}
+
+/// How a register is opened.
+pub struct AppOptions {
+    data_dir: PathBuf,
+    public_url: Option<String>,
+    plugins_dir: Option<PathBuf>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl AppOptions {
+    /// The register in that folder, with the machine's clock and random ids.
+    #[must_use]
+    pub fn new(data_dir: PathBuf) -> Self {
+        Self { data_dir, public_url: None, plugins_dir: None, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+    }
+
+    /// The URL by which clients know the server.
+    #[must_use]
+    pub fn with_public_url(mut self, url: String) -> Self {
+        self.public_url = Some(url);
+        self
+    }
+
+    /// A folder of plugins to install when absent or newer than what is installed.
+    #[must_use]
+    pub fn with_plugins_dir(mut self, folder: Option<PathBuf>) -> Self {
+        self.plugins_dir = folder;
+        self
+    }
+
+    /// Another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be used.
+    #[error("the data folder cannot be used: {0}")]
+    Folder(String),
+    /// A key cannot be used.
+    #[error("{0}")]
+    Key(String),
+    /// The store cannot be opened.
+    #[error("{0}")]
+    Store(String),
+    /// Plugins cannot be run on this machine.
+    #[error("plugins cannot be run: {0}")]
+    Plugins(String),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; name another address, or stop what listens there")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("{0}")]
+    Certificate(String),
+    /// A listener failed while it served.
+    #[error("a listener failed: {0}")]
+    Server(String),
+}
+
+impl App {
+    /// What issues tokens.
+    #[must_use]
+    pub fn token_desk(&self) -> TokenDesk<'_> {
+        TokenDesk {
+            directory: &self.clients.directory,
+            hasher: &self.clients.hasher,
+            keys: &self.token_keys,
+            config: &self.config.token,
+            ids: &*self.ids,
+        }
+    }
+
+    /// The context of what the server does by itself.
+    #[must_use]
+    pub fn system_context(&self) -> OpContext {
+        OpContext {
+            actor: Actor::System,
+            scopes: ScopeSet::default(),
+            request_id: self.ids.next_id().into(),
+            now: self.clock.now(),
+        }
+    }
+
+    /// Whether requests can be served now.
+    ///
+    /// # Errors
+    /// One sentence that says what is missing.
+    pub async fn readiness(&self) -> Result<(), String> {
+        if self.registry.store.clients().await.is_err() {
+            return Err("the store does not answer".to_owned());
+        }
+        match self.engine.engine_name() {
+            Some(_) => Ok(()),
+            None => Err("no eligibility engine is installed".to_owned()),
+        }
+    }
+
+    /// Stops what runs beside the requests and brings everything to disk. Requests that come later are refused.
+    pub async fn close(&self) {
+        let Tasks { handles, audit } = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for handle in handles {
+            handle.abort();
+        }
+        if let Some(audit) = audit {
+            self.registry.audit.close();
+            if audit.await.is_err() {
+                tracing::error!("the audit log's writer ended early");
+            }
+        }
+    }
+}

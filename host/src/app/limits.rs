@@ -1,0 +1,64 @@
+//! Keeps the day counts of the rate limits in the store.
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use crate::error::Cause;
+use crate::limits::day::DayCounts;
+use crate::store::Store;
+
+/// What the names of these counters begin with.
+const PREFIX: &str = "limit/";
+
+/// Day counts as counters of the store: `limit/<day>/<name>`.
+pub struct StoredDayCounts(pub Arc<dyn Store>);
+
+fn counter(day: Date, name: &str) -> String {
+    format!("{PREFIX}{day}/{name}")
+}
+
+#[async_trait::async_trait]
+impl DayCounts for StoredDayCounts {
+    async fn load(&self, day: Date, name: &str) -> Result<u64, Cause> {
+        let name = counter(day, name);
+        let counters = self.0.counters(&name).await?;
+        Ok(counters.into_iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| value))
+    }
+
+    async fn reserve(&self, day: Date, name: &str, up_to: u64) -> Result<(), Cause> {
+        Ok(self.0.raise_counter(&counter(day, name), up_to).await?)
+    }
+
+    async fn forget_before(&self, day: Date) -> Result<(), Cause> {
+        let oldest_kept = counter(day, "");
+        for (name, _) in self.0.counters(PREFIX).await? {
+            // Days are written so that their order as text is their order in time.
+            if name < oldest_kept {
+                self.0.remove_counters(&name).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::calendar::parse_date;
+    use crate::store::memory::MemoryStore;
+
+    #[tokio::test]
+    async fn keeps_counts_by_day_and_forgets_old_days() {
+        let counts = StoredDayCounts(Arc::new(MemoryStore::default()));
+        let (old, new) = (parse_date("2026-01-01").unwrap(), parse_date("2026-01-02").unwrap());
+        counts.reserve(old, "client/a", 16).await.unwrap();
+        counts.reserve(new, "client/a", 32).await.unwrap();
+        counts.reserve(new, "client/ab", 48).await.unwrap();
+        assert_eq!(counts.load(new, "client/a").await.unwrap(), 32);
+        assert_eq!(counts.load(new, "client/b").await.unwrap(), 0);
+        counts.forget_before(new).await.unwrap();
+        assert_eq!(counts.load(old, "client/a").await.unwrap(), 0);
+        assert_eq!(counts.load(new, "client/ab").await.unwrap(), 48);
+    }
+}

@@ -1,0 +1,175 @@
+//! Opens a register: folder, keys, store, indexes, plugins, vocabularies, in this order.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::limits::StoredDayCounts;
+use super::{App, AppOptions, AppState, StartError, Tasks};
+use crate::auth::admin_token::AdminToken;
+use crate::auth::directory::ClientDirectory;
+use crate::auth::keys::TokenKeys;
+use crate::auth::secret::SecretHasher;
+use crate::columns::Columns;
+use crate::config::Config;
+use crate::domain::change::Change;
+use crate::domain::record::RecordId;
+use crate::limits::Limits;
+use crate::plugin::{PluginHost, PluginHostSettings, PluginLibrary};
+use crate::service::audit::AuditLog;
+use crate::service::client::ClientAdministration;
+use crate::service::plugin::PluginAdministration;
+use crate::service::registry::Registry;
+use crate::store::sled::{SledOptions, SledStore};
+use crate::store::{ChangeSink, Store, StoreError};
+use crate::vocab::{CodeTable, Generation, GenerationBuilder, Vocabularies};
+
+/// How many records are read at once while the indexes are built.
+const SCAN_RECORDS: usize = 1_024;
+/// How often the limits drop what is idle.
+const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
+/// Bytes in a MiB.
+const MIB: u64 = 1 << 20;
+
+/// Hands the store's changes to the indexes.
+struct ColumnsSink(Arc<Columns>);
+
+impl ChangeSink for ColumnsSink {
+    fn apply(&self, changes: &[Change]) {
+        self.0.apply(changes);
+    }
+}
+
+impl App {
+    /// Opens the register in a folder, which is made where it does not exist.
+    ///
+    /// # Errors
+    /// What cannot be opened and what to do about it. A plugin that cannot be loaded is no error: it is logged, and the rest
+    /// is served.
+    pub async fn open(config: Config, options: AppOptions) -> Result<AppState, StartError> {
+        let started = Instant::now();
+        let AppOptions { data_dir, public_url, plugins_dir, clock, ids } = options;
+        let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
+        private_folder(&data_dir)?;
+        let now = clock.now();
+        let token_keys =
+            TokenKeys::load_or_create(&data_dir, now).map_err(|error| StartError::Key(error.to_string()))?;
+        let hasher =
+            SecretHasher::load_or_create(&data_dir, now).map_err(|error| StartError::Key(error.to_string()))?;
+        let admin_token = AdminToken::load_or_create(&data_dir).map_err(|error| StartError::Key(error.to_string()))?;
+
+        let columns = Arc::new(Columns::default());
+        let store = open_store(&config, &data_dir, &columns).await?;
+        let clients = store.clients().await.map_err(store_error)?;
+        let directory = Arc::new(ClientDirectory::new(clients));
+
+        let (audit, writer) = AuditLog::new(store.clone());
+        let audit_task = tokio::spawn(writer);
+        let vocabularies = Arc::new(Vocabularies::new(empty_generation()?));
+        let registry = Registry { store: store.clone(), columns, vocabularies, audit };
+
+        let (host, library) = open_plugins(&data_dir).await?;
+        let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
+        plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
+
+        let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
+        let maintenance = tokio::spawn(maintain(limits.clone()));
+        let clients = ClientAdministration { store, directory, hasher: Arc::new(hasher), ids: ids.clone() };
+        tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
+        Ok(AppState(Arc::new(Self {
+            config,
+            data_dir,
+            public_url,
+            clock,
+            ids,
+            registry,
+            engine: library,
+            clients,
+            plugins,
+            limits,
+            token_keys,
+            admin_token,
+            tasks: Mutex::new(Tasks { handles: vec![maintenance], audit: Some(audit_task) }),
+        })))
+    }
+}
+
+fn private_folder(data_dir: &Path) -> Result<(), StartError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(data_dir);
+    made.map_err(|error| StartError::Folder(format!("`{}`: {error}", data_dir.display())))
+}
+
+/// What is in force until the packs are read.
+fn empty_generation() -> Result<Generation, StartError> {
+    let built = GenerationBuilder::new().build(Arc::new(CodeTable::default()));
+    built.map_err(|_| StartError::Plugins("a generation without any pack cannot be made".to_owned()))
+}
+
+fn store_error(error: StoreError) -> StartError {
+    let mut text = format!("the store cannot be used: {error}");
+    let mut cause = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    StartError::Store(text)
+}
+
+/// Opens the store and fills the indexes from it before any write can come.
+async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) -> Result<Arc<dyn Store>, StartError> {
+    let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
+    let folder = data_dir.join("store");
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
+    let store = match opened {
+        Ok(Ok(store)) => store,
+        Ok(Err(error)) => return Err(StartError::Store(error.to_string())),
+        Err(error) => return Err(StartError::Store(error.to_string())),
+    };
+    let mut after = RecordId(0);
+    loop {
+        let page = store.scan_individuals(after, SCAN_RECORDS).await.map_err(store_error)?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        columns.load_individuals(&page);
+    }
+    let mut after = RecordId(0);
+    loop {
+        let page = store.scan_groups(after, SCAN_RECORDS).await.map_err(store_error)?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        columns.load_groups(&page);
+    }
+    store.attach_sink(Arc::new(ColumnsSink(columns.clone()))).map_err(store_error)?;
+    Ok(Arc::new(store))
+}
+
+async fn open_plugins(data_dir: &Path) -> Result<(Arc<PluginHost>, Arc<PluginLibrary>), StartError> {
+    let folder = data_dir.join("plugins");
+    let code_folder = data_dir.join("compiled");
+    let opened = tokio::task::spawn_blocking(move || {
+        let settings = PluginHostSettings { code_folder: Some(code_folder), ..PluginHostSettings::default() };
+        let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
+        let opened = PluginLibrary::open(host.clone(), &folder, None).map_err(|error| error.to_string())?;
+        for refused in &opened.refused {
+            tracing::error!(error = %refused, "an installed plugin cannot be loaded, the rest is served");
+        }
+        Ok::<_, String>((host, Arc::new(opened.library)))
+    });
+    match opened.await {
+        Ok(Ok(opened)) => Ok(opened),
+        Ok(Err(reason)) => Err(StartError::Plugins(reason)),
+        Err(error) => Err(StartError::Plugins(error.to_string())),
+    }
+}
+
+async fn maintain(limits: Arc<Limits>) {
+    let mut ticks = tokio::time::interval(LIMITS_INTERVAL);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = limits.maintain().await {
+            tracing::warn!(error = %error, "counts of past days cannot be removed");
+        }
+    }
+}

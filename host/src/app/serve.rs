@@ -1,0 +1,147 @@
+//! The listeners: where they are, with which certificate, and how they stop.
+
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::Router;
+use axum_server::Handle;
+use axum_server::tls_rustls::RustlsConfig;
+
+use super::running::RunningServer;
+use super::{AppState, StartError};
+use crate::config::{ServerConfig, TlsConfig};
+
+/// How long requests in flight may take after the server was told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Bound sockets. They are bound before anything is loaded, so that an address in use is told at once.
+#[derive(Debug)]
+pub struct Listeners {
+    public: TcpListener,
+    admin: TcpListener,
+}
+
+impl Listeners {
+    /// Binds both addresses.
+    ///
+    /// # Errors
+    /// [`StartError::Listen`] naming the address that cannot be had.
+    pub fn bind(config: &ServerConfig) -> Result<Self, StartError> {
+        Ok(Self { public: bind(config.listen)?, admin: bind(config.admin_listen)? })
+    }
+
+    /// The URL by which clients know the server.
+    #[must_use]
+    pub fn public_url(&self, config: &ServerConfig) -> String {
+        let scheme = if config.tls.is_some() { "https" } else { "http" };
+        let address = self.public.local_addr().unwrap_or(config.listen);
+        config.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
+    }
+
+    /// Where the admin API is.
+    #[must_use]
+    pub fn admin_url(&self) -> String {
+        self.admin.local_addr().map(|address| format!("http://{address}")).unwrap_or_default()
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let listener = TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })?;
+    listener.set_nonblocking(true).map_err(|source| StartError::Listen { address, source })?;
+    Ok(listener)
+}
+
+/// Serves until `shutdown` ends, then lets requests in flight finish and closes the register.
+///
+/// # Errors
+/// When a certificate cannot be used or a listener fails.
+pub async fn serve(
+    app: AppState,
+    listeners: Listeners,
+    ready: impl FnOnce(),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    let tls = match &app.config.server.tls {
+        Some(tls) => Some(tls_config(tls).await?),
+        None => None,
+    };
+    let running = RunningServer { admin_url: listeners.admin_url(), process_id: std::process::id() };
+    let announcement = running.announce(&app.data_dir).map_err(|error| StartError::Folder(error.to_string()))?;
+    let handle = Handle::new();
+    let mut servers = tokio::task::JoinSet::new();
+    servers.spawn(serve_one(listeners.public, tls, crate::api::router::router(app.clone()), handle.clone()));
+    servers.spawn(serve_one(listeners.admin, None, crate::admin::router::router(app.clone()), handle.clone()));
+    ready();
+    let mut result = tokio::select! {
+        () = shutdown => Ok(()),
+        Some(ended) = servers.join_next() => flatten(ended),
+    };
+    handle.graceful_shutdown(Some(GRACE));
+    while let Some(ended) = servers.join_next().await {
+        result = result.and(flatten(ended));
+    }
+    drop(announcement);
+    app.close().await;
+    result
+}
+
+fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result<(), StartError> {
+    match ended {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(StartError::Server(error.to_string())),
+        Err(error) => Err(StartError::Server(error.to_string())),
+    }
+}
+
+async fn serve_one(
+    listener: TcpListener,
+    tls: Option<RustlsConfig>,
+    router: Router,
+    handle: Handle<SocketAddr>,
+) -> std::io::Result<()> {
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    match tls {
+        Some(tls) => axum_server::from_tcp_rustls(listener, tls)?.handle(handle).serve(service).await,
+        None => axum_server::from_tcp(listener)?.handle(handle).serve(service).await,
+    }
+}
+
+async fn tls_config(tls: &TlsConfig) -> Result<RustlsConfig, StartError> {
+    // Another part of the process may have chosen one already; either is sound.
+    let _chosen = rustls::crypto::ring::default_provider().install_default();
+    RustlsConfig::from_pem_file(&tls.cert, &tls.key).await.map_err(|error| {
+        StartError::Certificate(format!(
+            "the certificate `{}` with the key `{}` cannot be used: {error}",
+            tls.cert.display(),
+            tls.key.display()
+        ))
+    })
+}
+
+/// Ends when the process is told to stop: Ctrl-C or SIGTERM.
+pub async fn shutdown_signal() {
+    let interrupted = tokio::signal::ctrl_c();
+    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(mut terminated) => {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+        }
+        Err(error) => {
+            tracing::warn!(error = %error, "SIGTERM cannot be heard, only Ctrl-C stops the server");
+            if interrupted.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// The folder `plugins` beside the program, if there is one.
+#[must_use]
+pub fn default_plugins_dir() -> Option<PathBuf> {
+    let folder = std::env::current_exe().ok()?.parent()?.join("plugins");
+    folder.is_dir().then_some(folder)
+}
