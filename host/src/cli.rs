@@ -1,0 +1,114 @@
+//! The command line: one file for each command.
+//!
+//! Exit codes: 0 done, 1 refused or failed, 2 wrong usage (by clap), 64 wrong settings.
+
+mod admin_client;
+mod client;
+mod demo;
+mod output;
+mod pack;
+mod plugin;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The exit code for settings that cannot be used.
+const EXIT_CONFIG: u8 = 64;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// Settings that cannot be used.
+    #[error("{0}")]
+    Config(String),
+    /// Anything else; one sentence that says what happened, to what, and what to do.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl CliError {
+    fn failed(message: impl std::fmt::Display) -> Self {
+        Self::Failed(message.to_string())
+    }
+}
+
+/// daftar: a registry server for social protection.
+#[derive(Debug, Parser)]
+#[command(name = "daftar", version, about, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, Clone, Args)]
+pub struct GlobalArgs {
+    /// Folder of the register
+    #[arg(long, global = true, default_value = "./data", value_name = "DIR")]
+    data_dir: PathBuf,
+    /// Write JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// Administer the server at this address instead of the one that uses the data folder
+    #[arg(long, global = true, value_name = "URL")]
+    admin_url: Option<String>,
+    /// File with the admin token for --admin-url; else the environment variable DAFTAR_ADMIN_TOKEN
+    #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
+    admin_token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(serve::ServeArgs),
+    /// Try it out: a make-believe register in a temporary folder, a client, and curl lines to paste
+    Demo(demo::DemoArgs),
+    /// Register and change API clients
+    #[command(subcommand)]
+    Client(client::ClientCommand),
+    /// Install and remove plugins
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
+    /// Make vocabulary packs
+    #[command(subcommand)]
+    Pack(pack::PackCommand),
+}
+
+/// Runs the command that the arguments name.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Serve(args) => serve::run(&cli.global, args),
+        Command::Demo(args) => demo::run(args),
+        Command::Client(command) => client::run(&cli.global, command),
+        Command::Plugin(command) => plugin::run(&cli.global, command),
+        Command::Pack(command) => pack::run(&cli.global, command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            match error {
+                CliError::Config(_) => ExitCode::from(EXIT_CONFIG),
+                CliError::Failed(_) => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,160 @@
+//! Reaches the admin API: of a running server over HTTP, of a stopped one by opening its folder.
+//!
+//! Both ways go through the same router, so that a command does the same on either.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
+
+use super::{CliError, GlobalArgs};
+use crate::admin::router::{BASE_PATH, router};
+use crate::app::running::RunningServer;
+use crate::app::{App, AppOptions, AppState};
+use crate::auth::admin_token::AdminToken;
+use crate::config::{Config, admin_token_from_environment};
+
+/// How long a command waits for the server.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The biggest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// A way to the admin API.
+pub enum AdminClient {
+    /// A server that runs.
+    Remote {
+        /// Where, without a path.
+        url: String,
+        /// Its admin token.
+        token: AdminToken,
+        /// The connection.
+        agent: ureq::Agent,
+    },
+    /// The folder of a server that is stopped.
+    Local {
+        /// What runs the request.
+        runtime: Runtime,
+        /// The register.
+        app: AppState,
+    },
+}
+
+/// What is sent.
+pub enum Payload<'a> {
+    /// Nothing.
+    Empty,
+    /// JSON.
+    Json(&'a Value),
+    /// A file.
+    Bytes(Vec<u8>),
+}
+
+impl AdminClient {
+    /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself.
+    ///
+    /// # Errors
+    /// When the token cannot be read or the folder cannot be opened.
+    pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
+        if let Some(url) = &global.admin_url {
+            let token = match &global.admin_token_file {
+                Some(path) => AdminToken::load_file(path).map_err(CliError::failed)?,
+                None => admin_token_from_environment().and_then(|text| AdminToken::parse(&text)).ok_or_else(|| {
+                    CliError::failed(
+                        "--admin-url needs --admin-token-file FILE or the environment variable DAFTAR_ADMIN_TOKEN",
+                    )
+                })?,
+            };
+            return Ok(Self::remote(url.trim_end_matches('/').to_owned(), token));
+        }
+        if let Some(running) = RunningServer::find(&global.data_dir) {
+            let token = AdminToken::load(&global.data_dir).map_err(CliError::failed)?;
+            return Ok(Self::remote(running.admin_url, token));
+        }
+        Self::local(&global.data_dir)
+    }
+
+    fn remote(url: String, token: AdminToken) -> Self {
+        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false).build();
+        Self::Remote { url, token, agent: config.into() }
+    }
+
+    fn local(data_dir: &Path) -> Result<Self, CliError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
+        let options = AppOptions::new(data_dir.to_path_buf());
+        let app = runtime.block_on(App::open(Config::default(), options)).map_err(CliError::failed)?;
+        Ok(Self::Local { runtime, app })
+    }
+
+    /// Sends a request below the admin API's path and reads its JSON answer.
+    ///
+    /// # Errors
+    /// The answer's `detail` when it is refused, or what is wrong with the connection.
+    pub fn call(&self, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
+        let (content_type, bytes) = match payload {
+            Payload::Empty => (None, Vec::new()),
+            Payload::Json(value) => (Some("application/json"), value.to_string().into_bytes()),
+            Payload::Bytes(bytes) => (Some("application/wasm"), bytes),
+        };
+        let path = format!("{BASE_PATH}{path}");
+        let (status, body) = match self {
+            Self::Remote { url, token, agent } => {
+                let mut request = Request::builder()
+                    .method(method)
+                    .uri(format!("{url}{path}"))
+                    .header(header::AUTHORIZATION, format!("Bearer {}", token.secret().expose_secret()));
+                if let Some(content_type) = content_type {
+                    request = request.header(header::CONTENT_TYPE, content_type);
+                }
+                let request = request.body(bytes).map_err(CliError::failed)?;
+                let response = agent.run(request);
+                let mut response =
+                    response.map_err(|error| CliError::failed(format!("cannot reach the server at {url}: {error}")))?;
+                let mut body = Vec::new();
+                let mut reader = response.body_mut().as_reader().take(ANSWER_BYTES_MAX);
+                reader.read_to_end(&mut body).map_err(CliError::failed)?;
+                (response.status().as_u16(), body)
+            }
+            Self::Local { runtime, app } => {
+                let mut request = Request::builder()
+                    .method(method)
+                    .uri(path)
+                    .header(header::AUTHORIZATION, format!("Bearer {}", app.admin_token.secret().expose_secret()));
+                if let Some(content_type) = content_type {
+                    request = request.header(header::CONTENT_TYPE, content_type);
+                }
+                let request = request.body(Body::from(bytes)).map_err(CliError::failed)?;
+                let Ok(response) = runtime.block_on(router(app.clone()).oneshot(request));
+                let status = response.status().as_u16();
+                let limit = usize::try_from(ANSWER_BYTES_MAX).unwrap_or(usize::MAX);
+                let body =
+                    runtime.block_on(axum::body::to_bytes(response.into_body(), limit)).map_err(CliError::failed)?;
+                (status, body.to_vec())
+            }
+        };
+        read_answer(status, &body)
+    }
+
+    /// Ends the work on a stopped server's folder: everything is on disk afterwards.
+    pub fn close(self) {
+        if let Self::Local { runtime, app } = self {
+            runtime.block_on(app.close());
+        }
+    }
+}
+
+fn read_answer(status: u16, body: &[u8]) -> Result<Value, CliError> {
+    let value: Value = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).unwrap_or(Value::Null) };
+    if (200..300).contains(&status) {
+        return Ok(value);
+    }
+    match value.get("detail").and_then(Value::as_str) {
+        Some(detail) => Err(CliError::failed(detail)),
+        None => Err(CliError::failed(format!("the server answered with status {status} and no explanation"))),
+    }
+}

@@ -1,0 +1,161 @@
+//! `daftar client`
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::admin_client::{AdminClient, Payload};
+use super::{CliError, GlobalArgs, output};
+
+/// What is done with clients.
+#[derive(Debug, Subcommand)]
+pub enum ClientCommand {
+    /// Register a client; its secret is shown this once
+    Create {
+        /// What people call it
+        #[arg(long)]
+        name: String,
+        /// What it may do, such as `individual:read`; several after one another
+        #[arg(long, num_args = 1..)]
+        scope: Vec<String>,
+        /// Requests a minute instead of 60
+        #[arg(long, value_name = "N")]
+        rate_limit_per_minute: Option<u32>,
+        /// Requests a day instead of 10000
+        #[arg(long, value_name = "N")]
+        rate_limit_per_day: Option<u32>,
+    },
+    /// List all clients
+    List,
+    /// Show one client
+    Show {
+        /// The client's id
+        id: String,
+    },
+    /// Refuse a client's next call and the tokens it holds
+    Disable {
+        /// The client's id
+        id: String,
+    },
+    /// Let a disabled client in again
+    Enable {
+        /// The client's id
+        id: String,
+    },
+    /// Grant a scope
+    Grant {
+        /// The client's id
+        id: String,
+        /// The scope
+        #[arg(long)]
+        scope: String,
+    },
+    /// Revoke a scope
+    Revoke {
+        /// The client's id
+        id: String,
+        /// The scope
+        #[arg(long)]
+        scope: String,
+    },
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> {
+    let admin = AdminClient::connect(global)?;
+    let result = execute(global, &admin, command);
+    admin.close();
+    result
+}
+
+fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> Result<(), CliError> {
+    match command {
+        ClientCommand::Create { name, scope, rate_limit_per_minute, rate_limit_per_day } => {
+            let mut body = json!({"name": name, "scopes": scope});
+            if let Some(limit) = rate_limit_per_minute {
+                body["rate_limit_per_minute"] = json!(limit);
+            }
+            if let Some(limit) = rate_limit_per_day {
+                body["rate_limit_per_day"] = json!(limit);
+            }
+            let created = admin.call("POST", "/clients", Payload::Json(&body))?;
+            if global.json {
+                output::json(&json!({
+                    "client_id": created.get("client_id"),
+                    "client_secret": created.get("client_secret"),
+                    "scopes": created.get("scopes"),
+                }));
+            } else {
+                output::line(format_args!("client_id      {}", output::text_of(&created, "client_id")));
+                output::line(format_args!("client_secret  {}", output::text_of(&created, "client_secret")));
+                output::line(format_args!("scopes         {}", scopes(&created)));
+                output::line("The secret is shown this once: keep it in a safe place.");
+            }
+        }
+        ClientCommand::List => {
+            let clients = admin.call("GET", "/clients", Payload::Empty)?;
+            if global.json {
+                output::json(&clients);
+            } else {
+                let rows = clients.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                let rows: Vec<Vec<String>> = rows
+                    .iter()
+                    .map(|client| {
+                        let text = |name| output::text_of(client, name).to_owned();
+                        vec![text("client_id"), text("status"), text("name"), scopes(client)]
+                    })
+                    .collect();
+                output::table(&["client_id", "status", "name", "scopes"], &rows);
+            }
+        }
+        ClientCommand::Show { id } => {
+            show(global, &admin.call("GET", &format!("/clients/{}", part(&id)), Payload::Empty)?)
+        }
+        ClientCommand::Disable { id } => {
+            show(global, &admin.call("POST", &format!("/clients/{}/disable", part(&id)), Payload::Empty)?);
+        }
+        ClientCommand::Enable { id } => {
+            show(global, &admin.call("POST", &format!("/clients/{}/enable", part(&id)), Payload::Empty)?);
+        }
+        ClientCommand::Grant { id, scope } => {
+            let body = json!({"scope": scope});
+            show(global, &admin.call("POST", &format!("/clients/{}/grants", part(&id)), Payload::Json(&body))?);
+        }
+        ClientCommand::Revoke { id, scope } => {
+            let path = format!("/clients/{}/grants/{}", part(&id), part(&scope));
+            show(global, &admin.call("DELETE", &path, Payload::Empty)?);
+        }
+    }
+    Ok(())
+}
+
+/// A path part, whatever was typed.
+pub fn part(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+fn scopes(client: &Value) -> String {
+    let scopes = client.get("scopes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    scopes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+}
+
+fn show(global: &GlobalArgs, client: &Value) {
+    if global.json {
+        output::json(client);
+        return;
+    }
+    for (label, value) in [
+        ("client_id", output::text_of(client, "client_id").to_owned()),
+        ("name", output::text_of(client, "name").to_owned()),
+        ("status", output::text_of(client, "status").to_owned()),
+        ("scopes", scopes(client)),
+        ("created_at", output::text_of(client, "created_at").to_owned()),
+        ("updated_at", output::text_of(client, "updated_at").to_owned()),
+    ] {
+        output::line(format_args!("{label:<11} {value}"));
+    }
+    for name in ["rate_limit_per_minute", "rate_limit_per_day"] {
+        if let Some(limit) = client.get(name).and_then(Value::as_u64) {
+            output::line(format_args!("{name} {limit}"));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `daftar demo`
+
+mod people;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use secrecy::ExposeSecret;
+use tokio::task::JoinSet;
+
+use super::{CliError, output};
+use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
+use crate::app::{App, AppOptions, AppState};
+use crate::config::{Config, LogLevel};
+use crate::domain::client::{ClientName, RateLimit};
+use crate::domain::scope::{Scope, ScopeSet};
+use crate::service::client::NewClient;
+use crate::service::codes::LanguagePreference;
+use crate::service::{group, individual};
+use crate::telemetry;
+
+/// How many people the register has.
+const PEOPLE: usize = 1_000;
+/// How many records are written at the same time.
+const WRITERS: usize = 32;
+/// What the demo's client may do.
+const SCOPES: [&str; 3] = ["individual:all", "group:all", "eligibility:all"];
+/// A limit that a person who tries things out does not meet.
+const REQUESTS_PER_MINUTE: u32 = 600;
+
+/// What the demo is started with.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Address to listen on; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Folder of plugins
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<PathBuf>,
+}
+
+/// Runs the command until it is told to stop; then the folder is gone.
+pub fn run(args: DemoArgs) -> Result<(), CliError> {
+    let mut config = Config::default();
+    config.server.listen = args.listen;
+    config.server.admin_listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    config.log.level = LogLevel::Warn;
+    config.validate().map_err(|error| CliError::Config(error.to_string()))?;
+    telemetry::start(&config.log);
+    let folder = tempfile::Builder::new().prefix("daftar-demo-").tempdir().map_err(CliError::failed)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
+    runtime.block_on(async {
+        let listeners = bind(&mut config)?;
+        let url = listeners.public_url(&config.server);
+        output::line("daftar demo: loading the plugins");
+        let plugins_dir = args.plugins.or_else(default_plugins_dir);
+        let data_dir = folder.path().join("data");
+        let options = AppOptions::new(data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
+        let app = App::open(config, options).await.map_err(CliError::failed)?;
+        let started = Instant::now();
+        let households = fill(&app).await?;
+        let took = started.elapsed().as_secs_f64();
+        output::line(format_args!(
+            "wrote {PEOPLE} make-believe people in {households} households in {took:.1} s, each on disk before the next step"
+        ));
+        let guide = guide(&app, &url, &data_dir).await?;
+        serve(app, listeners, move || output::line(guide), shutdown_signal()).await.map_err(CliError::failed)
+    })
+}
+
+/// The wanted port, or any free one when somebody has it.
+fn bind(config: &mut Config) -> Result<Listeners, CliError> {
+    match Listeners::bind(&config.server) {
+        Ok(listeners) => Ok(listeners),
+        Err(_) if config.server.listen.port() != 0 => {
+            config.server.listen.set_port(0);
+            Listeners::bind(&config.server).map_err(CliError::failed)
+        }
+        Err(error) => Err(CliError::failed(error)),
+    }
+}
+
+/// Writes people and households as a client would; returns how many households.
+async fn fill(app: &AppState) -> Result<usize, CliError> {
+    let households = people::households(PEOPLE);
+    let style =
+        ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    let progress = ProgressBar::new(PEOPLE as u64).with_style(style).with_message("writing people");
+    let count = households.len();
+    let mut writers = JoinSet::new();
+    for household in households {
+        if writers.len() == WRITERS
+            && let Some(finished) = writers.join_next().await
+        {
+            progress.inc(finished.map_err(CliError::failed)??);
+        }
+        let app = app.clone();
+        writers.spawn(async move { write_household(&app, household).await });
+    }
+    while let Some(finished) = writers.join_next().await {
+        progress.inc(finished.map_err(CliError::failed)??);
+    }
+    progress.finish_and_clear();
+    Ok(count)
+}
+
+async fn write_household(app: &AppState, household: people::Household) -> Result<u64, CliError> {
+    let ctx = app.system_context();
+    let languages = LanguagePreference::parse("en");
+    let mut written = 0;
+    for person in household.people {
+        individual::create(&ctx, &app.registry, languages.clone(), person).await.map_err(CliError::failed)?;
+        written += 1;
+    }
+    group::create(&ctx, &app.registry, languages, household.group).await.map_err(CliError::failed)?;
+    Ok(written)
+}
+
+/// Registers a client and tells what to paste.
+async fn guide(app: &AppState, url: &str, data_dir: &std::path::Path) -> Result<String, CliError> {
+    let mut grants = ScopeSet::default();
+    for text in SCOPES {
+        grants.insert(Scope::parse(text).map_err(CliError::failed)?);
+    }
+    let new = NewClient {
+        name: ClientName::parse("demo").map_err(CliError::failed)?,
+        grants,
+        rate_limit_per_minute: Some(RateLimit::parse(REQUESTS_PER_MINUTE).map_err(CliError::failed)?),
+        rate_limit_per_day: None,
+    };
+    let (client, secret) = app.clients.create(&app.system_context(), new).await.map_err(CliError::failed)?;
+    let id = &client.id;
+    let secret = secret.expose_secret();
+    let data_dir = data_dir.display();
+    let person = people::SAMPLE_PERSON;
+    Ok(format!(
+        r#"listening on {url}
+
+Paste into another terminal, one after the other:
+
+# 1. A token for the demo's client (5 a minute from one address)
+TOKEN=$(curl -s -u '{id}:{secret}' -d grant_type=client_credentials {url}/api/v2/oauth/token | sed 's/.*"access_token":"\([^"]*\)".*/\1/'); echo "$TOKEN"
+
+# 2. One person, by identifier (the # of the identifier's system is written %23)
+curl -s -H "Authorization: Bearer $TOKEN" '{url}/api/v2/Individual/urn:svc:vocab:id-type%23national_id|{person}'; echo
+
+# 3. Women born before 1966 (code 2 of ISO 5218 is female), two of them, names of codes in French
+curl -s -H "Authorization: Bearer $TOKEN" -H 'Accept-Language: fr' '{url}/api/v2/Individual?gender=urn:iso:std:iso:5218%232&birth_date=lt1966-01-01&_count=2'; echo
+
+# 4. Register somebody
+curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{{"identifier":[{{"system":"urn:svc:vocab:id-type#national_id","value":"NEW-1"}}],"name":{{"given":"Amina","family":"Diallo"}},"gender":"urn:iso:std:iso:5218#2","birth_date":"1961-03-08","country":"urn:iso:std:iso:3166-1#SN"}}' {url}/api/v2/Individual; echo
+
+# 5. Who gets an old-age pension? One is, one is not, of one the day of birth is not known
+curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{{"expression":"is_female(me) && age_years(me.birth_date) >= 60","as_of":"2026-01-01","subjects":["Individual/urn:svc:vocab:id-type#national_id|NEW-1",{{"type":"individual","gender":"urn:iso:std:iso:5218#1","birth_date":"1950-01-01"}},{{"type":"individual","gender":"urn:iso:std:iso:5218#2"}}]}}' '{url}/api/v2/Eligibility/$evaluate'; echo
+
+# 6. Does somebody head a household with a person of 60 or more in it?
+curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{{"expression":"is_head(me) && members.exists(m, age_years(m.birth_date) >= 60)","subjects":["Individual/urn:svc:vocab:id-type#national_id|{person}"]}}' '{url}/api/v2/Eligibility/$evaluate'; echo
+
+# 7. What the administrator sees; disable the client and its next call is refused
+daftar client list --data-dir '{data_dir}'
+daftar plugin list --data-dir '{data_dir}'
+
+Stop with Ctrl-C; the folder of the demo is removed then."#
+    ))
+}

@@ -1,0 +1,56 @@
+//! `daftar serve`
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{CliError, GlobalArgs, output};
+use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
+use crate::app::{App, AppOptions};
+use crate::config::Config;
+use crate::telemetry;
+
+/// What the server is started with; each overrides the configuration file.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address for API clients
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Address for the administrator, on this machine only
+    #[arg(long, value_name = "ADDRESS")]
+    admin_listen: Option<SocketAddr>,
+    /// Folder of plugins to install when absent or newer than what is installed
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<PathBuf>,
+}
+
+/// Runs the command until it is told to stop.
+pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
+    let mut config = match &args.config {
+        Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+        None => Config::default(),
+    };
+    if let Some(listen) = args.listen {
+        config.server.listen = listen;
+    }
+    if let Some(admin_listen) = args.admin_listen {
+        config.server.admin_listen = admin_listen;
+    }
+    config.validate().map_err(|error| CliError::Config(error.to_string()))?;
+    telemetry::start(&config.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
+    runtime.block_on(async {
+        let listeners = Listeners::bind(&config.server).map_err(CliError::failed)?;
+        let url = listeners.public_url(&config.server);
+        let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
+        let options =
+            AppOptions::new(global.data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
+        let app = App::open(config, options).await.map_err(CliError::failed)?;
+        let ready = format!("listening on {url}");
+        serve(app, listeners, move || output::line(ready), shutdown_signal()).await.map_err(CliError::failed)
+    })
+}
