@@ -9,7 +9,7 @@
 //! **Invariant:** a call is counted on disk before it is let through: after a crash a day's count is at most one block
 //! of reserved calls too high and never too low (see [`day`]).
 //!
-//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see [`bucket`]).
+//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `bucket.rs`).
 
 mod address;
 mod bucket;
@@ -52,8 +52,9 @@ pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000 
 /// Calls from one address that carry no valid token.
 pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000 };
 
-/// The most addresses or clients that one bucket keeps in memory, about 100 bytes each.
-const KEYS_MAX: usize = 1_000_000;
+/// The most addresses or clients that one bucket keeps in memory. A shard's table of 2^14 slots holds 14,336 keys
+/// before it doubles, so that this many take about 110 MB and a few more would take twice that.
+const KEYS_MAX: usize = bucket::SHARDS * 14_000;
 /// Counts of so many days before today are kept, in case the clock was wrong and is set back.
 const DAYS_KEPT: i64 = 2;
 

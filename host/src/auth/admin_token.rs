@@ -1,6 +1,6 @@
 //! The administrator's token: a file that only the server's owner can read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
@@ -28,12 +28,12 @@ pub enum AdminTokenError {
     Entropy(#[from] EntropyError),
     /// There is no token.
     #[error("there is no `{0}`: start the server once, it makes the file")]
-    Absent(std::path::PathBuf),
+    Absent(PathBuf),
     /// It is too short, too long, or cannot stand in a header.
     #[error(
-        "the token in `{0}` is not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII characters: delete the file so that a new one is made"
+        "the token in `{0}` is not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII characters: delete the file"
     )]
-    Unusable(std::path::PathBuf),
+    Unusable(PathBuf),
 }
 
 /// What the administrator's commands send with every request.

@@ -26,6 +26,9 @@ const KEY_ID_BYTES_MAX: usize = 64;
 /// Fewer different bytes than this are a pattern: 32 random bytes have as few less than once in 10^30 draws.
 const DISTINCT_BYTES_MIN: usize = 8;
 
+const HOW_TO_MEND: &str = "Restore the file from a backup; without one, delete it so that a new key is made: \
+    every token or client secret made with the old key is then refused";
+
 /// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -36,9 +39,7 @@ pub enum KeyError {
     #[error(transparent)]
     Entropy(#[from] EntropyError),
     /// The file reads, but holds no keys that may be used.
-    #[error(
-        "the keys in `{path}` are refused: {reason}. Restore the file from a backup, or delete it so that a new key is made"
-    )]
+    #[error("the keys in `{path}` are refused: {reason}. {HOW_TO_MEND}")]
     Refused {
         /// Which file.
         path: PathBuf,

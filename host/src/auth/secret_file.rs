@@ -21,7 +21,8 @@ const OTHERS_MASK: u32 = 0o077;
 pub enum SecretFileError {
     /// Others may read it.
     #[error(
-        "`{path}` may be read by others (mode {mode:03o}): what it holds may be known. If you trust it still, run `chmod {right} {path}`; else delete it so that a new one is made"
+        "`{path}` may be read by others (mode {mode:03o}): what it holds may be known. {}",
+        how_to_mend(path, right)
     )]
     NotPrivate {
         /// Which file or folder.
@@ -60,6 +61,13 @@ impl SecretFileError {
     fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+fn how_to_mend(path: &Path, right: &str) -> String {
+    let path = path.display();
+    format!(
+        "If you trust it still, run `chmod {right} {path}`; else delete it, and a new one is made at the next start"
+    )
 }
 
 /// Makes sure that a folder exists and is private to its owner.

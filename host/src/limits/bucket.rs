@@ -25,7 +25,7 @@ use super::minute::{Minute, MinuteOutcome};
 use crate::error::AppError;
 
 /// Independent parts of the map, so that calls of different keys seldom wait for each other.
-const SHARDS: usize = 64;
+pub(super) const SHARDS: usize = 80;
 /// A full shard is searched for idle keys at most this often.
 const EVICTION_PAUSE_NS: u64 = 1_000_000_000;
 /// How often a call may find that others used up what it had reserved before it is told that the server is busy.
