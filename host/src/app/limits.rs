@@ -15,7 +15,8 @@ const PREFIX: &str = "limit/";
 pub struct StoredDayCounts(pub Arc<dyn Store>);
 
 fn counter(day: Date, name: &str) -> String {
-    format!("{PREFIX}{day}/{name}")
+    // Ends in a slash, so that no name begins with another.
+    format!("{PREFIX}{day}/{name}/")
 }
 
 #[async_trait::async_trait]
@@ -31,7 +32,7 @@ impl DayCounts for StoredDayCounts {
     }
 
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {
-        let oldest_kept = counter(day, "");
+        let oldest_kept = format!("{PREFIX}{day}/");
         for (name, _) in self.0.counters(PREFIX).await? {
             // Days are written so that their order as text is their order in time.
             if name < oldest_kept {

@@ -54,16 +54,15 @@ impl App {
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
         let now = clock.now();
-        let token_keys =
-            TokenKeys::load_or_create(&data_dir, now).map_err(|error| StartError::Key(error.to_string()))?;
-        let hasher =
-            SecretHasher::load_or_create(&data_dir, now).map_err(|error| StartError::Key(error.to_string()))?;
-        let admin_token = AdminToken::load_or_create(&data_dir).map_err(|error| StartError::Key(error.to_string()))?;
 
         let columns = Arc::new(Columns::default());
         let store = open_store(&config, &data_dir, &columns).await?;
         let clients = store.clients().await.map_err(store_error)?;
+        check_secrets_key(&data_dir, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
+        let token_keys = TokenKeys::load_or_create(&data_dir, now).map_err(key_error)?;
+        let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
+        let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
         let (audit, writer) = AuditLog::new(store.clone());
         let audit_task = tokio::spawn(writer);
@@ -99,6 +98,21 @@ impl App {
 fn private_folder(data_dir: &Path) -> Result<(), StartError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(data_dir);
     made.map_err(|error| StartError::Folder(format!("`{}`: {error}", data_dir.display())))
+}
+
+fn key_error(error: impl std::fmt::Display) -> StartError {
+    StartError::Key(error.to_string())
+}
+
+/// Refuses to make a new key where clients have secrets under the old one: every one of them would be wrong.
+fn check_secrets_key(data_dir: &Path, clients: usize) -> Result<(), StartError> {
+    if clients == 0 || SecretHasher::is_there(data_dir) {
+        return Ok(());
+    }
+    Err(StartError::Key(format!(
+        "the key for client secrets is gone from `{}`, and the secrets of {clients} clients are of no use without it: put `keys` back from a backup",
+        data_dir.display()
+    )))
 }
 
 /// What is in force until the packs are read.

@@ -37,6 +37,12 @@ pub struct SecretHasher {
 }
 
 impl SecretHasher {
+    /// Whether the data folder has a hashing key.
+    #[must_use]
+    pub fn is_there(data_folder: &Path) -> bool {
+        data_folder.join(KEY_FOLDER).join(HASH_KEY_FILE).exists()
+    }
+
     /// Reads the hashing key of a data folder; makes the folder of keys and a key when there is none.
     ///
     /// Every client secret depends on this key: with another one all of them are wrong.

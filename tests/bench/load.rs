@@ -1,0 +1,96 @@
+//! Sends requests over kept connections and counts the answers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// What a round of load measured.
+pub struct Measured {
+    /// Answers a second.
+    pub per_second: f64,
+    /// The median time of an answer, in microseconds.
+    pub median_us: f64,
+    /// The time that 99 of 100 answers stay below, in microseconds.
+    pub p99_us: f64,
+    /// The body of the last answer.
+    pub body: Vec<u8>,
+}
+
+/// Sends `requests` in turn over `connections` connections for `duration`.
+pub async fn run(
+    address: std::net::SocketAddr,
+    requests: Arc<Vec<Vec<u8>>>,
+    connections: usize,
+    duration: Duration,
+) -> Result<Measured, String> {
+    let mut senders = JoinSet::new();
+    let started = Instant::now();
+    for at in 0..connections {
+        let requests = requests.clone();
+        senders.spawn(async move { send(address, &requests, at, started, duration).await });
+    }
+    let mut times_us = Vec::new();
+    let mut body = Vec::new();
+    while let Some(sent) = senders.join_next().await {
+        let (mut times, last) = sent.map_err(|error| error.to_string())??;
+        times_us.append(&mut times);
+        body = last;
+    }
+    let elapsed = started.elapsed().as_secs_f64();
+    times_us.sort_unstable_by(f64::total_cmp);
+    let at = |part: f64| {
+        let index = ((times_us.len() as f64 - 1.0) * part) as usize;
+        times_us.get(index).copied().unwrap_or_default()
+    };
+    Ok(Measured { per_second: times_us.len() as f64 / elapsed, median_us: at(0.5), p99_us: at(0.99), body })
+}
+
+async fn send(
+    address: std::net::SocketAddr,
+    requests: &[Vec<u8>],
+    first: usize,
+    started: Instant,
+    duration: Duration,
+) -> Result<(Vec<f64>, Vec<u8>), String> {
+    let mut stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    let mut times_us = Vec::new();
+    let mut buffer = Vec::with_capacity(16 * 1024);
+    let mut body = Vec::new();
+    for request in requests.iter().cycle().skip(first * 97 % requests.len().max(1)) {
+        if started.elapsed() >= duration {
+            break;
+        }
+        let sent = Instant::now();
+        stream.write_all(request).await.map_err(|error| error.to_string())?;
+        body = read_answer(&mut stream, &mut buffer).await?;
+        times_us.push(sent.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok((times_us, body))
+}
+
+async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Vec<u8>, String> {
+    buffer.clear();
+    loop {
+        let mut headers = [httparse::EMPTY_HEADER; 32];
+        let mut answer = httparse::Response::new(&mut headers);
+        let parsed = answer.parse(buffer).map_err(|error| error.to_string())?;
+        if let httparse::Status::Complete(head) = parsed {
+            let length = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+            let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse::<usize>().ok());
+            let length = length.ok_or("an answer has no length")?;
+            if answer.code != Some(200) {
+                return Err(format!("an answer has the status {:?}: {}", answer.code, String::from_utf8_lossy(buffer)));
+            }
+            if let Some(body) = buffer.get(head..head + length) {
+                return Ok(body.to_vec());
+            }
+        }
+        if stream.read_buf(buffer).await.map_err(|error| error.to_string())? == 0 {
+            return Err("the server closed a connection".to_owned());
+        }
+    }
+}

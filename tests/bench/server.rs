@@ -1,0 +1,112 @@
+//! A register with made-up people, served on loopback, and a bare server beside it that sends the same bytes.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use axum::Router;
+use axum::http::header;
+use axum::routing::get;
+use daftar::app::serve::{Listeners, serve};
+use daftar::app::{App, AppOptions, AppState};
+use daftar::config::Config;
+use daftar::domain::client::{ClientName, RateLimit};
+use daftar::domain::scope::{Scope, ScopeSet};
+use daftar::service::client::NewClient;
+use secrecy::ExposeSecret;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A running server.
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The register.
+    pub app: AppState,
+    /// A token of a client that may do everything the benchmarks do.
+    pub token: String,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Opens a register in a folder and serves it.
+    pub async fn start(folder: &Path) -> Result<Self, String> {
+        let mut config = Config::default();
+        config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.server.admin_listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listeners = Listeners::bind(&config.server).map_err(|error| error.to_string())?;
+        let url = listeners.public_url(&config.server);
+        let address = url.trim_start_matches("http://").parse().map_err(|_| "the server has no address".to_owned())?;
+        let options =
+            AppOptions::new(folder.join("data")).with_public_url(url).with_plugins_dir(Some(plugins_folder()?));
+        let app = App::open(config, options).await.map_err(|error| error.to_string())?;
+        let token = token(&app).await?;
+        let (stop, stopped) = oneshot::channel();
+        let served = app.clone();
+        let task = tokio::spawn(async move {
+            let stopped = async { drop(stopped.await) };
+            if let Err(error) = serve(served, listeners, || (), stopped).await {
+                eprintln!("error: the server failed: {error}");
+            }
+        });
+        Ok(Self { address, app, token, stop: Some(stop), task })
+    }
+
+    /// Stops it and waits until everything is on disk.
+    pub async fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        let _ = self.task.await;
+    }
+}
+
+/// The packs and the engine, as `cargo xtask` built them.
+fn plugins_folder() -> Result<PathBuf, String> {
+    let artifacts = std::env::var_os("DAFTAR_TEST_ARTIFACTS").map(PathBuf::from);
+    artifacts.map(|folder| folder.join("plugins")).ok_or_else(|| "run the benchmarks with `cargo xtask bench`".to_owned())
+}
+
+async fn token(app: &AppState) -> Result<String, String> {
+    let mut grants = ScopeSet::default();
+    for scope in ["individual:all", "group:all", "eligibility:all"] {
+        grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?);
+    }
+    let most = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;
+    let new = NewClient {
+        name: ClientName::parse("bench").map_err(|error| error.to_string())?,
+        grants: grants.clone(),
+        rate_limit_per_minute: Some(most),
+        rate_limit_per_day: Some(most),
+    };
+    let (client, _) = app.clients.create(&app.system_context(), new).await.map_err(|error| error.to_string())?;
+    let issued = daftar::auth::token::issue(
+        &app.token_keys,
+        &app.config.token,
+        &client.id,
+        &grants,
+        app.ids.next_id(),
+        app.clock.now(),
+    );
+    issued.map(|token| token.text.expose_secret().to_owned()).map_err(|error| error.to_string())
+}
+
+/// A server that does nothing but send `body`, on the same framework and listener.
+pub async fn bare(body: Vec<u8>) -> Result<SocketAddr, String> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
+    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let body = axum::body::Bytes::from(body);
+    let handler = move || {
+        let body = body.clone();
+        async move { ([(header::CONTENT_TYPE, "application/json")], body) }
+    };
+    let router = Router::new().route("/api/v2/Individual/{identifier}", get(handler));
+    let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?;
+    tokio::spawn(async move {
+        if let Err(error) = server.serve(router.into_make_service()).await {
+            eprintln!("error: the bare server failed: {error}");
+        }
+    });
+    Ok(address)
+}
