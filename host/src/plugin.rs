@@ -121,7 +121,7 @@ impl PluginHost {
         let name = plugin.manifest().name.clone();
         let engine = self.engine.clone();
         let read = move || match plugin.linked() {
-            Linked::Pack(pack) => contents::read(&plugin, pack, &engine, None).map_err(|fault| {
+            Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
                 InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
             }),
             Linked::Engine(_) => {

@@ -207,9 +207,9 @@ pub(super) fn load(
 pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
     match plugin.linked() {
         Linked::Pack(pack) => {
-            let smoke = contents::describe(plugin, pack, engine);
-            let described = smoke.map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
-            let contents = contents::read(plugin, pack, engine, Some(&described));
+            contents::describe(plugin, pack, engine)
+                .map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
+            let contents = contents::read(plugin, pack, engine);
             contents.map(Some).map_err(|fault| InstallError::from_fault(InstallStep::Content, fault))
         }
         Linked::Engine(rules) => {
