@@ -4,3 +4,4 @@ mod answers;
 mod folder;
 mod golden;
 mod problems;
+mod shipped;
