@@ -127,3 +127,30 @@ fn ensure_target(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let mut rustup = Command::new("rustup");
     steps.run(&what, rustup.current_dir(workspace.root()).args(["target", "add", GUEST_TARGET]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_misbehaving_guest_has_a_manifest() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FIXTURES);
+        let names = |file: &str, table: &str| -> Vec<String> {
+            let toml: toml::Table = toml::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap();
+            let entries = toml.get(table).and_then(toml::Value::as_array).unwrap();
+            let mut names: Vec<String> =
+                entries.iter().map(|entry| entry.get("name").unwrap().as_str().unwrap().to_owned()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names("Cargo.toml", "example"), names("plugins.toml", "plugin"));
+    }
+
+    #[test]
+    fn what_is_not_said_of_a_misbehaving_guest_is_usual() {
+        let fixture = Fixture { name: "x".to_owned(), description: "X.".to_owned(), kind: None, interface: None };
+        let manifest = fixture.manifest();
+        assert_eq!(manifest.get("kind"), Some(&Value::from("vocabulary-pack")));
+        assert_eq!(manifest.get("interface"), Some(&Value::from("0.1.0")));
+    }
+}
