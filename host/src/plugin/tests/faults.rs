@@ -3,11 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use wasmtime::component::{Component, Linker};
+
 use super::guest::{TestLibrary, host_with};
 use super::pack_guest::{ENDLESS_EMPTY_PAGES, ENDLESS_PAGES, LOOP, MEMORY_BOMB, PackGuest, STANDING_PAGES, TABLE_BOMB};
-use crate::domain::manifest::PluginKind;
+use crate::domain::manifest::{PluginKind, PluginName};
+use crate::plugin::engine::{INSTANCES_MAX, SandboxEngine};
 use crate::plugin::package::Package;
-use crate::plugin::{FaultKind, InstallError, InstallStep, LoadedPlugin, PluginHost, PluginLimits};
+use crate::plugin::sandbox::{Sandbox, SandboxOf};
+use crate::plugin::stats::PluginStats;
+use crate::plugin::{Blame, FaultKind, InstallError, InstallStep, LoadedPlugin, PluginFault, PluginHost, PluginLimits};
 
 /// Loads a guest and calls it for the first time.
 fn tried(host: &PluginHost, guest: &PackGuest) -> (Arc<LoadedPlugin>, Result<(), InstallError>) {
@@ -212,6 +217,43 @@ fn a_pack_that_changes_its_mind_is_an_invalid_answer() {
         (global.get $descriptions)";
     let guest = PackGuest { top: "(global $asked (mut i32) (i32.const 0))", describe, ..PackGuest::default() };
     assert!(fault(&guest, None, FaultKind::InvalidAnswer).1.contains("differently"));
+}
+
+/// An instance of nothing but this many core instances.
+fn started(engine: &SandboxEngine, core_instances: usize, limits: &PluginLimits) -> Result<Sandbox<()>, PluginFault> {
+    let parts = "(core instance (instantiate $module))".repeat(core_instances);
+    let bytes = wat::parse_str(format!("(component (core module $module) {parts})")).unwrap();
+    let component = Component::new(engine.wasmtime(), bytes).unwrap();
+    let name = PluginName::parse("test").unwrap();
+    let stats = Arc::new(PluginStats::default());
+    let of = SandboxOf { engine: engine.wasmtime(), plugin: &name, limits, stats: &stats };
+    Sandbox::start(of, |store| Linker::new(engine.wasmtime()).instantiate(store, &component).map(drop))
+}
+
+#[test]
+fn core_instances_are_given_up_to_their_limit() {
+    let engine = SandboxEngine::new().unwrap();
+    let limits = PluginLimits { core_instances: 3, ..limits() };
+    assert!(started(&engine, 2, &limits).is_ok());
+    assert!(started(&engine, 3, &limits).is_ok());
+    let fault = started(&engine, 4, &limits).map(|_| ()).unwrap_err();
+    assert_eq!((fault.kind, fault.blame), (FaultKind::Instances, Blame::Guest), "{fault}");
+}
+
+#[test]
+fn a_pool_without_a_free_place_is_the_hosts_doing() {
+    let engine = SandboxEngine::new().unwrap();
+    if engine.wasmtime().pooling_allocator_metrics().is_none() {
+        return;
+    }
+    let mut running = Vec::new();
+    for _ in 0..INSTANCES_MAX {
+        running.push(started(&engine, 1, &limits()).unwrap());
+    }
+    let fault = started(&engine, 1, &limits()).map(|_| ()).unwrap_err();
+    assert_eq!((fault.kind, fault.blame), (FaultKind::Unavailable, Blame::Host), "{fault}");
+    running.pop();
+    assert!(started(&engine, 1, &limits()).is_ok());
 }
 
 #[test]
