@@ -115,13 +115,13 @@ impl PluginHost {
     /// Reads everything that an installed pack brings, as the pack says it. Waits for a plugin thread: not for async code.
     ///
     /// # Errors
-    /// A refusal at `smoke` when it is no pack or all threads are taken, at `content` when reading failed.
+    /// A refusal at `content`: it is no pack, all threads are taken, or reading it failed.
     pub fn load_pack(&self, installed: &InstalledPlugin) -> Result<PackContents, InstallError> {
         let plugin = installed.loaded().clone();
         let name = plugin.manifest().name.clone();
         let engine = self.engine.clone();
         let read = move || match plugin.linked() {
-            Linked::Pack(pack) => contents::read(&plugin, pack, &engine, None).map_err(|fault| {
+            Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
                 InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
             }),
             Linked::Engine(_) => {
@@ -178,10 +178,10 @@ impl PluginHost {
         self.pool.submit(Priority::Interactive, job).map_err(|_| EngineError::Busy)
     }
 
-    /// Forgets compiled code that is no longer installed.
-    fn keep_code_of(&self, digests: &[Digest]) {
+    /// Forgets the compiled code of a plugin that is no longer installed.
+    fn forget_code_of(&self, digest: Digest) {
         if let Some(cache) = &self.cache {
-            cache.keep_only(self.engine.wasmtime(), digests);
+            cache.forget(digest);
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn describe(
     Reading::start(plugin, pack, engine)?.describe()
 }
 
-/// Everything that a pack brings, asked of a fresh instance. With `described`, its description must be the same as that.
+/// Everything that a pack brings, asked of a fresh instance. It must describe itself in the same way before and after.
 ///
 /// # Errors
 /// The fault that ended the reading.
@@ -46,20 +46,18 @@ pub(super) fn read(
     plugin: &LoadedPlugin,
     pack: &LinkedPack,
     engine: &SandboxEngine,
-    described: Option<&[VocabularyDescription]>,
 ) -> Result<PackContents, PluginFault> {
     let mut reading = Reading::start(plugin, pack, engine)?;
     let descriptions = reading.describe()?;
-    if described.is_some_and(|described| described != descriptions) {
-        return Err(reading.sandbox.distrust("it described itself differently when it was asked again"));
-    }
     let mut vocabularies = Vec::with_capacity(descriptions.len());
-    for description in descriptions {
-        let concepts = reading.concepts(&description)?;
-        vocabularies.push((description, concepts));
+    for description in &descriptions {
+        vocabularies.push((description.clone(), reading.concepts(description)?));
     }
     let fuel = reading.fuel(0);
     let concept_groups = reading.sandbox.call(fuel, |store, pack| pack.concept_groups(store))?;
+    if reading.describe()? != descriptions {
+        return Err(reading.sandbox.distrust("it described itself differently when it was asked again"));
+    }
     Ok(PackContents { vocabularies, concept_groups })
 }
 

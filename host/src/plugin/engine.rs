@@ -100,6 +100,7 @@ fn pool() -> PoolingAllocationConfig {
         .total_memories(instances.saturating_mul(2))
         .max_core_instances_per_component(per_component)
         .max_tables_per_component(per_component)
+        .max_tables_per_module(per_component)
         .max_memories_per_component(per_component)
         .max_memory_size(MEMORY_BYTES_CEILING)
         .table_elements(TABLE_ELEMENTS_CEILING);

@@ -207,9 +207,9 @@ pub(super) fn load(
 pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<Option<PackContents>, InstallError> {
     match plugin.linked() {
         Linked::Pack(pack) => {
-            let smoke = contents::describe(plugin, pack, engine);
-            let described = smoke.map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
-            let contents = contents::read(plugin, pack, engine, Some(&described));
+            contents::describe(plugin, pack, engine)
+                .map_err(|fault| InstallError::from_fault(InstallStep::Smoke, fault))?;
+            let contents = contents::read(plugin, pack, engine);
             contents.map(Some).map_err(|fault| InstallError::from_fault(InstallStep::Content, fault))
         }
         Linked::Engine(rules) => {
@@ -222,7 +222,8 @@ pub(super) fn try_out(plugin: &LoadedPlugin, engine: &SandboxEngine) -> Result<O
 /// Refuses a component that could never be instantiated within its limits, before it is tried.
 fn check_resources(component: &wasmtime::component::Component, limits: &PluginLimits) -> Result<(), String> {
     let Some(required) = component.resources_required() else { return Ok(()) };
-    let memory_bytes = required.max_initial_memory_size.unwrap_or(0);
+    // Wasmtime counts this one in WebAssembly's pages; another page size is a feature that is switched off.
+    let memory_bytes = required.max_initial_memory_size.unwrap_or(0).saturating_mul(65_536);
     if memory_bytes > u64::try_from(limits.memory_bytes).unwrap_or(u64::MAX) {
         let allowed = limits.memory_bytes;
         return Err(format!("it starts with {memory_bytes} bytes of memory; it may have {allowed}"));

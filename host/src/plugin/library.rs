@@ -8,10 +8,12 @@
 //! **Invariant:** a plugin that fails an install leaves the installed one in place.
 
 mod records;
+mod set;
+mod sync;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,79 +21,17 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use self::records::{Record, Records};
+pub use self::set::{InstalledPlugin, PluginSet};
+pub use self::sync::{SyncReport, SyncedFile};
 use super::eligibility::{EligibilityEngine, EngineError, RuleTask};
 use super::files::{FolderError, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep, LoadedPlugin};
-use super::package::{Digest, Package, check_size, manifest_of};
+use super::package::{Digest, PACKAGE_BYTES_MAX, Package, check_size};
 use super::{PackContents, PluginHost, PluginManifest, Schema};
-use crate::domain::manifest::{PluginKind, PluginName};
+use crate::domain::manifest::PluginName;
 
 const LIST_FILE: &str = "installed.json";
 const LOCK_FILE: &str = "lock";
-
-/// An installed plugin.
-#[derive(Debug, Clone)]
-pub struct InstalledPlugin {
-    loaded: Arc<LoadedPlugin>,
-    installed_at: Timestamp,
-}
-
-impl InstalledPlugin {
-    /// The plugin, ready to be called.
-    #[must_use]
-    pub fn loaded(&self) -> &Arc<LoadedPlugin> {
-        &self.loaded
-    }
-
-    /// What it says about itself.
-    #[must_use]
-    pub fn manifest(&self) -> &PluginManifest {
-        self.loaded.manifest()
-    }
-
-    /// When it was installed.
-    #[must_use]
-    pub fn installed_at(&self) -> Timestamp {
-        self.installed_at
-    }
-}
-
-/// The plugins installed at one moment.
-#[derive(Debug, Clone, Default)]
-pub struct PluginSet {
-    plugins: BTreeMap<PluginName, InstalledPlugin>,
-    /// The engine that the configuration names, if it names one.
-    wanted_engine: Option<PluginName>,
-}
-
-impl PluginSet {
-    /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &InstalledPlugin> {
-        self.plugins.values()
-    }
-
-    /// The one of that name.
-    #[must_use]
-    pub fn get(&self, name: &PluginName) -> Option<&InstalledPlugin> {
-        self.plugins.get(name)
-    }
-
-    /// The vocabulary packs, by name.
-    pub fn packs(&self) -> impl Iterator<Item = &InstalledPlugin> {
-        self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::VocabularyPack)
-    }
-
-    /// The active eligibility engine: the one that the configuration names, else the only one.
-    #[must_use]
-    pub fn engine(&self) -> Option<&InstalledPlugin> {
-        let mut engines = self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::EligibilityEngine);
-        if let Some(wanted) = &self.wanted_engine {
-            return engines.find(|plugin| plugin.manifest().name == *wanted);
-        }
-        let first = engines.next();
-        if engines.next().is_some() { None } else { first }
-    }
-}
 
 /// A plugin that passed every step and is not installed yet.
 #[derive(Debug)]
@@ -150,22 +90,6 @@ pub struct OpenedLibrary {
     pub refused: Vec<InstallError>,
 }
 
-/// What became of one file of a folder of plugins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SyncedFile {
-    /// It was absent or newer, and is installed now.
-    Installed(PluginName),
-    /// The same or a newer version is installed already.
-    Kept(PluginName),
-    /// It was removed by hand and stays removed.
-    RemainsRemoved(PluginName),
-    /// It was refused.
-    Refused(InstallError),
-}
-
-/// What became of the files of a folder of plugins, by path.
-pub type SyncReport = BTreeMap<PathBuf, SyncedFile>;
-
 /// The installed plugins.
 pub struct PluginLibrary {
     host: Arc<PluginHost>,
@@ -202,7 +126,7 @@ impl PluginLibrary {
         }
         let current = ArcSwap::from_pointee(set);
         let library = Self { host, folder: folder.to_owned(), records: Mutex::new(records), current, _lock: lock };
-        library.sweep(&library.lock());
+        library.sweep(&library.lock(), None);
         Ok(OpenedLibrary { library, refused })
     }
 
@@ -251,13 +175,13 @@ impl PluginLibrary {
         let mut records = self.lock();
         write_whole(&self.path_of(record.digest), &bytes).map_err(failed)?;
         let mut changed = records.clone();
-        changed.installed.insert(name.clone(), record);
+        let replaced = changed.installed.insert(name.clone(), record);
         changed.removed.remove(&name);
         changed.write(&self.folder.join(LIST_FILE)).map_err(failed)?;
         *records = changed;
         let installed = InstalledPlugin { loaded, installed_at: now };
         self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
-        self.sweep(&records);
+        self.sweep(&records, replaced);
         Ok(installed)
     }
 
@@ -283,54 +207,16 @@ impl PluginLibrary {
     pub fn remove(&self, name: &PluginName) -> Result<(), LibraryError> {
         let mut records = self.lock();
         let mut changed = records.clone();
-        if changed.installed.remove(name).is_none() {
+        let Some(removed) = changed.installed.remove(name) else {
             return Err(LibraryError::NotInstalled(name.clone()));
-        }
+        };
         changed.removed.insert(name.clone());
         let list = self.folder.join(LIST_FILE);
         changed.write(&list).map_err(|error| FolderError::new(&list, error))?;
         *records = changed;
         self.publish(|plugins| drop(plugins.remove(name)));
-        self.sweep(&records);
+        self.sweep(&records, Some(removed));
         Ok(())
-    }
-
-    /// Installs the plugins of a folder that are absent or newer than what is installed. One that was removed by hand stays
-    /// removed; a broken file is reported and skipped.
-    ///
-    /// # Errors
-    /// The folder cannot be read.
-    pub fn sync_from(&self, folder: &Path, now: Timestamp, accept: &Accept<'_>) -> Result<SyncReport, FolderError> {
-        let failed = |error| FolderError::new(folder, error);
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|extension| extension == "wasm") {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        let sync = |path: PathBuf| {
-            let outcome = self.sync_file(&path, now, accept).unwrap_or_else(SyncedFile::Refused);
-            (path, outcome)
-        };
-        Ok(paths.into_iter().map(sync).collect())
-    }
-
-    fn sync_file(&self, path: &Path, now: Timestamp, accept: &Accept<'_>) -> Result<SyncedFile, InstallError> {
-        let bytes = read_file(path)?;
-        let manifest = manifest_of(&bytes)?;
-        let name = manifest.name;
-        if self.lock().removed.contains(&name) {
-            return Ok(SyncedFile::RemainsRemoved(name));
-        }
-        // What is recorded and could not be loaded is not in the current set, and is mended from here.
-        let is_newer =
-            self.current().get(&name).is_none_or(|installed| installed.manifest().version < manifest.version);
-        if !is_newer {
-            return Ok(SyncedFile::Kept(name));
-        }
-        self.install(bytes, now, accept).map(|_| SyncedFile::Installed(name))
     }
 
     fn publish(&self, change: impl FnOnce(&mut BTreeMap<PluginName, InstalledPlugin>)) {
@@ -339,10 +225,9 @@ impl PluginLibrary {
         self.current.store(Arc::new(set));
     }
 
-    /// Removes files that the list does not name: of plugins that were replaced or removed, and of installs that a crash ended.
-    fn sweep(&self, records: &Records) {
-        let digests: Vec<_> = records.installed.values().map(|record| record.digest).collect();
-        let kept: Vec<_> = digests.iter().map(|digest| self.path_of(*digest)).collect();
+    /// Removes files that the list does not name: of the plugin that has just gone, and of installs that a crash ended.
+    fn sweep(&self, records: &Records, gone: Option<Record>) {
+        let kept: Vec<_> = records.installed.values().map(|record| self.path_of(record.digest)).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
             let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
@@ -350,7 +235,9 @@ impl PluginLibrary {
                 let _ = fs::remove_file(&path);
             }
         }
-        self.host.keep_code_of(&digests);
+        if let Some(gone) = gone.filter(|gone| !kept.contains(&self.path_of(gone.digest))) {
+            self.host.forget_code_of(gone.digest);
+        }
     }
 
     fn path_of(&self, digest: Digest) -> PathBuf {
@@ -422,7 +309,12 @@ fn load_recorded(
 fn read_file(path: &Path) -> Result<Vec<u8>, InstallError> {
     let unreadable =
         |error: io::Error| InstallError::new(InstallStep::Unreadable, format_args!("{}: {error}", path.display()));
-    let length = fs::metadata(path).map_err(unreadable)?.len();
-    check_size(usize::try_from(length).unwrap_or(usize::MAX))?;
-    fs::read(path).map_err(unreadable)
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is not a file")));
+    }
+    let one_more = u64::try_from(PACKAGE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(one_more).read_to_end(&mut bytes)).map_err(unreadable)?;
+    check_size(bytes.len())?;
+    Ok(bytes)
 }

@@ -1,1 +1,9 @@
-//! t
+//! Plugins that misbehave, and that the host is not harmed.
+
+mod faults;
+mod guest;
+mod library;
+mod pack_guest;
+mod refusals;
+mod rule_guest;
+mod rules;

@@ -65,8 +65,10 @@ impl CodeCache {
         }
     }
 
-    /// Keeps the code of the plugin with that digest. Failing to is no error: it is compiled again next time.
+    /// Keeps the code of the plugin with that digest, in place of what other engines made of it. Failing to is no error: it is
+    /// compiled again next time.
     pub fn put(&self, engine: &Engine, digest: Digest, code: &[u8]) {
+        self.forget(digest);
         let mut file = self.authenticator(engine, digest, code).finalize().into_bytes().to_vec();
         file.extend_from_slice(code);
         let path = self.path(engine, digest);
@@ -75,14 +77,13 @@ impl CodeCache {
         }
     }
 
-    /// Removes the code of every plugin but these, and of every other engine.
-    pub fn keep_only(&self, engine: &Engine, digests: &[Digest]) {
-        let kept: Vec<_> = digests.iter().map(|digest| self.path(engine, *digest)).collect();
+    /// Removes the code of the plugin with that digest, whatever engine it is for.
+    pub fn forget(&self, digest: Digest) {
+        let prefix = format!("{}-", digest.to_hex());
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-            let is_code = path.extension().is_some_and(|extension| extension == "code");
-            if is_code && !kept.contains(&path) {
-                let _ = fs::remove_file(&path);
+        for entry in entries.filter_map(Result::ok) {
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                let _ = fs::remove_file(entry.path());
             }
         }
     }
@@ -233,13 +234,27 @@ mod tests {
     }
 
     #[test]
-    fn forgets_what_is_no_longer_installed() {
+    fn forgets_one_plugin_and_keeps_the_others() {
         let setup = Setup::new();
         setup.cache.put(&setup.engine, setup.digest, b"code");
         setup.cache.put(&setup.engine, Digest::of(b"gone"), b"code");
-        setup.cache.keep_only(&setup.engine, &[setup.digest]);
+        setup.cache.forget(Digest::of(b"gone"));
         assert!(setup.cache.get(&setup.engine, setup.digest).is_some());
         assert!(setup.cache.get(&setup.engine, Digest::of(b"gone")).is_none());
         assert!(setup.folder.path().join("code/key").exists());
+    }
+
+    #[test]
+    fn engines_with_other_settings_do_not_share_code() {
+        let setup = Setup::new();
+        setup.cache.put(&setup.engine, setup.digest, b"code");
+        let other = Engine::new(wasmtime::Config::new().consume_fuel(true)).unwrap();
+        assert_eq!(setup.cache.get(&other, setup.digest), None);
+        setup.cache.put(&other, setup.digest, b"other code");
+        assert_eq!(
+            setup.cache.get(&setup.engine, setup.digest),
+            None,
+            "what was made for the engine before is replaced"
+        );
     }
 }

@@ -1,0 +1,268 @@
+//! Rules in the sandbox: what is charged to the expression, and what to the engine.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use super::guest::{TestLibrary, now};
+use super::rule_guest::letters;
+use crate::domain::code::CodeNumber;
+use crate::domain::eligibility::{Answer, Batch, Bindings, Column, ColumnValues, RowSpace, Schema, Subject, Verdict};
+use crate::domain::manifest::{PluginKind, PluginName};
+use crate::plugin::{
+    EligibilityEngine, EngineError, FaultKind, PluginHostSettings, PluginLibrary, PluginLimits, run_rule,
+};
+
+fn with_engine(limits: Option<PluginLimits>) -> TestLibrary {
+    let test = TestLibrary::with_limits(limits);
+    test.library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    test
+}
+
+fn schema() -> Arc<Schema> {
+    Arc::new(Schema { version: "1".to_owned(), subject: Subject::Individual, fields: Vec::new() })
+}
+
+fn batch(rows: u32) -> Batch {
+    Batch { as_of: 0, rows, members: None, programs: None, columns: Vec::new() }
+}
+
+/// Compiles, binds and evaluates over some rows.
+fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<Verdict>, EngineError> {
+    let (sender, receiver) = sync_channel(1);
+    let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
+        let verdicts = session.and_then(|rule| {
+            rule.bind(&Bindings::default())?;
+            Ok(rule.evaluate(&batch(rows))?.verdicts)
+        });
+        sender.send(verdicts).unwrap();
+    };
+    test.library.submit(expression.to_owned(), schema(), Box::new(task))?;
+    receiver.recv().unwrap()
+}
+
+fn faults(test: &TestLibrary) -> Vec<(FaultKind, u64)> {
+    test.library.list()[0].loaded().usage().faults
+}
+
+#[test]
+fn a_sound_rule_gives_one_verdict_a_row() {
+    let test = with_engine(None);
+    assert_eq!(verdicts(&test, "all", 3).unwrap(), [Verdict::Eligible; 3]);
+    assert_eq!(verdicts(&test, "all", 0).unwrap(), []);
+    assert_eq!(faults(&test), []);
+}
+
+#[test]
+fn a_wrong_expression_comes_back_with_its_diagnostics() {
+    let error = verdicts(&with_engine(None), "!", 1).unwrap_err();
+    assert_eq!(error.to_string(), "This cannot be read. (line 1, column 2)");
+    let EngineError::Diagnostics(diagnostics) = error else { panic!("{error:?}") };
+    assert_eq!((diagnostics.len(), diagnostics[0].code.as_str()), (1, "syntax"));
+}
+
+#[test]
+fn budgets_are_charged_to_the_expression() {
+    let test = with_engine(None);
+    let limits = PluginLimits::for_kind(PluginKind::EligibilityEngine);
+    let memory = u64::try_from(limits.memory_bytes).unwrap();
+    for (expression, expected) in [
+        ("l", EngineError::Exhausted { budget: "fuel", allowed: limits.fuel_base }),
+        ("e", EngineError::Exhausted { budget: "fuel", allowed: limits.fuel_for(5) }),
+        ("m", EngineError::Exhausted { budget: "memory", allowed: memory }),
+        ("s", EngineError::Exhausted { budget: "stack", allowed: 1 << 20 }),
+        ("o", EngineError::Exhausted { budget: "output", allowed: 8 << 20 }),
+        ("x", EngineError::EngineBudget { budget: "width".to_owned() }),
+    ] {
+        assert_eq!(verdicts(&test, expression, 5).unwrap_err(), expected, "{expression}");
+    }
+    assert_eq!(verdicts(&test, "all", 1).unwrap(), [Verdict::Eligible]);
+}
+
+#[test]
+fn fuel_decides_at_the_same_unit_every_time() {
+    let fuel = |rows: u32| {
+        let test = with_engine(None);
+        let (sender, receiver) = sync_channel(1);
+        let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
+            let rule = session.unwrap();
+            rule.bind(&Bindings::default()).unwrap();
+            rule.evaluate(&batch(rows)).unwrap();
+            sender.send(rule.usage().fuel).unwrap();
+        };
+        test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+        receiver.recv().unwrap()
+    };
+    assert_eq!(fuel(7), fuel(7));
+    assert!(fuel(7) > 0);
+}
+
+#[test]
+fn a_broken_engine_is_a_fault_of_the_engine() {
+    let test = with_engine(None);
+    for (expression, kind) in [
+        ("t", FaultKind::Trap),
+        ("v", FaultKind::InvalidAnswer),
+        ("?", FaultKind::InvalidAnswer),
+        ("f", FaultKind::InvalidAnswer),
+        ("c", FaultKind::RefusedInput),
+    ] {
+        let error = verdicts(&test, expression, 2).unwrap_err();
+        let EngineError::Fault(fault) = error else { panic!("{expression}: {error:?}") };
+        assert_eq!(fault.kind, kind, "{fault}");
+    }
+}
+
+#[test]
+fn the_clock_is_a_fault_and_not_a_verdict() {
+    let limits =
+        PluginLimits { fuel_base: u64::MAX / 2, call_ms: 100, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let error = verdicts(&with_engine(Some(limits)), "e", 1).unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::Timeout), "{error:?}");
+}
+
+#[test]
+fn a_session_that_had_a_fault_is_not_entered_again() {
+    let test = with_engine(None);
+    let (sender, receiver) = sync_channel(1);
+    let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
+        let rule = session.unwrap();
+        let first = rule.evaluate(&batch(1));
+        let fuel = rule.usage().fuel;
+        let second = rule.evaluate(&batch(1));
+        sender.send((first, second, rule.usage().fuel == fuel)).unwrap();
+    };
+    test.library.submit("t".to_owned(), schema(), Box::new(task)).unwrap();
+    let (first, second, is_untouched) = receiver.recv().unwrap();
+    assert!(first.is_err() && first == second && is_untouched);
+    assert_eq!(faults(&test), [(FaultKind::Trap, 1)]);
+}
+
+#[test]
+fn what_is_too_large_to_be_given_is_refused_by_the_host() {
+    let limits = PluginLimits { input_bytes: 1_000, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let test = with_engine(Some(limits));
+    for (bytes, is_refused) in [(996, false), (1_000, false), (1_001, true)] {
+        let (sender, receiver) = sync_channel(1);
+        let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
+            let column = Column {
+                space: RowSpace::Me,
+                path: String::new(),
+                valid: Vec::new(),
+                values: ColumnValues::Booleans(vec![0; bytes]),
+            };
+            let batch = Batch { columns: vec![column], ..batch(1) };
+            sender.send(session.unwrap().evaluate(&batch).map(drop)).unwrap();
+        };
+        test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+        let outcome = receiver.recv().unwrap();
+        assert_eq!(outcome.is_err(), is_refused, "{bytes}: {outcome:?}");
+    }
+}
+
+#[test]
+fn answers_that_the_rule_did_not_ask_for_are_the_hosts_mistake() {
+    let test = with_engine(None);
+    let (sender, receiver) = sync_channel(1);
+    let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
+        let bindings = Bindings { answers: vec![Answer::Number(CodeNumber(1))], texts: Vec::new() };
+        sender.send(session.unwrap().bind(&bindings)).unwrap();
+    };
+    test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+    let error = receiver.recv().unwrap().unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
+}
+
+#[test]
+fn an_expression_beyond_any_sense_does_not_reach_the_engine() {
+    let error = verdicts(&with_engine(None), &"a".repeat((64 << 10) + 1), 1).unwrap_err();
+    assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
+}
+
+#[test]
+fn too_many_requests_of_one_engine_are_refused_at_once() {
+    let limits = PluginLimits { concurrent_requests: 1, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let test = with_engine(Some(limits));
+    let (started, has_started) = sync_channel(0);
+    let (release, released) = sync_channel::<()>(0);
+    let task = move |_: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
+        started.send(()).unwrap();
+        let _ = released.recv();
+    };
+    test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+    has_started.recv().unwrap();
+    assert_eq!(verdicts(&test, "all", 1), Err(EngineError::Busy));
+    drop(release);
+    // The place is free once the job has ended.
+    while test.library.list()[0].loaded().usage().requests > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
+}
+
+#[test]
+fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
+    let test = TestLibrary::new();
+    assert_eq!(verdicts(&test, "all", 1), Err(EngineError::NoEngine));
+    assert_eq!(test.library.engine_name(), None);
+    test.library.install(letters("one", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    assert!(test.library.engine_name().unwrap().starts_with("one@1.0.0 sha256:"));
+    test.library.install(letters("two", "2.0.0"), now(), &|_| Ok(())).unwrap();
+    assert_eq!(verdicts(&test, "all", 1), Err(EngineError::NoEngine));
+
+    let TestLibrary { folder, host, library } = test;
+    drop(library);
+    let named = PluginLibrary::open(host, folder.path(), Some(PluginName::parse("two").unwrap())).unwrap().library;
+    assert!(named.engine_name().unwrap().starts_with("two@2.0.0 sha256:"));
+}
+
+#[tokio::test]
+async fn async_code_waits_for_a_rule_without_blocking() {
+    let test = with_engine(None);
+    let library: &dyn EligibilityEngine = &*test.library;
+    let rows = run_rule(library, "all".to_owned(), schema(), |rule| {
+        rule.bind(&Bindings::default())?;
+        rule.evaluate(&batch(4)).map(|outcomes| outcomes.verdicts.len())
+    });
+    assert_eq!(rows.await, Ok(Ok(4)));
+    let refused = run_rule(library, "!".to_owned(), schema(), |_| ());
+    assert!(matches!(refused.await, Err(EngineError::Diagnostics(_))));
+    let panicked = run_rule(library, "all".to_owned(), schema(), |_| -> u8 { panic!("a test's panic") });
+    assert_eq!(panicked.await, Err(EngineError::Abandoned));
+}
+
+#[test]
+fn code_that_is_kept_is_used_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = PluginHostSettings {
+        threads: Some(2),
+        code_folder: Some(folder.path().join("code")),
+        ..PluginHostSettings::default()
+    };
+    let open = || {
+        let host = Arc::new(crate::plugin::PluginHost::start(settings.clone()).unwrap());
+        PluginLibrary::open(host, &folder.path().join("plugins"), None).unwrap().library
+    };
+    let code_files = || {
+        let entries = std::fs::read_dir(folder.path().join("code")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "code")).collect::<Vec<_>>()
+    };
+    let library = open();
+    library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    drop(library);
+    let [code] = code_files().try_into().unwrap();
+    let written = std::fs::metadata(&code).unwrap().modified().unwrap();
+
+    let library = open();
+    assert!(library.engine_name().is_some());
+    assert_eq!(std::fs::metadata(&code).unwrap().modified().unwrap(), written);
+    drop(library);
+
+    // A forged file is compiled again, not run.
+    std::fs::write(&code, b"forged").unwrap();
+    let library = open();
+    assert!(library.engine_name().is_some());
+    assert_ne!(std::fs::read(&code).unwrap(), b"forged");
+    library.remove(&PluginName::parse("test").unwrap()).unwrap();
+    assert!(code_files().is_empty());
+}
