@@ -107,9 +107,9 @@ pub enum CodeProblem {
         /// The code.
         uri: CodeUri,
         /// Where it stands.
-        field: String,
+        field: &'static str,
         /// Its kind.
-        kind: String,
+        kind: Box<str>,
         /// The kind that the field takes.
         wanted: &'static str,
         /// Some codes of that kind.

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(codes(&nearest(&vocabulary, "2213")), ["2211", "2212"]);
         assert_eq!(codes(&nearest(&vocabulary, "110")), ["0110"]);
         assert_eq!(codes(&nearest(&vocabulary, "22112")), ["2211", "2212"]);
-        assert_eq!(codes(&nearest(&vocabulary, "8888")), [String::new(); 0]);
+        assert!(nearest(&vocabulary, "8888").is_empty());
     }
 
     #[test]

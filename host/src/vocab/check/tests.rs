@@ -253,7 +253,12 @@ fn tells_all_problems_at_once_and_counts_what_it_leaves_out() {
         .concept(TestConcept::new("b", "Beta").parent("c"))
         .concept(TestConcept::new("c", "").parent("b"));
     let text = check(builder.pack()).unwrap_err().to_string();
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    code `urn:test:list#a`: its parent `x` is not in the vocabulary; add it or name another
+    code `urn:test:list#a`: its alias `b` is a code of this vocabulary; an alias leads to one code only
+    code `urn:test:list#c`: its label in en is empty; leave it out or fill it
+    code `urn:test:list#b`: it is above itself: `b` → `c` → `b`; take one of these links out
+    ");
 
     let unsound = (0..limits::PROBLEMS_MAX + 7).map(|place| TestConcept::new(&format!("c{place}"), ""));
     let problems = check(unsound.fold(VocabularyBuilder::new("urn:test:many"), VocabularyBuilder::concept).pack());

@@ -31,8 +31,8 @@ impl Generation {
             let such_as = others.filter(|other| other.is_usable() && other.property(KIND) == Some(wanted));
             return Err(CodeProblem::WrongKind {
                 uri: uri.clone(),
-                field: field.path().to_owned(),
-                kind: kind.to_owned(),
+                field: field.path(),
+                kind: kind.into(),
                 wanted,
                 such_as: Suggestion::all(such_as.take(SUGGESTIONS_MAX)),
             });
