@@ -1,6 +1,6 @@
 //! Roots, variables, fields and parts of codes.
 
-use super::{Checker, origin, signature};
+use super::{Checker, signature};
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::schema::{Field, FieldType, Space};
 use crate::span::Span;
@@ -185,18 +185,19 @@ impl Checker<'_> {
         })
     }
 
-    /// Checks that a node is a code.
+    /// Checks that a node is a code that was read from a field: only such a one can be missing by name.
     pub(super) fn is_code(&mut self, function: &str, node: &Node) -> bool {
-        let is_code = matches!(node.value, Type::Coded(_));
-        if !is_code {
+        let Type::Coded(fields) = &node.value else {
             let message = format!("`{function}` takes a code; {}", self.describe(node));
             self.error(Fault::WrongType, node.span, message);
-        } else if origin(&node.value).is_empty() {
+            return false;
+        };
+        if fields.is_empty() {
             let message = format!("`{function}` takes a code that was recorded, such as `me.gender`");
             self.error(Fault::WrongType, node.span, message);
             return false;
         }
-        is_code
+        true
     }
 }
 
