@@ -1,0 +1,321 @@
+//! Typed settings from `daftar.toml`, with defaults that are safe.
+//!
+//! **Invariant:** the only module that reads the environment. An unknown key or a bad value refuses the start and names the
+//! key, the file and what would be right; all problems are told at once.
+
+mod keys;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// How long one request may take before it is answered with 503.
+pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
+/// How long an access token is good for: one day, so that a nightly job needs one.
+pub const TOKEN_LIFETIME_S_DEFAULT: u64 = 86_400;
+/// The longest lifetime of a token: a month; a stolen one is good for as long.
+pub const TOKEN_LIFETIME_S_MAX: u64 = 31 * 86_400;
+/// How much memory the store may use for its cache.
+pub const CACHE_MIB_DEFAULT: u64 = 128;
+/// The biggest configuration file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// All settings.
+#[derive(Debug, Clone, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Listeners.
+    pub server: ServerConfig,
+    /// Access tokens.
+    pub token: TokenConfig,
+    /// Where records live.
+    pub store: StoreConfig,
+    /// Plugins.
+    pub plugins: PluginsConfig,
+    /// Vocabularies.
+    pub vocabulary: VocabularyConfig,
+    /// Logs.
+    pub log: LogConfig,
+}
+
+/// Listeners.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Where API clients connect.
+    pub listen: SocketAddr,
+    /// Where the administrator connects; a loopback address.
+    pub admin_listen: SocketAddr,
+    /// The URL by which clients know this server, without a path; made from `listen` where absent.
+    pub public_url: Option<String>,
+    /// How long one request may take.
+    pub request_timeout_ms: u64,
+    /// Certificate and key for HTTPS.
+    pub tls: Option<TlsConfig>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8081)),
+            public_url: None,
+            request_timeout_ms: REQUEST_TIMEOUT_MS_DEFAULT,
+            tls: None,
+        }
+    }
+}
+
+/// Certificate and key for HTTPS, both PEM.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// The certificate, followed by the ones that signed it.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Access tokens.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TokenConfig {
+    /// How long a token is good for.
+    pub lifetime_s: u64,
+    /// The `iss` claim.
+    pub issuer: String,
+    /// The `aud` claim.
+    pub audience: String,
+}
+
+impl Default for TokenConfig {
+    fn default() -> Self {
+        Self { lifetime_s: TOKEN_LIFETIME_S_DEFAULT, issuer: "svc-api-v2".to_owned(), audience: "svc".to_owned() }
+    }
+}
+
+/// Where records live.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// Memory for the store's cache.
+    pub cache_mib: u64,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self { cache_mib: CACHE_MIB_DEFAULT }
+    }
+}
+
+/// Plugins.
+#[derive(Debug, Clone, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct PluginsConfig {
+    /// Folder of plugins to install at start when absent or newer; `plugins` beside the program where absent.
+    pub dir: Option<PathBuf>,
+}
+
+/// Vocabularies.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VocabularyConfig {
+    /// The language of displays where the client asks for none.
+    pub default_language: String,
+}
+
+impl Default for VocabularyConfig {
+    fn default() -> Self {
+        Self { default_language: "en".to_owned() }
+    }
+}
+
+/// Logs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// The least severe level that is written: `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: LogLevel,
+    /// How a line is written.
+    pub format: LogFormat,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: LogLevel::Info, format: LogFormat::Text }
+    }
+}
+
+/// How severe a log line is.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Something failed.
+    Error,
+    /// Something is wrong and was dealt with.
+    Warn,
+    /// What an operator wants to see.
+    Info,
+    /// What a developer wants to see.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// How a log line is written.
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why the settings cannot be used; each problem is one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .problems.join("\n"))]
+pub struct ConfigError {
+    /// All problems.
+    pub problems: Vec<String>,
+}
+
+impl ConfigError {
+    fn one(problem: String) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// All problems at once: the file cannot be read, a key is unknown, a value is wrong.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let shown = path.display();
+        let size =
+            std::fs::metadata(path).map_err(|error| ConfigError::one(format!("cannot read `{shown}`: {error}")))?.len();
+        if size > FILE_BYTES_MAX {
+            return Err(ConfigError::one(format!("`{shown}` has {size} bytes; at most {FILE_BYTES_MAX} are read")));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::one(format!("cannot read `{shown}`: {error}")))?;
+        Self::parse(&text).map_err(|error| ConfigError {
+            problems: error.problems.into_iter().map(|problem| format!("`{shown}`: {problem}")).collect(),
+        })
+    }
+
+    /// Reads settings from text.
+    ///
+    /// # Errors
+    /// All problems at once.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let table: toml::Table = text.parse().map_err(|error| ConfigError::one(format!("not TOML: {error}")))?;
+        let problems = keys::unknown_keys(&table);
+        if !problems.is_empty() {
+            return Err(ConfigError { problems });
+        }
+        let config: Self = toml::from_str(text).map_err(|error| ConfigError::one(error.to_string()))?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Checks what a type cannot say.
+    ///
+    /// # Errors
+    /// All problems at once.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let mut problems = Vec::new();
+        let server = &self.server;
+        if server.tls.is_none() && !server.listen.ip().is_loopback() {
+            problems.push(format!(
+                "`server.listen` is {}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1",
+                server.listen
+            ));
+        }
+        if !server.admin_listen.ip().is_loopback() {
+            problems.push(format!(
+                "`server.admin_listen` is {}, which others can reach: the admin listener stays on a loopback address such as 127.0.0.1:8081",
+                server.admin_listen
+            ));
+        }
+        if server.admin_listen == server.listen && server.listen.port() != 0 {
+            problems.push("`server.listen` and `server.admin_listen` are the same address".to_owned());
+        }
+        if !(100..=600_000).contains(&server.request_timeout_ms) {
+            problems.push("`server.request_timeout_ms` lies between 100 and 600000".to_owned());
+        }
+        if let Some(url) = &server.public_url
+            && !is_base_url(url)
+        {
+            problems.push(format!(
+                "`server.public_url` is `{url}`: write scheme and host without a path, such as `https://registry.example.org`"
+            ));
+        }
+        if !(60..=TOKEN_LIFETIME_S_MAX).contains(&self.token.lifetime_s) {
+            problems.push(format!("`token.lifetime_s` lies between 60 and {TOKEN_LIFETIME_S_MAX} seconds"));
+        }
+        for (key, value) in [("token.issuer", &self.token.issuer), ("token.audience", &self.token.audience)] {
+            if value.is_empty() || value.len() > 200 {
+                problems.push(format!("`{key}` has 1 to 200 bytes"));
+            }
+        }
+        if !(8..=65_536).contains(&self.store.cache_mib) {
+            problems.push("`store.cache_mib` lies between 8 and 65536".to_owned());
+        }
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
+    }
+}
+
+fn is_base_url(url: &str) -> bool {
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    host.is_some_and(|host| {
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
+    })
+}
+
+/// The admin token given in the environment, for commands that reach a distant server.
+#[must_use]
+pub fn admin_token_from_environment() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "`config` is the one place that reads the environment")]
+    std::env::var("DAFTAR_ADMIN_TOKEN").ok().filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_gives_the_defaults() {
+        let config = Config::parse("").unwrap();
+        assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.server.admin_listen.to_string(), "127.0.0.1:8081");
+        assert_eq!(config.token.issuer, "svc-api-v2");
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_one() {
+        let error = Config::parse("[server]\nlistne = '127.0.0.1:1'\n[tokens]\nissuer = 'x'\n").unwrap_err();
+        assert_eq!(
+            error.problems,
+            [
+                "unknown key `server.listne`; did you mean `server.listen`?",
+                "unknown key `tokens`; did you mean `token`?"
+            ]
+        );
+    }
+
+    #[test]
+    fn plain_http_stays_on_loopback() {
+        let error = Config::parse("[server]\nlisten = '0.0.0.0:8080'\nadmin_listen = '0.0.0.0:8081'").unwrap_err();
+        assert_eq!(error.problems.len(), 2, "{error}");
+        assert!(error.problems[0].contains("server.tls.cert"), "{error}");
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let text = "[token]\nlifetime_s = 1\nissuer = ''\n[store]\ncache_mib = 1\n[server]\npublic_url = 'https://a/b'";
+        assert_eq!(Config::parse(text).unwrap_err().problems.len(), 4);
+    }
+}

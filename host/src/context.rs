@@ -1,0 +1,96 @@
+//! As whom, when and in which request something is done.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::domain::audit::Actor;
+use crate::domain::client::ClientId;
+use crate::domain::scope::ScopeSet;
+
+/// Tells the time. Tests set it.
+pub trait Clock: Send + Sync + 'static {
+    /// Now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
+        Timestamp::now()
+    }
+}
+
+/// A clock that stands still until it is moved: for tests. Clones show the same time.
+#[derive(Debug, Clone)]
+pub struct FakeClock(Arc<Mutex<Timestamp>>);
+
+impl FakeClock {
+    /// A clock that shows that instant.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(now)))
+    }
+
+    /// Moves it to an instant, which may lie before the one shown.
+    pub fn set(&self, now: Timestamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Moves it on, or back by a negative duration; as far as the calendar goes.
+    pub fn advance(&self, by: SignedDuration) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = now.saturating_add(by).unwrap_or(*now);
+    }
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes names that nobody can guess. Tests fix them.
+pub trait IdSource: Send + Sync + 'static {
+    /// A new unique name of 32 hexadecimal digits.
+    fn next_id(&self) -> String;
+}
+
+/// Random names.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl IdSource for RandomIds {
+    fn next_id(&self) -> String {
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that draws random ids")]
+        uuid::Uuid::new_v4().simple().to_string()
+    }
+}
+
+/// What every operation below the edge is given: nothing acts without saying as whom.
+#[derive(Debug, Clone)]
+pub struct OpContext {
+    /// As whom.
+    pub actor: Actor,
+    /// What the actor may do: the token's scopes within the client's present grants.
+    pub scopes: ScopeSet,
+    /// In which request.
+    pub request_id: Arc<str>,
+    /// The one instant that the whole operation takes for now.
+    pub now: Timestamp,
+}
+
+impl OpContext {
+    /// The client that acts, unless it is the administrator or the server itself.
+    #[must_use]
+    pub fn client(&self) -> Option<&ClientId> {
+        match &self.actor {
+            Actor::Client(client) => Some(client),
+            Actor::Administrator | Actor::System => None,
+        }
+    }
+}

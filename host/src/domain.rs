@@ -1,0 +1,20 @@
+//! The registry's nouns and their rules.
+//!
+//! **Invariant:** pure: no IO, no clock, no other module of ours. A value that exists is valid; text becomes one of these
+//! types at the edge and nowhere else.
+
+pub mod audit;
+pub mod calendar;
+pub mod change;
+pub mod client;
+pub mod code;
+pub mod eligibility;
+pub mod group;
+pub mod identifier;
+pub mod individual;
+pub mod manifest;
+pub mod person_name;
+pub mod record;
+pub mod scope;
+pub mod search;
+pub mod vocabulary;

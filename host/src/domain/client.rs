@@ -1,0 +1,165 @@
+//! Registered API clients: systems that call the registry, never beneficiaries.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::scope::ScopeSet;
+
+/// The longest client id, in bytes.
+pub const CLIENT_ID_BYTES_MAX: usize = 64;
+/// The longest client name, in characters.
+pub const CLIENT_NAME_CHARACTERS_MAX: usize = 200;
+/// The most requests a minute or a day that a client can be granted.
+pub const RATE_LIMIT_MAX: u32 = 10_000_000;
+
+/// Why a client cannot be made as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// Not a client id.
+    #[error("a client id has 1 to {CLIENT_ID_BYTES_MAX} letters, digits, hyphens or underscores")]
+    Id,
+    /// Not a name.
+    #[error("a client's name has 1 to {CLIENT_NAME_CHARACTERS_MAX} characters and no control characters")]
+    Name,
+    /// A limit of zero or beyond the greatest.
+    #[error("a rate limit lies between 1 and {RATE_LIMIT_MAX} requests")]
+    RateLimit,
+}
+
+/// The public name of a client: the `client_id` of OAuth.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(String);
+
+impl ClientId {
+    /// Reads a client id.
+    ///
+    /// # Errors
+    /// [`ClientError::Id`] when it is empty, too long or holds anything but letters, digits, hyphens and underscores.
+    pub fn parse(text: &str) -> Result<Self, ClientError> {
+        let is_valid = !text.is_empty()
+            && text.len() <= CLIENT_ID_BYTES_MAX
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+        if is_valid { Ok(Self(text.to_owned())) } else { Err(ClientError::Id) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// What people call a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientName(String);
+
+impl ClientName {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// [`ClientError::Name`] when it is empty, too long or holds control characters.
+    pub fn parse(text: &str) -> Result<Self, ClientError> {
+        let trimmed = text.trim();
+        let is_valid = !trimmed.is_empty()
+            && trimmed.chars().count() <= CLIENT_NAME_CHARACTERS_MAX
+            && !trimmed.chars().any(char::is_control);
+        if is_valid { Ok(Self(trimmed.to_owned())) } else { Err(ClientError::Name) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A number of requests, at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit(u32);
+
+impl RateLimit {
+    /// Reads a limit.
+    ///
+    /// # Errors
+    /// [`ClientError::RateLimit`] when it is 0 or beyond [`RATE_LIMIT_MAX`].
+    pub fn parse(requests: u32) -> Result<Self, ClientError> {
+        if (1..=RATE_LIMIT_MAX).contains(&requests) { Ok(Self(requests)) } else { Err(ClientError::RateLimit) }
+    }
+
+    /// The number of requests.
+    #[must_use]
+    pub fn requests(self) -> u32 {
+        self.0
+    }
+}
+
+/// Whether a client may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientStatus {
+    /// It may.
+    Active,
+    /// It is refused on its next call.
+    Disabled,
+}
+
+/// A secret as it is kept: a keyed hash that cannot be turned back.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretHash(pub [u8; 32]);
+
+impl fmt::Debug for SecretHash {
+    /// Keeps the hash out of logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SecretHash(..)")
+    }
+}
+
+/// One of a client's secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientSecret {
+    /// The hash.
+    pub hash: SecretHash,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when it is refused; never, where absent.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A registered client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its public name.
+    pub id: ClientId,
+    /// What people call it.
+    pub name: ClientName,
+    /// Whether it may call.
+    pub status: ClientStatus,
+    /// What it may do.
+    pub grants: ScopeSet,
+    /// Its secrets, newest last; at least one.
+    pub secrets: Vec<ClientSecret>,
+    /// Tokens issued at or before this instant are refused.
+    pub not_before: Option<Timestamp>,
+    /// Its own limit a minute; the default, where absent.
+    pub rate_limit_per_minute: Option<RateLimit>,
+    /// Its own limit a day; the default, where absent.
+    pub rate_limit_per_day: Option<RateLimit>,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Client {
+    /// Whether it may call at all.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.status == ClientStatus::Active
+    }
+}

@@ -1,0 +1,167 @@
+//! Codes of vocabularies: how they are written, numbered and kept.
+
+use std::fmt;
+
+/// The longest namespace, in bytes.
+pub const NAMESPACE_BYTES_MAX: usize = 200;
+/// The longest code, in bytes.
+pub const CODE_BYTES_MAX: usize = 100;
+
+/// Why a text is not a code's URI, or not a part of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodeError {
+    /// Nothing stands where a namespace belongs, it is too long, or it holds a character that it may not.
+    #[error(
+        "a namespace is a URI of 1 to {NAMESPACE_BYTES_MAX} visible ASCII characters without `#` and `|`, such as `urn:iso:std:iso:5218`"
+    )]
+    Namespace,
+    /// Nothing stands where a code belongs, it is too long, or it holds white space or control characters.
+    #[error("a code has 1 to {CODE_BYTES_MAX} bytes and holds no white space, no control character and no `#`")]
+    Code,
+    /// A namespace stands alone.
+    #[error(
+        "the code is missing after the namespace; write `<namespace>#<code>` or `<namespace>|<code>`, and in a URL encode # as %23"
+    )]
+    BareNamespace,
+}
+
+/// The URI of a vocabulary, such as `urn:iso:std:iso:5218`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Namespace(String);
+
+impl Namespace {
+    /// Reads a namespace.
+    ///
+    /// # Errors
+    /// [`CodeError::Namespace`] when it is empty, too long, or holds anything but visible ASCII without `#` and `|`.
+    pub fn parse(text: &str) -> Result<Self, CodeError> {
+        let is_valid = !text.is_empty()
+            && text.len() <= NAMESPACE_BYTES_MAX
+            && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#' && byte != b'|');
+        if is_valid { Ok(Self(text.to_owned())) } else { Err(CodeError::Namespace) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A code within its vocabulary: case-sensitive, leading zeros kept.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(String);
+
+impl Code {
+    /// Reads a code.
+    ///
+    /// # Errors
+    /// [`CodeError::Code`] when it is empty, too long, or holds white space, control characters or `#`.
+    pub fn parse(text: &str) -> Result<Self, CodeError> {
+        let is_valid = !text.is_empty()
+            && text.len() <= CODE_BYTES_MAX
+            && text.chars().all(|character| !character.is_whitespace() && !character.is_control() && character != '#');
+        if is_valid { Ok(Self(text.to_owned())) } else { Err(CodeError::Code) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A code with the vocabulary it belongs to, written `<namespace>#<code>`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeUri {
+    /// The vocabulary.
+    pub namespace: Namespace,
+    /// The code.
+    pub code: Code,
+}
+
+impl CodeUri {
+    /// Reads `<namespace>#<code>` or `<namespace>|<code>`.
+    ///
+    /// # Errors
+    /// [`CodeError::BareNamespace`] when neither `#` nor `|` is there, else what is wrong with a part.
+    pub fn parse(text: &str) -> Result<Self, CodeError> {
+        let Some((namespace, code)) = text.split_once(['#', '|']) else {
+            return Err(if text.is_empty() { CodeError::Namespace } else { CodeError::BareNamespace });
+        };
+        Self::from_parts(namespace, code)
+    }
+
+    /// Puts a namespace and a code together.
+    ///
+    /// # Errors
+    /// What is wrong with either part.
+    pub fn from_parts(namespace: &str, code: &str) -> Result<Self, CodeError> {
+        Ok(Self { namespace: Namespace::parse(namespace)?, code: Code::parse(code)? })
+    }
+}
+
+impl fmt::Display for CodeUri {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}#{}", self.namespace, self.code)
+    }
+}
+
+/// The registry-wide number of a (namespace, code). Given once, never reused, the same in records, columns and bitmaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeNumber(pub u32);
+
+/// The registry-wide number of a (namespace, vocabulary version). Given once, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EditionNumber(pub u32);
+
+/// A code as a record keeps it: which code, and which version of its vocabulary it was coded with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodedValue {
+    /// The code.
+    pub number: CodeNumber,
+    /// The version of the vocabulary when the record was written.
+    pub edition: EditionNumber,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_both_written_forms() {
+        let uri = CodeUri::parse("urn:iso:std:iso:5218#2").unwrap();
+        assert_eq!(uri, CodeUri::parse("urn:iso:std:iso:5218|2").unwrap());
+        assert_eq!(uri.to_string(), "urn:iso:std:iso:5218#2");
+    }
+
+    #[test]
+    fn names_the_part_that_is_wrong() {
+        assert_eq!(CodeUri::parse("urn:iso:std:iso:5218"), Err(CodeError::BareNamespace));
+        assert_eq!(CodeUri::parse("#2"), Err(CodeError::Namespace));
+        assert_eq!(CodeUri::parse("urn:x#"), Err(CodeError::Code));
+        assert_eq!(CodeUri::parse("urn:x#a b"), Err(CodeError::Code));
+        assert_eq!(CodeUri::parse("urn:x#a\u{0}"), Err(CodeError::Code));
+        assert_eq!(CodeUri::parse("urn:x#a#b"), Err(CodeError::Code));
+    }
+
+    #[test]
+    fn holds_its_length_bounds() {
+        assert!(Code::parse(&"a".repeat(CODE_BYTES_MAX)).is_ok());
+        assert!(Code::parse(&"a".repeat(CODE_BYTES_MAX + 1)).is_err());
+        assert!(Namespace::parse(&"a".repeat(NAMESPACE_BYTES_MAX)).is_ok());
+        assert!(Namespace::parse(&"a".repeat(NAMESPACE_BYTES_MAX + 1)).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! How a record is addressed from outside: `<system>|<value>`.
+
+use std::fmt;
+
+use super::calendar::Period;
+
+/// The longest identifier system, in bytes.
+pub const SYSTEM_BYTES_MAX: usize = 300;
+/// The longest identifier value, in bytes.
+pub const VALUE_BYTES_MAX: usize = 200;
+
+/// Why a text is not an identifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdentifierError {
+    /// There is no `|`: only a system, perhaps cut short by a `#` that was not encoded.
+    #[error("an identifier is written `<system_uri>|<value>`; in a URL encode # as %23")]
+    NoValue,
+    /// The system is no URI.
+    #[error(
+        "an identifier's system is a URI of 1 to {SYSTEM_BYTES_MAX} visible ASCII characters without `|`, such as `urn:svc:vocab:id-type#national_id`"
+    )]
+    System,
+    /// The value is empty, too long or holds control characters.
+    #[error(
+        "an identifier's value has 1 to {VALUE_BYTES_MAX} bytes, does not begin or end with white space and holds no control character"
+    )]
+    Value,
+}
+
+/// Who issues the identifiers: a code of the ID types vocabulary or a URI that the administrator registered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SystemUri(String);
+
+impl SystemUri {
+    /// Reads a system.
+    ///
+    /// # Errors
+    /// [`IdentifierError::System`] when it is empty, too long, has no scheme, or holds anything but visible ASCII without `|`.
+    pub fn parse(text: &str) -> Result<Self, IdentifierError> {
+        let has_scheme = text.split_once(':').is_some_and(|(scheme, rest)| {
+            !rest.is_empty()
+                && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        });
+        let is_valid = has_scheme
+            && text.len() <= SYSTEM_BYTES_MAX
+            && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'|');
+        if is_valid { Ok(Self(text.to_owned())) } else { Err(IdentifierError::System) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SystemUri {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// What the system calls the record.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdentifierValue(String);
+
+impl IdentifierValue {
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// [`IdentifierError::Value`] when it is empty, too long, padded with white space or holds control characters.
+    pub fn parse(text: &str) -> Result<Self, IdentifierError> {
+        let is_valid = !text.is_empty()
+            && text.len() <= VALUE_BYTES_MAX
+            && text.trim().len() == text.len()
+            && !text.chars().any(char::is_control);
+        if is_valid { Ok(Self(text.to_owned())) } else { Err(IdentifierError::Value) }
+    }
+
+    /// The text. Personal data: never logged.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for IdentifierValue {
+    /// Keeps the value out of logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("IdentifierValue(..)")
+    }
+}
+
+/// An address: system and value, without the time it holds for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdentifierKey {
+    /// Who issues it.
+    pub system: SystemUri,
+    /// What it says.
+    pub value: IdentifierValue,
+}
+
+impl IdentifierKey {
+    /// Reads `<system>|<value>`, split at the first `|`.
+    ///
+    /// # Errors
+    /// [`IdentifierError::NoValue`] without a `|`, else what is wrong with a part.
+    pub fn parse(text: &str) -> Result<Self, IdentifierError> {
+        let (system, value) = text.split_once('|').ok_or(IdentifierError::NoValue)?;
+        Ok(Self { system: SystemUri::parse(system)?, value: IdentifierValue::parse(value)? })
+    }
+
+    /// Writes `<system>|<value>`. Personal data: for the client that may see the record, never for logs.
+    #[must_use]
+    pub fn reveal(&self) -> String {
+        format!("{}|{}", self.system.as_str(), self.value.as_str())
+    }
+}
+
+/// One identifier of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identifier {
+    /// System and value.
+    pub key: IdentifierKey,
+    /// When it holds; always, where absent.
+    pub period: Option<Period>,
+}
+
+impl Identifier {
+    /// Whether it still holds: no end is set. Open identifiers are unique within their system.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.period.is_none_or(|period| period.is_open())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_at_the_first_bar() {
+        let key = IdentifierKey::parse("urn:svc:vocab:id-type#national_id|A|1").unwrap();
+        assert_eq!(key.system.as_str(), "urn:svc:vocab:id-type#national_id");
+        assert_eq!(key.value.as_str(), "A|1");
+    }
+
+    #[test]
+    fn refuses_a_system_alone() {
+        assert_eq!(IdentifierKey::parse("urn:svc:vocab:id-type"), Err(IdentifierError::NoValue));
+        assert_eq!(IdentifierKey::parse("|x"), Err(IdentifierError::System));
+        assert_eq!(IdentifierKey::parse("nope|x"), Err(IdentifierError::System));
+        assert_eq!(IdentifierKey::parse("urn:x|"), Err(IdentifierError::Value));
+        assert_eq!(IdentifierKey::parse("urn:x| a"), Err(IdentifierError::Value));
+    }
+
+    #[test]
+    fn debug_output_hides_the_value() {
+        let key = IdentifierKey::parse("urn:x:y|SECRET-1").unwrap();
+        assert!(!format!("{key:?}").contains("SECRET"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Names of people, and the words by which they are found.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// The longest part of a name, in bytes.
+pub const NAME_PART_BYTES_MAX: usize = 300;
+
+/// A person's name as given.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct PersonName {
+    /// Family name.
+    pub family: Option<String>,
+    /// Given name or names.
+    pub given: Option<String>,
+    /// Middle name.
+    pub middle: Option<String>,
+    /// What stands before it, such as a title.
+    pub prefix: Option<String>,
+    /// What stands behind it.
+    pub suffix: Option<String>,
+    /// The whole name as it is written, where the parts do not say it.
+    pub text: Option<String>,
+}
+
+impl std::fmt::Debug for PersonName {
+    /// Keeps the name out of logs.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("PersonName(..)")
+    }
+}
+
+impl PersonName {
+    /// Every part that is there, in the order in which a name is read.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        [&self.prefix, &self.given, &self.middle, &self.family, &self.suffix, &self.text]
+            .into_iter()
+            .filter_map(Option::as_deref)
+    }
+
+    /// The whole name: `text`, or else the parts one after the other.
+    #[must_use]
+    pub fn display(&self) -> String {
+        match &self.text {
+            Some(text) => text.clone(),
+            None => self.parts().collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// The words by which the person is found, each once.
+    #[must_use]
+    pub fn search_words(&self) -> Vec<String> {
+        let mut words: Vec<String> = self.parts().flat_map(search_words).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+}
+
+/// The words of a text as a search compares them: without case, accents and punctuation, in compatibility form.
+#[must_use]
+pub fn search_words(text: &str) -> Vec<String> {
+    let folded: String = text
+        .nfkd()
+        .filter(|character| !is_combining_mark(*character))
+        .flat_map(char::to_lowercase)
+        .map(|character| match character {
+            // Apostrophes and their like are left out of words rather than splitting them: D'Souza, N’Diaye, Qur'an.
+            '\'' | '\u{2019}' | '\u{02bc}' | '`' => '\u{0}',
+            'ß' => 's',
+            'ø' => 'o',
+            'ł' => 'l',
+            'đ' => 'd',
+            'ı' => 'i',
+            other => other,
+        })
+        .filter(|character| *character != '\u{0}')
+        .collect();
+    folded
+        .split(|character: char| !character.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folds_case_and_accents() {
+        assert_eq!(search_words("José  ÁLVAREZ-Núñez"), ["jose", "alvarez", "nunez"]);
+        assert_eq!(search_words("N’Diaye"), ["ndiaye"]);
+        assert_eq!(search_words("Nguyễn Thị"), ["nguyen", "thi"]);
+        assert_eq!(search_words("فاطمة"), ["فاطمة"]);
+        assert!(search_words(" -- ").is_empty());
+    }
+
+    #[test]
+    fn shows_the_written_name_before_its_parts() {
+        let mut name =
+            PersonName { family: Some("Haile".into()), given: Some("Abebe".into()), ..PersonName::default() };
+        assert_eq!(name.display(), "Abebe Haile");
+        name.text = Some("Ato Abebe Haile".into());
+        assert_eq!(name.display(), "Ato Abebe Haile");
+        assert_eq!(name.search_words(), ["abebe", "ato", "haile"]);
+    }
+}

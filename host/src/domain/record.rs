@@ -1,0 +1,80 @@
+//! What every stored record has in common.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::client::ClientId;
+
+/// The registry's own key of a record, counted up from 1 for each kind. Never leaves the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordId(pub u64);
+
+/// How often a record has been written: 1 after its creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VersionId(pub u64);
+
+impl VersionId {
+    /// The version of a record just created.
+    pub const FIRST: Self = Self(1);
+
+    /// The version after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for VersionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}
+
+/// The kinds of record that have identifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordKind {
+    /// A person.
+    Individual,
+    /// A household or another group.
+    Group,
+}
+
+impl RecordKind {
+    /// The name in URLs and references.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Individual => "Individual",
+            Self::Group => "Group",
+        }
+    }
+}
+
+impl fmt::Display for RecordKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// When a record was last written, by whom, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordMeta {
+    /// How often it has been written.
+    pub version: VersionId,
+    /// When it was last written.
+    pub last_updated: Timestamp,
+    /// The client that wrote it; absent where the administrator or a command did.
+    pub source: Option<ClientId>,
+}
+
+/// A stored record: key, meta and what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record<D> {
+    /// The registry's own key.
+    pub id: RecordId,
+    /// Version, time and source.
+    pub meta: RecordMeta,
+    /// What it says.
+    pub details: D,
+}

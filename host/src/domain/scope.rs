@@ -1,0 +1,251 @@
+//! What a client may do: `<resource>:<action>`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// What a scope is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// People.
+    Individual,
+    /// Households and other groups.
+    Group,
+    /// Programs.
+    Program,
+    /// Memberships in programs.
+    ProgramMembership,
+    /// Consents.
+    Consent,
+    /// Vocabularies and concept groups.
+    Vocabulary,
+    /// Rules.
+    Eligibility,
+    /// Identifiers; may be granted and has no effect.
+    Identifier,
+}
+
+impl Resource {
+    /// Every resource.
+    pub const ALL: [Self; 8] = [
+        Self::Individual,
+        Self::Group,
+        Self::Program,
+        Self::ProgramMembership,
+        Self::Consent,
+        Self::Vocabulary,
+        Self::Eligibility,
+        Self::Identifier,
+    ];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Individual => "individual",
+            Self::Group => "group",
+            Self::Program => "program",
+            Self::ProgramMembership => "program_membership",
+            Self::Consent => "consent",
+            Self::Vocabulary => "vocabulary",
+            Self::Eligibility => "eligibility",
+            Self::Identifier => "identifier",
+        }
+    }
+}
+
+/// What a scope allows on its resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Read one.
+    Read,
+    /// Search.
+    Search,
+    /// Create.
+    Create,
+    /// Change.
+    Update,
+    /// Delete or withdraw.
+    Delete,
+    /// All of the others.
+    All,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Self; 6] = [Self::Read, Self::Search, Self::Create, Self::Update, Self::Delete, Self::All];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Search => "search",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::All => "all",
+        }
+    }
+}
+
+/// Why a text is not a scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a scope: write `<resource>:<action>` with a resource of {resources} and an action of {actions}", resources = names(&Resource::ALL.map(Resource::name)), actions = names(&Action::ALL.map(Action::name)))]
+pub struct ScopeError {
+    text: String,
+}
+
+fn names(all: &[&str]) -> String {
+    all.join(", ")
+}
+
+/// One scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope {
+    /// What it is about.
+    pub resource: Resource,
+    /// What it allows.
+    pub action: Action,
+}
+
+impl Scope {
+    /// Puts a scope together.
+    #[must_use]
+    pub const fn new(resource: Resource, action: Action) -> Self {
+        Self { resource, action }
+    }
+
+    /// Reads `<resource>:<action>`.
+    ///
+    /// # Errors
+    /// When either half is unknown; the message lists the known ones.
+    pub fn parse(text: &str) -> Result<Self, ScopeError> {
+        let parsed = text.split_once(':').and_then(|(resource, action)| {
+            let resource = Resource::ALL.into_iter().find(|known| known.name() == resource)?;
+            let action = Action::ALL.into_iter().find(|known| known.name() == action)?;
+            Some(Self { resource, action })
+        });
+        parsed.ok_or_else(|| ScopeError { text: text.chars().take(80).filter(|shown| !shown.is_control()).collect() })
+    }
+
+    /// Whether holding this scope is holding the other: the same, or `:all` of the same resource.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        self.resource == other.resource && (self.action == other.action || self.action == Action::All)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.resource.name(), self.action.name())
+    }
+}
+
+/// Scopes, each once, in a fixed order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScopeSet(BTreeSet<Scope>);
+
+impl ScopeSet {
+    /// Whether any scope of the set covers the one asked for.
+    #[must_use]
+    pub fn covers(&self, wanted: Scope) -> bool {
+        self.0.iter().any(|held| held.covers(wanted))
+    }
+
+    /// What both sets allow: each scope of either set that the other covers.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let ours = self.0.iter().filter(|scope| other.covers(**scope));
+        let theirs = other.0.iter().filter(|scope| self.covers(**scope));
+        ours.chain(theirs).copied().collect()
+    }
+
+    /// Adds a scope; false when it was there.
+    pub fn insert(&mut self, scope: Scope) -> bool {
+        self.0.insert(scope)
+    }
+
+    /// Takes a scope out; false when it was not there.
+    pub fn remove(&mut self, scope: Scope) -> bool {
+        self.0.remove(&scope)
+    }
+
+    /// Whether exactly this scope is in the set, `:all` not counting for the others.
+    #[must_use]
+    pub fn contains(&self, scope: Scope) -> bool {
+        self.0.contains(&scope)
+    }
+
+    /// The scopes, in their fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Scope> for ScopeSet {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().collect())
+    }
+}
+
+impl fmt::Display for ScopeSet {
+    /// Separated by spaces, as OAuth writes them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, scope) in self.0.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(" ")?;
+            }
+            write!(formatter, "{scope}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(texts: &[&str]) -> ScopeSet {
+        texts.iter().map(|text| Scope::parse(text).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_pair_reads_back_as_written() {
+        for resource in Resource::ALL {
+            for action in Action::ALL {
+                let scope = Scope::new(resource, action);
+                assert_eq!(Scope::parse(&scope.to_string()), Ok(scope));
+            }
+        }
+        for wrong in ["individual", "individual:", ":read", "Individual:read", "individual:read ", "person:read"] {
+            assert!(Scope::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn all_covers_the_others_of_its_resource_only() {
+        let held = set(&["individual:all"]);
+        assert!(held.covers(Scope::parse("individual:read").unwrap()));
+        assert!(!held.covers(Scope::parse("group:read").unwrap()));
+        assert!(!set(&["individual:read"]).covers(Scope::parse("individual:all").unwrap()));
+    }
+
+    #[test]
+    fn an_intersection_goes_by_coverage() {
+        let token = set(&["individual:all", "group:read"]);
+        let grants = set(&["individual:read", "individual:create", "group:all"]);
+        assert_eq!(token.intersection(&grants).to_string(), "individual:read individual:create group:read");
+    }
+}

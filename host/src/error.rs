@@ -1,0 +1,115 @@
+//! Why an operation did not happen, in the registry's own words.
+//!
+//! **Invariant:** no status codes here, and `Display` may be shown to the client: no secret, no other record's data. The
+//! cause stays in `source()` and goes to the log.
+
+use crate::domain::client::ClientId;
+use crate::domain::record::{RecordKind, VersionId};
+use crate::domain::scope::ScopeSet;
+
+/// A cause that is logged and never shown.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is wrong with one field of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// The field's path, such as `address[0].country`.
+    pub field: String,
+    /// Stable name of the kind of fault, such as `unknown_code`.
+    pub code: &'static str,
+    /// One sentence that says what is wrong and what would be right.
+    pub message: String,
+}
+
+/// Why an operation did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The request cannot be understood.
+    #[error("{0}")]
+    Malformed(String),
+    /// The request is understood and asks for something that cannot be.
+    #[error("{}", summary(.0))]
+    Invalid(Vec<FieldProblem>),
+    /// Absent, or hidden from this client: one answer for both.
+    #[error("no such {0}")]
+    NotFound(RecordKind),
+    /// Several records once carried the identifier that has ended.
+    #[error("several records carried this identifier before it ended; use one that is still open")]
+    Ambiguous,
+    /// An identifier of the record is in use.
+    #[error("an identifier of system `{system}` is already in use by another record")]
+    IdentifierInUse {
+        /// The identifier's system.
+        system: String,
+    },
+    /// The record was written since the client read it.
+    #[error("the record is at version {actual}, not {expected}: read it again and repeat the change")]
+    VersionMismatch {
+        /// What the client expected.
+        expected: VersionId,
+        /// What is stored.
+        actual: VersionId,
+    },
+    /// The token is sound but grants none of the scopes that the operation accepts.
+    #[error("Missing required scope {required}. Granted: {}", granted_text(.granted))]
+    MissingScope {
+        /// The scopes of which one is needed, as text.
+        required: String,
+        /// What the client holds.
+        granted: ScopeSet,
+    },
+    /// There is no client of that id.
+    #[error("no such client `{0}`")]
+    UnknownClient(ClientId),
+    /// Something with that name exists, or the state forbids it.
+    #[error("{0}")]
+    Conflict(String),
+    /// An expression was refused; the diagnostics say why.
+    #[error("the expression is not valid: {0}")]
+    Expression(ExpressionProblem),
+    /// The server has too much to do.
+    #[error("the server is busy, retry later")]
+    Busy,
+    /// The store did not answer; the cause stays in the log.
+    #[error("the registry is not available, retry later")]
+    Unavailable(#[source] Cause),
+    /// A defect of ours; the cause stays in the log.
+    #[error("an internal error occurred; the request id identifies it in the server's log")]
+    Internal(#[source] Cause),
+}
+
+/// Why an expression was refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ExpressionProblem {
+    /// The first diagnostic, or the budget that was exhausted.
+    pub message: String,
+    /// All diagnostics.
+    pub diagnostics: Vec<crate::domain::eligibility::Diagnostic>,
+}
+
+impl AppError {
+    /// One problem with one field.
+    #[must_use]
+    pub fn invalid(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
+        Self::Invalid(vec![FieldProblem { field: field.into(), code, message: message.into() }])
+    }
+
+    /// A defect of ours, told in one sentence for the log.
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::Internal(message.into().into())
+    }
+}
+
+fn summary(problems: &[FieldProblem]) -> String {
+    match problems {
+        [] => "the request is not valid".to_owned(),
+        [only] => format!("{}: {}", only.field, only.message),
+        [first, rest @ ..] => format!("{}: {} (and {} more)", first.field, first.message, rest.len()),
+    }
+}
+
+fn granted_text(granted: &ScopeSet) -> String {
+    if granted.is_empty() { "none".to_owned() } else { granted.to_string() }
+}

@@ -1,0 +1,250 @@
+//! Where records live: the port that every backend fills.
+//!
+//! **Invariant:** one use case is one [`Write`]: everything in it is on disk together before [`Store::commit`] returns, or
+//! nothing of it is.
+//!
+//! **Invariant:** records are never physically deleted.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{Change, Sequence};
+use crate::domain::client::{Client, ClientId};
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::group::{Group, GroupDetails};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::error::{AppError, Cause};
+
+/// One part of a use case.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Adds a person.
+    CreateIndividual(IndividualDetails),
+    /// Replaces what is said of a person, if it is still at that version.
+    UpdateIndividual(RecordId, VersionId, IndividualDetails),
+    /// Adds a group.
+    CreateGroup(GroupDetails),
+    /// Replaces what is said of a group, if it is still at that version.
+    UpdateGroup(RecordId, VersionId, GroupDetails),
+    /// Adds a client; a conflict when the id is taken.
+    CreateClient(Client),
+    /// Replaces a client, if it was last changed at that instant.
+    UpdateClient(Client, Timestamp),
+}
+
+/// One use case: written whole or not at all.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// When; becomes `last_updated`.
+    pub at: Timestamp,
+    /// Which client writes.
+    pub source: Option<ClientId>,
+    /// What.
+    pub operations: Vec<Operation>,
+    /// The lines of the audit log that go with it.
+    pub audit: Vec<AuditEntry>,
+}
+
+/// What became of one operation.
+#[derive(Debug, Clone)]
+pub enum Written {
+    /// The person as stored.
+    Individual(Arc<Individual>),
+    /// The group as stored.
+    Group(Arc<Group>),
+    /// The client as stored.
+    Client(Arc<Client>),
+}
+
+/// What became of a write.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// Its place in the order of writes.
+    pub sequence: Sequence,
+    /// One for each operation, in order.
+    pub written: Vec<Written>,
+}
+
+/// A record that carries or carried an identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdentifierOwner {
+    /// The record.
+    pub id: RecordId,
+    /// Whether the identifier still holds.
+    pub is_open: bool,
+}
+
+/// Codes and vocabulary versions ever stored, by their numbers: entry `i` has number `i`.
+#[derive(Debug, Clone, Default)]
+pub struct StoredCodeTable {
+    /// The codes.
+    pub codes: Vec<CodeUri>,
+    /// The versions of vocabularies.
+    pub editions: Vec<(Namespace, String)>,
+}
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another record of the same kind has an open identifier of that system and value.
+    #[error("an identifier of system `{}` is in use", .0.system)]
+    IdentifierInUse(IdentifierKey),
+    /// The record was written since.
+    #[error("the record is at version {actual}, not {expected}")]
+    VersionMismatch {
+        /// What the writer expected.
+        expected: VersionId,
+        /// What is stored.
+        actual: VersionId,
+    },
+    /// There is no record of that key.
+    #[error("no such {0}")]
+    NotFound(RecordKind),
+    /// A client of that id exists already.
+    #[error("the client `{0}` exists")]
+    ClientExists(ClientId),
+    /// There is no client of that id.
+    #[error("no client `{0}`")]
+    ClientNotFound(ClientId),
+    /// The client was changed meanwhile.
+    #[error("the client `{0}` was changed meanwhile")]
+    ClientChanged(ClientId),
+    /// A stored value cannot be read; names the key's kind, never its content.
+    #[error("a stored {what} cannot be read: {reason}")]
+    Corrupt {
+        /// What kind of value.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The disk or the database failed, or the store stopped after a failure. Nothing is written until it is reopened.
+    #[error("the store failed")]
+    Failed(#[source] Cause),
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::IdentifierInUse(key) => Self::IdentifierInUse { system: key.system.to_string() },
+            StoreError::VersionMismatch { expected, actual } => Self::VersionMismatch { expected, actual },
+            StoreError::NotFound(kind) => Self::NotFound(kind),
+            StoreError::ClientNotFound(id) => Self::UnknownClient(id),
+            StoreError::ClientExists(_) | StoreError::ClientChanged(_) => Self::Conflict(error.to_string()),
+            StoreError::Corrupt { .. } => Self::Internal(error.into()),
+            StoreError::Failed(cause) => Self::Unavailable(cause),
+        }
+    }
+}
+
+/// Hears of every write, in order, after it is on disk and before it is acknowledged.
+pub trait ChangeSink: Send + Sync + 'static {
+    /// Takes the changes of one or more writes. Must not block on IO and must not panic.
+    fn apply(&self, changes: &[Change]);
+}
+
+/// A registry's storage. Every backend behaves the same; `store/suite.rs` says how.
+#[async_trait::async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Writes one use case durably.
+    ///
+    /// # Errors
+    /// A conflict leaves everything as it was; [`StoreError::Failed`] stops all writes.
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError>;
+
+    /// The person of that key.
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError>;
+
+    /// The persons of those keys, in the order asked; one that does not exist is left out.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError>;
+
+    /// The group of that key.
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError>;
+
+    /// Every record of a kind that carries or carried the identifier, at most `limit`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError>;
+
+    /// Up to `limit` persons with keys after `after`, by key: how the indexes are built.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError>;
+
+    /// Up to `limit` groups with keys after `after`, by key.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError>;
+
+    /// Every client.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn clients(&self) -> Result<Vec<Client>, StoreError>;
+
+    /// The table of codes and vocabulary versions.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError>;
+
+    /// Gives numbers to codes and editions that have none yet, durably, and returns the numbers of all, in the order asked.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError>;
+
+    /// Adds lines to the audit log that belong to no write: reads and refusals. May return before they are on disk.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
+
+    /// Up to `limit` lines of the audit log, newest first.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// Raises a named counter to at least `value`, durably; it never goes down. Used for the day counts of rate limits.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError>;
+
+    /// Every counter whose name begins with `prefix`, and its value.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError>;
+
+    /// Removes every counter whose name begins with `prefix`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError>;
+}
