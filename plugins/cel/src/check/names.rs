@@ -27,6 +27,10 @@ impl Checker<'_> {
         }
         let (kind, value) = match name {
             "me" => (Kind::Variable(0), row(Space::Me)),
+            "members" | "programs" if !self.has_root(name) => {
+                let message = format!("`{name}` is not part of what this rule may read");
+                return self.error(Fault::UnknownName, span, message);
+            }
             "members" => (Kind::Rows(Space::Members), Type::List(Box::new(row(Space::Members)))),
             "programs" => (Kind::Rows(Space::Programs), Type::List(Box::new(row(Space::Programs)))),
             "as_of" => (Kind::AsOf, Type::Date),
@@ -36,6 +40,12 @@ impl Checker<'_> {
             self.plan.read_rows(space);
         }
         Some(Node { kind, value, span, at: span })
+    }
+
+    /// Whether the schema has any field of that root; one without does not exist for whoever asks.
+    fn has_root(&self, name: &str) -> bool {
+        let spaces = [Space::Members, Space::Programs].into_iter().filter(|space| space.root() == name);
+        spaces.into_iter().any(|space| self.schema.below(space, "").next().is_some())
     }
 
     /// `operand.field`

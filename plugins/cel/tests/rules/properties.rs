@@ -6,7 +6,7 @@ use daftar_cel::rule::Rule;
 use proptest::prelude::*;
 
 /// Pieces of expressions, right and wrong, to be strung together.
-const PIECES: [&str; 62] = [
+const PIECES: [&str; 63] = [
     "me",
     "members",
     "programs",
@@ -44,6 +44,7 @@ const PIECES: [&str; 62] = [
     "1u",
     "'a'",
     "\"b\"",
+    "'\u{1b}'",
     "r'\\d'",
     "'''c'''",
     "b'd'",
@@ -186,6 +187,7 @@ proptest! {
             prop_assert!(!diagnostics.is_empty());
             for diagnostic in diagnostics {
                 prop_assert!(text.get(diagnostic.span.start..diagnostic.span.end).is_some(), "{:?}", diagnostic);
+                prop_assert!(!diagnostic.message.is_empty() && !diagnostic.message.contains(char::is_control));
             }
         }
     }
