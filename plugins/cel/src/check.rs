@@ -14,6 +14,7 @@ mod signature;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Fault};
 use crate::facts::FactSet;
+use crate::leaf::Library;
 use crate::limits::{FIELDS_READ_MAX, QUESTIONS_MAX, SCHEMA_FIELDS_MAX};
 use crate::plan::{Plan, PlanFull, Question};
 use crate::schema::{Schema, Space};
@@ -47,6 +48,7 @@ pub fn check(source: &str, parsed: &Parsed, schema: &Schema) -> Result<Checked, 
         source,
         parsed,
         schema,
+        library: Library::default(),
         plan: Plan::default(),
         diagnostics: Diagnostics::default(),
         scopes: Vec::new(),
@@ -72,6 +74,7 @@ struct Checker<'s> {
     source: &'s str,
     parsed: &'s Parsed,
     schema: &'s Schema,
+    library: Library,
     plan: Plan,
     diagnostics: Diagnostics,
     /// The variables of the comprehensions around, from the outside in.

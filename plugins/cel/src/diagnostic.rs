@@ -2,8 +2,10 @@
 //!
 //! **Invariant:** a message is one sentence, names the text concerned in backticks and says what to do where that is known.
 //! It is made from the expression and the schema alone, never from a record.
+//! **Invariant:** messages and suggestions are short and hold no control characters, whatever the expression holds: a host
+//! takes an answer that is otherwise for a fault of the engine.
 
-use crate::limits::DIAGNOSTICS_MAX;
+use crate::limits::{DIAGNOSTICS_MAX, MESSAGE_CHARACTERS_MAX, SUGGESTION_BYTES_MAX};
 use crate::span::{Place, Span};
 
 /// Whether a diagnostic stops the expression from running.
@@ -88,17 +90,18 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Something that stops the expression from running.
     pub fn error(fault: Fault, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, fault, message: message.into(), span, suggestion: None }
+        Self { severity: Severity::Error, fault, message: sentence(&message.into()), span, suggestion: None }
     }
 
     /// Something that is perhaps not as meant.
     pub fn warning(fault: Fault, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, fault, message: message.into(), span, suggestion: None }
+        Self { severity: Severity::Warning, fault, message: sentence(&message.into()), span, suggestion: None }
     }
 
-    /// The same with a text to be put in place of the one concerned.
+    /// The same with a text to be put in place of the one concerned, unless that is too long to be of help.
     pub fn suggest(mut self, suggestion: Option<String>) -> Self {
-        self.suggestion = suggestion;
+        self.suggestion =
+            suggestion.filter(|text| text.len() <= SUGGESTION_BYTES_MAX && !text.contains(char::is_control));
         self
     }
 
@@ -106,6 +109,12 @@ impl Diagnostic {
     pub fn place(&self, source: &str) -> Place {
         self.span.place(source)
     }
+}
+
+/// The beginning of a message, on one line.
+fn sentence(message: &str) -> String {
+    let shown = message.chars().take(MESSAGE_CHARACTERS_MAX);
+    shown.map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 /// The remarks about one expression, bounded and in the order of their places.

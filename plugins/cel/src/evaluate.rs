@@ -103,9 +103,7 @@ impl<'a> Evaluator<'a> {
             Kind::List(elements) => self.list(elements),
             Kind::Index(list, index) => self.index(list, index, node.at),
             Kind::Size(operand) => self.size(operand, node.at),
-            Kind::Comprehension { quantifier, list, body, variable: _ } => {
-                self.comprehension(*quantifier, list, body, node.at)
-            }
+            Kind::Comprehension { quantifier, list, body, variable: _ } => self.comprehension(*quantifier, list, body),
             Kind::Convert(conversion, operand) => {
                 let operand = self.evaluate(operand)?;
                 conversion.apply(&operand).ok_or_else(|| Unknown::failure(FailureKind::InvalidConversion, node.at))

@@ -11,6 +11,7 @@ use cel_interpreter::common::traits::Comparer;
 use cel_interpreter::common::types::{CelBool, CelDouble, CelInt, CelString};
 use cel_interpreter::common::value::CowVal;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 /// A function of the crate that takes one value.
@@ -21,9 +22,13 @@ pub struct Conversion(Function);
 pub const CONVERSIONS: [(&str, Type); 4] =
     [("int", Type::Integer), ("double", Type::Number), ("string", Type::Text), ("bool", Type::Boolean)];
 
-impl Conversion {
+/// The crate's standard library, made when a rule first needs it.
+#[derive(Default)]
+pub struct Library(OnceCell<Env>);
+
+impl Library {
     /// The conversion of that name for values of that type, where there is one.
-    pub fn find(name: &str, argument: &Type) -> Option<Self> {
+    pub fn conversion(&self, name: &str, argument: &Type) -> Option<Conversion> {
         let sample = match argument {
             Type::Boolean => CowVal::owned(CelBool::from(false)),
             Type::Integer => CowVal::owned(CelInt::from(0)),
@@ -31,9 +36,21 @@ impl Conversion {
             Type::Text => CowVal::owned(CelString::from("")),
             Type::Date | Type::Coded(_) | Type::Record(_) | Type::List(_) | Type::Nothing => return None,
         };
-        Env::default().with_stdlib().find_overload(name, &[sample]).map(Self)
+        self.functions().find_overload(name, &[sample]).map(Conversion)
     }
 
+    /// The crate's `matches`.
+    pub fn matcher(&self) -> Matcher {
+        let samples = [CowVal::owned(CelString::from("")), CowVal::owned(CelString::from(""))];
+        Matcher(self.functions().find_overload("matches", &samples))
+    }
+
+    fn functions(&self) -> &Env {
+        self.0.get_or_init(|| Env::default().with_stdlib())
+    }
+}
+
+impl Conversion {
     /// The converted value; nothing where it cannot be converted.
     pub fn apply<'a>(self, value: &Value<'_>) -> Option<Value<'a>> {
         let argument = match value {
@@ -63,12 +80,6 @@ impl Conversion {
 pub struct Matcher(Option<Function>);
 
 impl Matcher {
-    /// The crate's `matches`.
-    pub fn find() -> Self {
-        let samples = [CowVal::owned(CelString::from("")), CowVal::owned(CelString::from(""))];
-        Self(Env::default().with_stdlib().find_overload("matches", &samples))
-    }
-
     /// Whether the pattern matches anywhere in the text; nothing where the pattern is none.
     pub fn matches(self, text: &str, pattern: &str) -> Option<bool> {
         let arguments = vec![CowVal::owned(CelString::from(text)), CowVal::owned(CelString::from(pattern))];
@@ -87,7 +98,7 @@ mod tests {
     use super::*;
 
     fn convert(name: &str, of: &Type, value: Value<'_>) -> Option<String> {
-        Conversion::find(name, of).unwrap().apply(&value).map(|value| format!("{value:?}"))
+        Library::default().conversion(name, of).unwrap().apply(&value).map(|value| format!("{value:?}"))
     }
 
     #[test]
@@ -103,12 +114,12 @@ mod tests {
     fn says_where_a_value_cannot_be_converted() {
         assert_eq!(convert("int", &Type::Text, Value::Text("x".into())), None);
         assert_eq!(convert("int", &Type::Number, Value::Number(1e30)), None);
-        assert!(Conversion::find("int", &Type::Date).is_none());
+        assert!(Library::default().conversion("int", &Type::Date).is_none());
     }
 
     #[test]
     fn matches_anywhere_and_refuses_patterns_that_are_none() {
-        let matcher = Matcher::find();
+        let matcher = Library::default().matcher();
         assert_eq!(matcher.matches("district 9", "[0-9]$"), Some(true));
         assert_eq!(matcher.matches("district", "^x"), Some(false));
         assert_eq!(matcher.matches("a", "(a"), None);

@@ -15,6 +15,15 @@ pub const DEPTH_MAX: u32 = 250;
 /// Most diagnostics of one expression: whoever has twenty to mend does not read a twenty-first.
 pub const DIAGNOSTICS_MAX: usize = 20;
 
+/// Longest message, in characters: names and texts of the expression are repeated in it.
+pub const MESSAGE_CHARACTERS_MAX: usize = 500;
+
+/// Longest suggestion, in bytes: it repeats a part of the expression.
+pub const SUGGESTION_BYTES_MAX: usize = 500;
+
+/// Longest name of a concept group or URI of a code, in bytes: they are handed to the host.
+pub const QUESTION_BYTES_MAX: usize = 1_000;
+
 /// Most fields that one rule may read. Missing facts are kept as one bit each of a 128-bit set.
 pub const FIELDS_READ_MAX: usize = 64;
 

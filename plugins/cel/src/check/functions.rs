@@ -3,7 +3,7 @@
 use super::Checker;
 use super::signature::{self, Function, Method, Signature};
 use crate::diagnostic::{Diagnostic, Fault};
-use crate::leaf::{CONVERSIONS, Conversion, Matcher};
+use crate::leaf::CONVERSIONS;
 use crate::span::Span;
 use crate::tree::{Constant, Kind, Node, TextTest, Type};
 use cel_interpreter::IdedExpr;
@@ -25,7 +25,7 @@ impl Checker<'_> {
             }
             (Function::Matches, [text, pattern]) => {
                 let (text, pattern) = self.both(text, pattern)?;
-                self.text_test(TextTest::Matches(Matcher::find()), text, pattern, at, span)
+                self.text_test(TextTest::Matches(self.library.matcher()), text, pattern, at, span)
             }
             (Function::Convert, [argument]) => {
                 let operand = self.expression(argument)?;
@@ -58,7 +58,7 @@ impl Checker<'_> {
             Method::Contains => TextTest::Contains,
             Method::StartsWith => TextTest::StartsWith,
             Method::EndsWith => TextTest::EndsWith,
-            Method::Matches => TextTest::Matches(Matcher::find()),
+            Method::Matches => TextTest::Matches(self.library.matcher()),
         };
         let argument = self.expression(arguments.first()?)?;
         self.text_test(test, target, argument, at, span)
@@ -140,7 +140,7 @@ impl Checker<'_> {
 
     fn convert(&mut self, name: &str, operand: Node, at: Span, span: Span) -> Option<Node> {
         let value = CONVERSIONS.iter().find(|(conversion, _)| *conversion == name).map(|(_, value)| value.clone())?;
-        let Some(conversion) = Conversion::find(name, &operand.value) else {
+        let Some(conversion) = self.library.conversion(name, &operand.value) else {
             let message = format!("`{name}` cannot convert this: {}", self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
         };

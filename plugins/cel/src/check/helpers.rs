@@ -5,6 +5,7 @@ use super::operators::has_order;
 use super::signature::Function;
 use crate::calendar::parse_date;
 use crate::diagnostic::{Diagnostic, Fault};
+use crate::limits::QUESTION_BYTES_MAX;
 use crate::plan::Question;
 use crate::schema::Space;
 use crate::span::Span;
@@ -80,10 +81,7 @@ impl Checker<'_> {
         let (text, literal) = self.written_text(name, literal)?;
         let question = question(text);
         match &question {
-            Question::InGroup(group) if group.is_empty() => {
-                self.error(Fault::InvalidLiteral, literal, "a concept group has a name")?;
-            }
-            Question::InGroup(_) => {}
+            Question::InGroup(group) => self.is_handable(group, literal, "the name of a concept group")?,
             Question::DescendsFrom(uri) | Question::Code(uri) => self.is_uri(uri, literal)?,
         }
         let value = value?;
@@ -95,12 +93,23 @@ impl Checker<'_> {
     }
 
     fn is_uri(&mut self, uri: &str, literal: Span) -> Option<()> {
+        self.is_handable(uri, literal, "the URI of a code")?;
         let is_uri = uri.split_once('#').is_some_and(|(namespace, code)| !namespace.is_empty() && !code.is_empty());
         if is_uri {
             return Some(());
         }
         let message = format!("{} is not the URI of a code, which is written `namespace#code`", self.quote(literal));
         self.error(Fault::InvalidLiteral, literal, message);
+        None
+    }
+
+    /// Checks that a text may be handed to the host in a question.
+    fn is_handable(&mut self, text: &str, literal: Span, what: &str) -> Option<()> {
+        let is_blank = text.trim().is_empty();
+        if !is_blank && text.len() <= QUESTION_BYTES_MAX && !text.contains(char::is_control) {
+            return Some(());
+        }
+        self.error(Fault::InvalidLiteral, literal, format!("{} is not {what}", self.quote(literal)));
         None
     }
 

@@ -1,6 +1,6 @@
 //! Roots, variables, fields and parts of codes.
 
-use super::{Checker, origin, signature};
+use super::{Checker, signature};
 use crate::diagnostic::{Diagnostic, Fault};
 use crate::schema::{Field, FieldType, Space};
 use crate::span::Span;
@@ -27,6 +27,10 @@ impl Checker<'_> {
         }
         let (kind, value) = match name {
             "me" => (Kind::Variable(0), row(Space::Me)),
+            "members" | "programs" if !self.has_root(name) => {
+                let message = format!("`{name}` is not part of what this rule may read");
+                return self.error(Fault::UnknownName, span, message);
+            }
             "members" => (Kind::Rows(Space::Members), Type::List(Box::new(row(Space::Members)))),
             "programs" => (Kind::Rows(Space::Programs), Type::List(Box::new(row(Space::Programs)))),
             "as_of" => (Kind::AsOf, Type::Date),
@@ -36,6 +40,12 @@ impl Checker<'_> {
             self.plan.read_rows(space);
         }
         Some(Node { kind, value, span, at: span })
+    }
+
+    /// Whether the schema has any field of that root; one without does not exist for whoever asks.
+    fn has_root(&self, name: &str) -> bool {
+        let spaces = [Space::Members, Space::Programs].into_iter().filter(|space| space.root() == name);
+        spaces.into_iter().any(|space| self.schema.below(space, "").next().is_some())
     }
 
     /// `operand.field`
@@ -185,18 +195,19 @@ impl Checker<'_> {
         })
     }
 
-    /// Checks that a node is a code.
+    /// Checks that a node is a code that was read from a field: only such a one can be missing by name.
     pub(super) fn is_code(&mut self, function: &str, node: &Node) -> bool {
-        let is_code = matches!(node.value, Type::Coded(_));
-        if !is_code {
+        let Type::Coded(fields) = &node.value else {
             let message = format!("`{function}` takes a code; {}", self.describe(node));
             self.error(Fault::WrongType, node.span, message);
-        } else if origin(&node.value).is_empty() {
+            return false;
+        };
+        if fields.is_empty() {
             let message = format!("`{function}` takes a code that was recorded, such as `me.gender`");
             self.error(Fault::WrongType, node.span, message);
             return false;
         }
-        is_code
+        true
     }
 }
 

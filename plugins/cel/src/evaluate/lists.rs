@@ -60,20 +60,14 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `list.exists(x, …)` and its like.
-    pub(super) fn comprehension(
-        &mut self,
-        quantifier: Quantifier,
-        list: &'a Node,
-        body: &'a Node,
-        at: Span,
-    ) -> Evaluated<'a> {
+    pub(super) fn comprehension(&mut self, quantifier: Quantifier, list: &'a Node, body: &'a Node) -> Evaluated<'a> {
         let elements = self.elements_of(list)?;
         match quantifier {
             Quantifier::Exists => self.exists(elements, body).map(Value::Boolean),
             Quantifier::All => self.all(elements, body).map(Value::Boolean),
             Quantifier::ExistsOne => self.exists_one(elements, body).map(Value::Boolean),
             Quantifier::Filter => self.filter(elements, body),
-            Quantifier::Map => self.map(elements, body, at),
+            Quantifier::Map => self.map(elements, body),
         }
     }
 
@@ -138,7 +132,7 @@ impl<'a> Evaluator<'a> {
         self.built(builder)
     }
 
-    fn map(&mut self, elements: Elements<'a>, body: &'a Node, _at: Span) -> Evaluated<'a> {
+    fn map(&mut self, elements: Elements<'a>, body: &'a Node) -> Evaluated<'a> {
         let mut builder = Builder::default();
         for element in elements {
             self.variables.push(element.value);

@@ -132,6 +132,8 @@ fn literals_are_literal_and_right() {
         ("code(me.district) == me.gender", Fault::NotLiteral, "me.district", None),
         ("descends_from(me.gender, 3)", Fault::NotLiteral, "3", None),
         ("in_group(me.gender, '')", Fault::InvalidLiteral, "''", None),
+        ("in_group(me.gender, ' ')", Fault::InvalidLiteral, "' '", None),
+        (r"code('a#\u0001') == me.gender", Fault::InvalidLiteral, r"'a#\u0001'", None),
         ("descends_from(me.gender, 'female')", Fault::InvalidLiteral, "'female'", None),
         ("code('urn:x#') == me.gender", Fault::InvalidLiteral, "'urn:x#'", None),
         ("date('2026-02-30') == as_of", Fault::InvalidLiteral, "'2026-02-30'", None),
@@ -219,4 +221,47 @@ fn a_rule_that_reads_nothing_is_warned_about() {
 fn at_most_twenty_faults_are_told() {
     let expression = vec!["me.nothing"; 50].join(" && ");
     assert_eq!(faults(&expression).len(), 20);
+}
+
+/// A host takes an answer that is too long or holds control characters for a fault of the engine.
+#[test]
+fn nothing_of_a_hostile_expression_makes_a_message_long_or_unprintable() {
+    let long = "x".repeat(7_000);
+    for expression in [
+        format!("me.{long}"),
+        format!("{long}(me)"),
+        long.clone(),
+        format!("me.gender == '{long}'"),
+        format!("me.gender == '{long}#2'"),
+        format!("age_years('{long}') > 1"),
+        format!("in_group(me.gender, '{long}')"),
+        format!("code('a#{long}') == me.gender"),
+        format!("date('{long}') == as_of"),
+        format!("me.income.amount + ({}1) > 1.0", "1+".repeat(200)),
+        "me.gender == '\u{1b}[2J\u{7}'".to_owned(),
+        "me.birth_date < '\u{1b}'".to_owned(),
+        "date('\u{1b}\u{0}') == as_of".to_owned(),
+        "me.district.matches('(\u{1b}')".to_owned(),
+        "age_years('\u{85}') > 1".to_owned(),
+        "\u{1b}".to_owned(),
+    ] {
+        let found = faults(&expression);
+        assert!(!found.is_empty(), "{expression:?}");
+        for fault in found {
+            assert!(fault.message.chars().count() <= 500 && !fault.message.contains(char::is_control), "{fault:?}");
+            let suggestion = fault.suggestion.unwrap_or_default();
+            assert!(suggestion.len() <= 500 && !suggestion.contains(char::is_control), "{suggestion:?}");
+        }
+    }
+}
+
+#[test]
+fn a_root_without_any_field_in_the_schema_does_not_exist() {
+    use daftar_cel::rule::Rule;
+    use daftar_cel::schema::{Schema, Subject};
+    let schema = Schema::new(Subject::Individual, []);
+    for expression in ["size(members) > 1", "programs.exists(p, true)"] {
+        let found = Rule::compile(expression, &schema).unwrap_err();
+        assert_eq!(found[0].fault, Fault::UnknownName, "{expression}");
+    }
 }

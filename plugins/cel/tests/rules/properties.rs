@@ -1,11 +1,12 @@
 //! What holds for every expression: nothing panics, logic commutes, the same input gives the same outcome.
 
-use super::support::{Case, Cell, ask, compile, evaluate, person, schema};
+use super::support::{Case, Cell, ask, batch, bind, compile, evaluate, person, schema};
+use daftar_cel::batch::{Batch, Children, Column, ColumnValues};
 use daftar_cel::rule::Rule;
 use proptest::prelude::*;
 
 /// Pieces of expressions, right and wrong, to be strung together.
-const PIECES: [&str; 62] = [
+const PIECES: [&str; 63] = [
     "me",
     "members",
     "programs",
@@ -43,6 +44,7 @@ const PIECES: [&str; 62] = [
     "1u",
     "'a'",
     "\"b\"",
+    "'\u{1b}'",
     "r'\\d'",
     "'''c'''",
     "b'd'",
@@ -102,7 +104,69 @@ fn subject() -> Case {
     Case { members: Some(members), ..person(vec![("active", Cell::Boolean(true))]) }
 }
 
+/// Any batch at all for a rule that reads one column of every kind.
+fn lying_batch() -> impl Strategy<Value = Batch> {
+    let offsets = || proptest::collection::vec(0_u32..5, 0..6);
+    let bits = || proptest::collection::vec(any::<u8>(), 0..3);
+    let values = move || {
+        prop_oneof![
+            proptest::collection::vec(0_u8..3, 0..5).prop_map(ColumnValues::Booleans),
+            proptest::collection::vec(any::<i64>(), 0..5).prop_map(ColumnValues::Integers),
+            proptest::collection::vec(any::<f64>(), 0..5).prop_map(ColumnValues::Numbers),
+            proptest::collection::vec(any::<i32>(), 0..5).prop_map(ColumnValues::Days),
+            proptest::collection::vec(0_u32..40, 0..5).prop_map(ColumnValues::Codes),
+            (offsets(), proptest::collection::vec(any::<u8>(), 0..5))
+                .prop_map(|(offsets, bytes)| ColumnValues::Texts { offsets, bytes }),
+            offsets().prop_map(ColumnValues::Lists),
+        ]
+    };
+    let children =
+        move || proptest::option::of((offsets(), bits()).prop_map(|(offsets, known)| Children { offsets, known }));
+    let columns = proptest::collection::vec((bits(), values()), 9);
+    (any::<i32>(), 0_u32..5, children(), children(), columns).prop_map(|(as_of, rows, members, programs, columns)| {
+        let rule = compile(LIED_TO);
+        let plans = rule.plan().columns().iter();
+        let columns = plans
+            .zip(columns)
+            .map(|(plan, (valid, values))| Column { space: plan.space, path: plan.path.clone(), valid, values })
+            .collect();
+        Batch { as_of, rows, members, programs, columns }
+    })
+}
+
+/// A sound batch of which one part has been replaced by that of a lying one, so that most lies come past the first check.
+fn half_lying_batch() -> impl Strategy<Value = Batch> {
+    (lying_batch(), 0_usize..12).prop_map(|(lie, part)| {
+        let rule = compile(LIED_TO);
+        let mut batch = batch(&rule, &[subject(), subject()]);
+        match part {
+            0 => batch.as_of = lie.as_of,
+            1 => batch.rows = lie.rows,
+            2 => batch.members = lie.members,
+            part => {
+                let columns = batch.columns.iter_mut().zip(lie.columns);
+                for (column, lie) in columns.skip(part - 3).take(1) {
+                    *column = lie;
+                }
+            }
+        }
+        batch
+    })
+}
+
+const LIED_TO: &str = "me.active || me.rooms > 1 || me.income.amount < 2.0 || me.gender == code('a#b') \
+    || me.district == 'x' || age_years(me.birth_date) > 1 || me.address.exists(a, a.district == 'y') \
+    || members.exists(m, is_head(m))";
+
 proptest! {
+    #[test]
+    fn no_batch_makes_the_evaluator_panic(batch in prop_oneof![lying_batch(), half_lying_batch()]) {
+        let rule = compile(LIED_TO);
+        if let Ok(outcomes) = rule.evaluate(&bind(&rule), batch.clone()) {
+            prop_assert_eq!(outcomes.verdicts.len(), batch.rows as usize);
+        }
+    }
+
     #[test]
     fn no_text_makes_the_compiler_panic(text in any::<String>()) {
         let _ = Rule::compile(&text, &schema());
@@ -123,6 +187,7 @@ proptest! {
             prop_assert!(!diagnostics.is_empty());
             for diagnostic in diagnostics {
                 prop_assert!(text.get(diagnostic.span.start..diagnostic.span.end).is_some(), "{:?}", diagnostic);
+                prop_assert!(!diagnostic.message.is_empty() && !diagnostic.message.contains(char::is_control));
             }
         }
     }

@@ -82,9 +82,11 @@ impl Rules {
         let place = || "references".to_owned();
         list(answer, REFERENCES_MAX, &place, |from| {
             let reference = Reference { space: space(from.space), path: from.path, needs_texts: from.needs_texts };
-            // What is not in the schema may be something that the client must not see.
-            let is_known =
-                schema.fields.iter().any(|field| field.space == reference.space && field.path == reference.path);
+            // What is not in the schema may be something that the client must not see. An empty path reads no field, only
+            // which members or memberships there are.
+            let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
+            let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
+            let is_known = fields.any(|field| is_empty || field.path == reference.path);
             if !is_known {
                 let (root, path) = (reference.space.name(), excerpt(&reference.path));
                 return Err(invalid(&place, format_args!("`{root}.{path}` is not a field of the schema")));
