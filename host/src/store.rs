@@ -19,6 +19,7 @@ pub mod memory;
 mod numbering;
 mod plan;
 pub mod record;
+pub mod sled;
 #[cfg(test)]
 mod suite;
 
