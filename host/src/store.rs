@@ -4,6 +4,24 @@
 //! nothing of it is.
 //!
 //! **Invariant:** records are never physically deleted.
+//!
+//! **Invariant:** the operations of a write happen one after the other, and each sees what those before it did; an
+//! identifier that one operation ends may be taken up by a later one of the same write, not by an earlier one.
+//!
+//! **Invariant:** instants are kept to the millisecond: what is finer is cut off when it is written, so that what a write
+//! returns is what a later read gives.
+//!
+//! How the indexes and the store come together at start: open the store, read the records with [`Store::scan_individuals`]
+//! and [`Store::scan_groups`], then [`Store::attach_sink`]. Writes of records are refused until then, so that no change is
+//! missed or told twice.
+
+pub mod memory;
+mod numbering;
+mod plan;
+pub mod record;
+pub mod sled;
+#[cfg(test)]
+mod suite;
 
 use std::sync::Arc;
 
@@ -32,7 +50,8 @@ pub enum Operation {
     UpdateGroup(RecordId, VersionId, GroupDetails),
     /// Adds a client; a conflict when the id is taken.
     CreateClient(Client),
-    /// Replaces a client, if it was last changed at that instant.
+    /// Replaces a client, if it was last changed at that instant. The `updated_at` that is stored always lies after it: where
+    /// the client's own does not, it is the next millisecond.
     UpdateClient(Client, Timestamp),
 }
 
@@ -113,6 +132,18 @@ pub enum StoreError {
     /// The client was changed meanwhile.
     #[error("the client `{0}` was changed meanwhile")]
     ClientChanged(ClientId),
+    /// Something has reached the greatest size that the store keeps; says what.
+    #[error("{0}")]
+    LimitReached(&'static str),
+    /// More writes wait than the store takes. Nothing of this one was done.
+    #[error("too many writes are waiting")]
+    Overloaded,
+    /// Records cannot be written before [`Store::attach_sink`]. Nothing was done.
+    #[error("the store takes no records before its indexes are filled")]
+    NotReady,
+    /// [`Store::attach_sink`] was called a second time.
+    #[error("the store tells its changes to somebody already")]
+    SinkAttached,
     /// A stored value cannot be read; names the key's kind, never its content.
     #[error("a stored {what} cannot be read: {reason}")]
     Corrupt {
@@ -134,13 +165,22 @@ impl From<StoreError> for AppError {
             StoreError::NotFound(kind) => Self::NotFound(kind),
             StoreError::ClientNotFound(id) => Self::UnknownClient(id),
             StoreError::ClientExists(_) | StoreError::ClientChanged(_) => Self::Conflict(error.to_string()),
-            StoreError::Corrupt { .. } => Self::Internal(error.into()),
+            StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
+            StoreError::Overloaded => Self::Busy,
+            StoreError::NotReady => Self::Unavailable(error.into()),
+            StoreError::Corrupt { .. } | StoreError::SinkAttached => Self::Internal(error.into()),
             StoreError::Failed(cause) => Self::Unavailable(cause),
         }
     }
 }
 
-/// Hears of every write, in order, after it is on disk and before it is acknowledged.
+/// The most records that carry or carried one identifier.
+pub const IDENTIFIER_OWNERS_MAX: usize = 1_000;
+
+/// The most records that one scan gives, whatever is asked.
+pub const SCAN_RECORDS_MAX: usize = 10_000;
+
+/// Hears of every write of a record, in order, after it is on disk and before it is acknowledged.
 pub trait ChangeSink: Send + Sync + 'static {
     /// Takes the changes of one or more writes. Must not block on IO and must not panic.
     fn apply(&self, changes: &[Change]);
@@ -149,10 +189,18 @@ pub trait ChangeSink: Send + Sync + 'static {
 /// A registry's storage. Every backend behaves the same; `store/suite.rs` says how.
 #[async_trait::async_trait]
 pub trait Store: Send + Sync + 'static {
+    /// Names who hears of changes from now on, and says which write was the last one before. Writes of records are refused
+    /// until this is done.
+    ///
+    /// # Errors
+    /// [`StoreError::SinkAttached`] the second time.
+    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError>;
+
     /// Writes one use case durably.
     ///
     /// # Errors
-    /// A conflict leaves everything as it was; [`StoreError::Failed`] stops all writes.
+    /// A conflict, [`StoreError::LimitReached`], [`StoreError::Overloaded`] and [`StoreError::NotReady`] leave everything as
+    /// it was; [`StoreError::Failed`] stops all writes, and whether this one will be found after reopening is not known.
     async fn commit(&self, write: Write) -> Result<Committed, StoreError>;
 
     /// The person of that key.
@@ -173,7 +221,21 @@ pub trait Store: Send + Sync + 'static {
     /// When the store fails or the value cannot be read.
     async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError>;
 
-    /// Every record of a kind that carries or carried the identifier, at most `limit`.
+    /// A person as the record stood at that version, the present one or an older one.
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    async fn individual_version(&self, id: RecordId, version: VersionId)
+    -> Result<Option<Arc<Individual>>, StoreError>;
+
+    /// A group as the record stood at that version, the present one or an older one.
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError>;
+
+    /// Every record of a kind that carries or carried the identifier, at most `limit`: the one that it still holds for
+    /// first, then by key.
     ///
     /// # Errors
     /// When the store fails.
@@ -184,13 +246,14 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError>;
 
-    /// Up to `limit` persons with keys after `after`, by key: how the indexes are built.
+    /// Up to `limit` persons with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most: how the indexes are built.
+    /// Keys count up from 1 without a gap.
     ///
     /// # Errors
     /// When the store fails or a value cannot be read.
     async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError>;
 
-    /// Up to `limit` groups with keys after `after`, by key.
+    /// Up to `limit` groups with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most.
     ///
     /// # Errors
     /// When the store fails or a value cannot be read.
@@ -247,4 +310,15 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError>;
+}
+
+/// Whether a write makes changes that a [`ChangeSink`] must hear of.
+fn changes_records(write: &Write) -> bool {
+    write.operations.iter().any(|operation| match operation {
+        Operation::CreateIndividual(_)
+        | Operation::UpdateIndividual(..)
+        | Operation::CreateGroup(_)
+        | Operation::UpdateGroup(..) => true,
+        Operation::CreateClient(_) | Operation::UpdateClient(..) => false,
+    })
 }

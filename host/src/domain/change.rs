@@ -9,6 +9,14 @@ use super::individual::Individual;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sequence(pub u64);
 
+impl Sequence {
+    /// The place after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
 /// A record as it stands after a write.
 #[derive(Debug, Clone)]
 pub enum ChangedRecord {

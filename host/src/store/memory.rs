@@ -1,0 +1,225 @@
+//! A store that forgets: for tests.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{ChangedRecord, Sequence};
+use crate::domain::client::{Client, ClientId};
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::group::Group;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::Individual;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+
+use super::numbering::Numbering;
+use super::plan::{Last, Planned, Planner, Present};
+use super::record::audit::entry_as_stored;
+use super::{
+    ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
+    changes_records,
+};
+
+/// Keeps everything in memory, and nothing beyond its own life.
+#[derive(Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    sink: Option<Arc<dyn ChangeSink>>,
+    last: Last,
+    records: Records,
+    individual_versions: BTreeMap<(RecordId, VersionId), Arc<Individual>>,
+    group_versions: BTreeMap<(RecordId, VersionId), Arc<Group>>,
+    audit: Vec<AuditEntry>,
+    numbering: Numbering,
+    code_table: StoredCodeTable,
+    counters: BTreeMap<String, u64>,
+}
+
+#[derive(Default)]
+struct Records {
+    individuals: BTreeMap<RecordId, Arc<Individual>>,
+    groups: BTreeMap<RecordId, Arc<Group>>,
+    owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
+    clients: BTreeMap<ClientId, Arc<Client>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic of another test thread leaves the maps whole: each change is one insertion after the other.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Present for Records {
+    fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
+        Ok(self.individuals.get(&id).cloned())
+    }
+
+    fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
+        Ok(self.groups.get(&id).cloned())
+    }
+
+    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
+        Ok(self.owners.get(&(kind, key.clone())).cloned().unwrap_or_default())
+    }
+
+    fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
+        Ok(self.clients.get(id).cloned())
+    }
+}
+
+impl State {
+    fn commit(&mut self, write: Write) -> Result<Committed, StoreError> {
+        if self.sink.is_none() && changes_records(&write) {
+            return Err(StoreError::NotReady);
+        }
+        let mut planner = Planner::new(&self.records, self.last);
+        let planned = planner.plan(write)?;
+        planner.accept(&planned);
+        self.last = planner.last();
+        let Planned { committed, changes, outcome, audit, .. } = planned;
+        for change in &changes {
+            match &change.record {
+                ChangedRecord::Individual(now) => {
+                    self.individual_versions.insert((now.id, now.meta.version), Arc::clone(now));
+                }
+                ChangedRecord::Group(now) => {
+                    self.group_versions.insert((now.id, now.meta.version), Arc::clone(now));
+                }
+            }
+        }
+        self.records.individuals.extend(outcome.individuals);
+        self.records.groups.extend(outcome.groups);
+        self.records.owners.extend(outcome.owners);
+        self.records.clients.extend(outcome.clients);
+        self.audit.extend(audit);
+        if let Some(sink) = self.sink.as_ref().filter(|_| !changes.is_empty()) {
+            sink.apply(&changes);
+        }
+        Ok(committed)
+    }
+}
+
+fn scan<R>(records: &BTreeMap<RecordId, Arc<R>>, after: RecordId, limit: usize) -> Vec<Arc<R>> {
+    let later = records.range((Bound::Excluded(after), Bound::Unbounded));
+    later.take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| Arc::clone(record)).collect()
+}
+
+#[async_trait::async_trait]
+impl Store for MemoryStore {
+    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
+        let mut state = self.state();
+        if state.sink.is_some() {
+            return Err(StoreError::SinkAttached);
+        }
+        state.sink = Some(sink);
+        Ok(state.last.sequence)
+    }
+
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
+        self.state().commit(write)
+    }
+
+    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
+        self.state().records.individual(id)
+    }
+
+    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
+        let state = self.state();
+        Ok(ids.iter().filter_map(|id| state.records.individuals.get(id).cloned()).collect())
+    }
+
+    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
+        self.state().records.group(id)
+    }
+
+    async fn individual_version(
+        &self,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<Arc<Individual>>, StoreError> {
+        Ok(self.state().individual_versions.get(&(id, version)).cloned())
+    }
+
+    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
+        Ok(self.state().group_versions.get(&(id, version)).cloned())
+    }
+
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let mut owners = self.state().records.owners(kind, key)?;
+        owners.truncate(limit);
+        Ok(owners)
+    }
+
+    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
+        Ok(scan(&self.state().records.individuals, after, limit))
+    }
+
+    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
+        Ok(scan(&self.state().records.groups, after, limit))
+    }
+
+    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        Ok(self.state().records.clients.values().map(|client| Client::clone(client)).collect())
+    }
+
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        Ok(self.state().code_table.clone())
+    }
+
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        let mut state = self.state();
+        let numbered = state.numbering.number(codes, editions)?;
+        state.code_table.codes.extend(numbered.added.codes);
+        state.code_table.editions.extend(numbered.added.editions);
+        Ok((numbered.codes, numbered.editions))
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.state().audit.extend(entries.into_iter().map(entry_as_stored));
+        Ok(())
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        Ok(self.state().audit.iter().rev().take(limit).cloned().collect())
+    }
+
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let counter = state.counters.entry(name.to_owned()).or_default();
+        *counter = value.max(*counter);
+        Ok(())
+    }
+
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        let state = self.state();
+        let from_prefix = state.counters.range(prefix.to_owned()..);
+        let named = from_prefix.take_while(|(name, _)| name.starts_with(prefix));
+        Ok(named.map(|(name, value)| (name.clone(), *value)).collect())
+    }
+
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        self.state().counters.retain(|name, _| !name.starts_with(prefix));
+        Ok(())
+    }
+}

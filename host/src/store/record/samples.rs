@@ -1,0 +1,269 @@
+//! Records for tests, and ways to make up any.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::calendar::{Period, date_from_days};
+use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
+use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
+use crate::domain::group::{Group, GroupDetails, Member};
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::individual::{Address, Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
+use crate::domain::person_name::PersonName;
+use crate::domain::record::{RecordId, RecordMeta, VersionId};
+use crate::domain::scope::Scope;
+use crate::domain::vocabulary::CodedField;
+
+fn coded(number: u32, edition: u32) -> CodedValue {
+    CodedValue { number: CodeNumber(number), edition: EditionNumber(edition) }
+}
+
+fn client_id(text: &str) -> ClientId {
+    ClientId::parse(text).unwrap()
+}
+
+/// Version 3, of a spring morning.
+pub fn meta() -> RecordMeta {
+    let last_updated = "2026-03-04T05:06:07.089Z".parse().unwrap();
+    RecordMeta { version: VersionId(3), last_updated, source: Some(client_id("demo-client_1")) }
+}
+
+/// A person with every field set.
+pub fn full_individual() -> Individual {
+    let ended = Period { start: Some(Date::constant(2001, 2, 3)), end: Some(Date::constant(2020, 12, 31)) };
+    let key = |text| IdentifierKey::parse(text).unwrap();
+    let details = IndividualDetails {
+        identifiers: vec![
+            Identifier { key: key("urn:svc:vocab:id-type#national_id|ET-0001"), period: None },
+            Identifier { key: key("https://example.org/farmers|F|7"), period: Some(ended) },
+        ],
+        active: Some(true),
+        name: Some(PersonName {
+            family: Some("Ḥaile".into()),
+            given: Some("Abebe".into()),
+            middle: Some("ገብረ".into()),
+            prefix: Some("Ato".into()),
+            suffix: Some("Jr.".into()),
+            text: Some("Ato Abebe Ḥaile".into()),
+        }),
+        birth_date: Some(Date::constant(1968, 2, 29)),
+        birth_date_estimated: Some(false),
+        deceased_date: Some(Date::constant(2024, 11, 30)),
+        codes: vec![(CodedField::Gender, coded(2, 0)), (CodedField::PregnancyStatus, coded(70_000, 300))],
+        code_lists: vec![
+            (CodedField::Languages, Vec::new()),
+            (CodedField::DisabilityCodes, vec![coded(127, 1), coded(128, 1)]),
+        ],
+        telecom: Some(vec![Telecom {
+            system: TelecomSystem::Sms,
+            value: "+251 911 000000".into(),
+            usage: Some("home".into()),
+            rank: Some(1),
+        }]),
+        address: Some(vec![Address {
+            kind: Some("postal".into()),
+            text: Some("Kebele 4, Gondar".into()),
+            line: Some(vec!["Kebele 4".into()]),
+            city: Some("Gondar".into()),
+            district: Some("Gondar Zuria".into()),
+            region: Some("Amhara".into()),
+            postal_code: Some("196".into()),
+            country: Some(coded(9, 2)),
+        }]),
+        income: Some(Income { amount: 1234.5, currency: Some(coded(10, 4)), period: Some(IncomePeriod::Month) }),
+    };
+    Individual { id: RecordId(7), meta: meta(), details }
+}
+
+/// A person with nothing but an identifier, written by a command.
+pub fn bare_individual() -> Individual {
+    let key = IdentifierKey::parse("urn:x:y|1").unwrap();
+    let details = IndividualDetails { identifiers: vec![Identifier { key, period: None }], ..Default::default() };
+    let meta = RecordMeta { version: VersionId::FIRST, last_updated: Timestamp::UNIX_EPOCH, source: None };
+    Individual { id: RecordId(1), meta, details }
+}
+
+/// A group with every field set.
+pub fn full_group() -> Group {
+    let since = Period { start: Some(Date::constant(1969, 12, 31)), end: None };
+    let details = GroupDetails {
+        identifiers: vec![Identifier { key: IdentifierKey::parse("urn:x:household|H-1").unwrap(), period: None }],
+        active: Some(false),
+        name: Some("Haile household".into()),
+        group_type: Some(coded(20, 5)),
+        housing_type: Some(coded(21, 6)),
+        members: Some(vec![
+            Member { individual: RecordId(7), role: Some(coded(30, 7)), period: Some(since), is_inactive: false },
+            Member { individual: RecordId(300), role: None, period: None, is_inactive: true },
+        ]),
+    };
+    Group { id: RecordId(2), meta: meta(), details }
+}
+
+/// A client with every field set.
+pub fn full_client() -> Client {
+    let instant = |text: &str| text.parse::<Timestamp>().unwrap();
+    Client {
+        id: client_id("demo-client_1"),
+        name: ClientName::parse("Demo · دفتر").unwrap(),
+        status: ClientStatus::Disabled,
+        grants: ["individual:read", "group:all"].iter().map(|text| Scope::parse(text).unwrap()).collect(),
+        secrets: vec![ClientSecret {
+            hash: SecretHash(std::array::from_fn(|index| index as u8)),
+            created_at: instant("2026-01-01T00:00:00Z"),
+            expires_at: Some(instant("2026-02-01T00:00:00.001Z")),
+        }],
+        not_before: Some(instant("2026-01-15T12:00:00Z")),
+        rate_limit_per_minute: Some(RateLimit::parse(600).unwrap()),
+        rate_limit_per_day: Some(RateLimit::parse(1_000_000).unwrap()),
+        created_at: instant("2026-01-01T00:00:00Z"),
+        updated_at: instant("2026-01-15T12:00:00.5Z"),
+    }
+}
+
+/// Lines of the audit log by every kind of actor.
+pub fn audit_entries() -> Vec<AuditEntry> {
+    let entry = |actor, action, outcome, targets: &[&str], note: Option<&str>| AuditEntry {
+        at: "2026-03-04T05:06:07.089Z".parse().unwrap(),
+        actor,
+        request_id: "0123456789abcdef0123456789abcdef".into(),
+        action,
+        outcome,
+        targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+        note: note.map(str::to_owned),
+    };
+    let client = Actor::Client(client_id("demo-client_1"));
+    vec![
+        entry(client.clone(), AuditAction::Search, AuditOutcome::Allowed, &[], Some("name, birth_date")),
+        entry(client, AuditAction::Read, AuditOutcome::Refused, &["Individual/urn:x:y|1"], None),
+        entry(Actor::Administrator, AuditAction::Administer, AuditOutcome::Allowed, &["demo-client_1"], None),
+        entry(Actor::System, AuditAction::Plugin, AuditOutcome::Allowed, &["genders", "roles"], None),
+    ]
+}
+
+fn any_coded() -> impl Strategy<Value = CodedValue> {
+    (any::<u32>(), any::<u32>()).prop_map(|(number, edition)| coded(number, edition))
+}
+
+fn any_day() -> impl Strategy<Value = Date> {
+    (-62_091..376_200_i32).prop_map(|days| date_from_days(days).unwrap())
+}
+
+fn any_period() -> impl Strategy<Value = Period> {
+    (option::of(any_day()), option::of(any_day())).prop_map(|(start, end)| Period { start, end })
+}
+
+fn any_identifier() -> impl Strategy<Value = Identifier> {
+    ("[a-z]{1,9}:[!-{]{1,20}\\|[^\\p{C}\\s]{1,20}", option::of(any_period()))
+        .prop_map(|(key, period)| Identifier { key: IdentifierKey::parse(&key).unwrap(), period })
+}
+
+fn any_meta() -> impl Strategy<Value = RecordMeta> {
+    (any::<u64>(), -60_000_000_000_i64..4_000_000_000_000, option::of("[a-zA-Z0-9_-]{1,64}")).prop_map(
+        |(version, at, source)| RecordMeta {
+            version: VersionId(version),
+            last_updated: Timestamp::from_millisecond(at).unwrap(),
+            source: source.map(|source| client_id(&source)),
+        },
+    )
+}
+
+fn any_text() -> impl Strategy<Value = Option<String>> {
+    option::of("\\PC{0,12}")
+}
+
+fn any_name() -> impl Strategy<Value = PersonName> {
+    (any_text(), any_text(), any_text(), any_text(), any_text(), any_text()).prop_map(
+        |(family, given, middle, prefix, suffix, text)| PersonName { family, given, middle, prefix, suffix, text },
+    )
+}
+
+fn any_telecom() -> impl Strategy<Value = Telecom> {
+    let systems = [TelecomSystem::Phone, TelecomSystem::Email, TelecomSystem::Sms, TelecomSystem::Url];
+    (prop::sample::select(systems.to_vec()), "\\PC{0,20}", any_text(), option::of(any::<u32>()))
+        .prop_map(|(system, value, usage, rank)| Telecom { system, value, usage, rank })
+}
+
+fn any_address() -> impl Strategy<Value = Address> {
+    let lines = option::of(vec("\\PC{0,9}", 0..3));
+    let texts = (any_text(), any_text(), any_text(), any_text(), any_text(), any_text());
+    (texts, lines, option::of(any_coded())).prop_map(
+        |((kind, text, city, district, region, postal_code), line, country)| Address {
+            kind,
+            text,
+            line,
+            city,
+            district,
+            region,
+            postal_code,
+            country,
+        },
+    )
+}
+
+fn any_income() -> impl Strategy<Value = Income> {
+    let periods = prop::sample::select(vec![IncomePeriod::Month, IncomePeriod::Year]);
+    (0.0..1.0e12_f64, option::of(any_coded()), option::of(periods)).prop_map(|(amount, currency, period)| Income {
+        amount,
+        currency,
+        period,
+    })
+}
+
+/// Any person that can be stored.
+pub fn any_individual() -> impl Strategy<Value = Individual> {
+    let singles = prop::sample::subsequence(CodedField::individual_singles().collect::<Vec<_>>(), 0..=9);
+    let lists = prop::sample::subsequence(CodedField::individual_lists().collect::<Vec<_>>(), 0..=3);
+    let with_code =
+        |fields: Vec<CodedField>| fields.into_iter().map(|field| (Just(field), any_coded())).collect::<Vec<_>>();
+    let with_codes = |fields: Vec<CodedField>| {
+        fields.into_iter().map(|field| (Just(field), vec(any_coded(), 0..4))).collect::<Vec<_>>()
+    };
+    let scalars = (any::<Option<bool>>(), option::of(any_day()), any::<Option<bool>>(), option::of(any_day()));
+    let codes = (singles.prop_flat_map(with_code), lists.prop_flat_map(with_codes));
+    let rest = (option::of(vec(any_telecom(), 0..3)), option::of(vec(any_address(), 0..3)), option::of(any_income()));
+    (any_meta(), vec(any_identifier(), 0..4), option::of(any_name()), scalars, codes, rest).prop_map(
+        |(meta, identifiers, name, scalars, (codes, code_lists), (telecom, address, income))| {
+            let (active, birth_date, birth_date_estimated, deceased_date) = scalars;
+            let details = IndividualDetails {
+                identifiers,
+                active,
+                name,
+                birth_date,
+                birth_date_estimated,
+                deceased_date,
+                codes,
+                code_lists,
+                telecom,
+                address,
+                income,
+            };
+            Individual { id: RecordId(9), meta, details }
+        },
+    )
+}
+
+/// Any group that can be stored.
+pub fn any_group() -> impl Strategy<Value = Group> {
+    let member = (any::<u64>(), option::of(any_coded()), option::of(any_period()), any::<bool>()).prop_map(
+        |(individual, role, period, is_inactive)| Member {
+            individual: RecordId(individual),
+            role,
+            period,
+            is_inactive,
+        },
+    );
+    let types = (option::of(any_coded()), option::of(any_coded()));
+    let members = option::of(vec(member, 0..5));
+    (any_meta(), vec(any_identifier(), 0..3), any::<Option<bool>>(), any_text(), types, members).prop_map(
+        |(meta, identifiers, active, name, (group_type, housing_type), members)| Group {
+            id: RecordId(4),
+            meta,
+            details: GroupDetails { identifiers, active, name, group_type, housing_type, members },
+        },
+    )
+}

@@ -1,0 +1,273 @@
+//! The embedded store: one folder, one process.
+//!
+//! One tree holds everything under keys with prefixes (`keys`); one thread writes (`writer`); whatever is acknowledged has
+//! been `fdatasync`ed (`disk`). Reads of single records run where they are asked for, as they take a few microseconds; scans
+//! go to the threads for blocking work.
+//!
+//! **Invariant:** only this module and its parts name the database crate.
+
+mod answers;
+mod audit_buffer;
+mod disk;
+mod group;
+mod health;
+mod keys;
+mod open;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::Sequence;
+use crate::domain::client::Client;
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::group::Group;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::Individual;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+
+use self::audit_buffer::{AuditBuffer, Waiting};
+use self::health::Health;
+pub use self::open::OpenError;
+use self::reader::Reader;
+use self::writer::{Answer, Job, State, SyncDisk, Writer};
+use super::plan::Present;
+use super::{
+    ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
+    changes_records, record,
+};
+
+/// Up to this many records are read where they are asked for; more go to a thread for blocking work.
+const INLINE_READS_MAX: usize = 32;
+
+/// How the embedded store is run.
+#[derive(Debug, Clone, Copy)]
+pub struct SledOptions {
+    /// Memory for the database's cache, in bytes.
+    pub cache_bytes: u64,
+    /// The most writes that wait; one more is refused as [`StoreError::Overloaded`].
+    pub queue_writes_max: usize,
+}
+
+impl Default for SledOptions {
+    /// 64 MiB, and as many writes as take about a quarter of a second.
+    fn default() -> Self {
+        Self { cache_bytes: 64 * 1024 * 1024, queue_writes_max: 1024 }
+    }
+}
+
+/// A registry in a folder of its own.
+pub struct SledStore {
+    /// Absent only while the store is being dropped.
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    reader: Reader,
+    audit: Arc<AuditBuffer>,
+    sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
+    last_sequence: Arc<AtomicU64>,
+    /// Released last: fields are dropped in this order.
+    _lock: File,
+}
+
+impl SledStore {
+    /// Opens a folder; makes it, for its owner only, where there is none.
+    ///
+    /// # Errors
+    /// See [`OpenError`]: another process has it, a newer daftar wrote it, or it cannot be read.
+    pub fn open(path: &Path, options: SledOptions) -> Result<Self, OpenError> {
+        Self::open_with(path, options, |mut disk| Box::new(move || disk.sync()))
+    }
+
+    fn open_with(
+        path: &Path,
+        options: SledOptions,
+        sync_disk: impl FnOnce(disk::Disk) -> SyncDisk,
+    ) -> Result<Self, OpenError> {
+        let open::OpenFolder { database, disk, lock } = open::open(path, options.cache_bytes)?;
+        let reader = Reader { database, health: Arc::new(Health::default()) };
+        let database_error =
+            |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
+        let state = State::read(&reader).map_err(database_error)?;
+        let last_sequence = Arc::new(AtomicU64::new(state.last.sequence.0));
+        let (audit, sink) = (Arc::new(AuditBuffer::default()), Arc::new(OnceLock::new()));
+        let writer = Writer {
+            reader: reader.clone(),
+            audit: Arc::clone(&audit),
+            sink: Arc::clone(&sink),
+            last_sequence: Arc::clone(&last_sequence),
+            sync_disk: sync_disk(disk),
+            state,
+        };
+        let (jobs, waiting) = sync_channel(options.queue_writes_max.max(1));
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || writer.run(&waiting))
+            .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), reader, audit, sink, last_sequence, _lock: lock })
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let Some(jobs) = &self.jobs else { return Err(writer_gone()) };
+        jobs.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => StoreError::Overloaded,
+            TrySendError::Disconnected(_) => writer_gone(),
+        })
+    }
+
+    /// Asks the writer and waits for its answer.
+    async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
+        self.reader.health.check()?;
+        let (answer, answered) = oneshot::channel();
+        self.send(job(answer))?;
+        answered.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    /// Reads in a thread for blocking work.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let reader = self.reader.clone();
+        let read = tokio::task::spawn_blocking(move || read(&reader)).await;
+        read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
+    }
+}
+
+fn writer_gone() -> StoreError {
+    StoreError::Failed("the thread that writes has stopped".into())
+}
+
+impl Drop for SledStore {
+    /// Waits until the writer has written what it was given.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
+            tracing::error!("the thread that writes to the store has panicked");
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for SledStore {
+    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
+        self.sink.set(sink).map_err(|_| StoreError::SinkAttached)?;
+        Ok(Sequence(self.last_sequence.load(Ordering::Acquire)))
+    }
+
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
+        if self.sink.get().is_none() && changes_records(&write) {
+            return Err(StoreError::NotReady);
+        }
+        self.ask(|answer| Job::Commit(Box::new(write), answer)).await
+    }
+
+    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
+        self.reader.individual(id)
+    }
+
+    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
+        if ids.len() <= INLINE_READS_MAX {
+            return self.reader.individuals(ids);
+        }
+        let ids = ids.to_vec();
+        self.read(move |reader| reader.individuals(&ids)).await
+    }
+
+    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
+        self.reader.group(id)
+    }
+
+    async fn individual_version(
+        &self,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<Arc<Individual>>, StoreError> {
+        self.reader.individual_version(id, version)
+    }
+
+    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
+        self.reader.group_version(id, version)
+    }
+
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let mut owners = self.reader.owners(kind, key)?;
+        owners.truncate(limit);
+        Ok(owners)
+    }
+
+    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
+        let limit = limit.min(SCAN_RECORDS_MAX);
+        let kind = RecordKind::Individual;
+        self.read(move |reader| reader.scan_records(kind, after, limit, record::individual::decode)).await
+    }
+
+    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
+        let limit = limit.min(SCAN_RECORDS_MAX);
+        self.read(move |reader| reader.scan_records(RecordKind::Group, after, limit, record::group::decode)).await
+    }
+
+    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        self.read(Reader::clients).await
+    }
+
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        Ok(self.read(Reader::code_table).await?.0)
+    }
+
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        self.ask(|answer| Job::Number(codes, editions, answer)).await
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.reader.health.check()?;
+        let hint = match self.audit.add(entries)? {
+            Waiting::First => Job::AuditWaits,
+            Waiting::Full => Job::WriteAudit(None),
+            Waiting::More => return Ok(()),
+        };
+        match self.send(hint) {
+            // The writer has work waiting, and takes the lines along with it.
+            Ok(()) | Err(StoreError::Overloaded) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.read(move |reader| reader.audit(limit)).await
+    }
+
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.ask(|answer| Job::RaiseCounter(name, value, answer)).await
+    }
+
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        let prefix = prefix.to_owned();
+        self.read(move |reader| reader.counters(&prefix)).await
+    }
+
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        let prefix = prefix.to_owned();
+        self.ask(|answer| Job::RemoveCounters(prefix, answer)).await
+    }
+}

@@ -1,0 +1,229 @@
+//! A group of writes, worked out and turned into batches of keys and values.
+
+use std::collections::BTreeMap;
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{Change, ChangedRecord};
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::record::RecordKind;
+use crate::store::plan::{Planned, Planner};
+use crate::store::record::{self, audit::ENTRIES_PER_VALUE_MAX};
+use crate::store::{Committed, StoreError, StoredCodeTable, Write};
+
+use super::answers::Answers;
+use super::keys;
+use super::reader::Reader;
+use super::writer::{Job, KEYS_PER_BATCH_MAX, State};
+
+type KeyAndValue = (Vec<u8>, Vec<u8>);
+
+/// Collects the jobs of one group.
+pub(super) struct Group<'g> {
+    reader: &'g Reader,
+    planner: Planner<'g, Reader>,
+    state: &'g mut State,
+    /// Counters as the group leaves them; absent ones are removed.
+    counters: BTreeMap<String, Option<u64>>,
+    batches: Batches,
+    changes: Vec<Change>,
+    answers: Answers,
+}
+
+/// A group, ready to be applied.
+pub(super) struct Finished {
+    pub(super) batches: Vec<::sled::Batch>,
+    pub(super) changes: Vec<Change>,
+    pub(super) answers: Answers,
+}
+
+impl<'g> Group<'g> {
+    pub(super) fn new(reader: &'g Reader, state: &'g mut State) -> Self {
+        let planner = Planner::new(reader, state.last);
+        let (batches, changes, answers) = (Batches::default(), Vec::new(), Answers::default());
+        Self { reader, planner, state, counters: BTreeMap::new(), batches, changes, answers }
+    }
+
+    /// Adds audit lines that belong to no write.
+    pub(super) fn add_audit(&mut self, entries: Vec<AuditEntry>) {
+        for lines in entries.chunks(ENTRIES_PER_VALUE_MAX) {
+            match record::audit::encode(lines) {
+                Ok(value) => {
+                    self.state.last_audit = self.state.last_audit.saturating_add(1);
+                    self.batches.add(vec![(keys::by_number(keys::AUDIT, self.state.last_audit), value)]);
+                }
+                // Nobody waits for these lines: a defect that must at least be seen.
+                Err(error) => {
+                    tracing::error!(%error, lines = lines.len(), "lines of the audit log are too long to keep")
+                }
+            }
+        }
+    }
+
+    /// Works a job out.
+    pub(super) fn add(&mut self, job: Job) {
+        match job {
+            Job::Commit(write, answer) => {
+                let outcome = self.commit(*write);
+                self.answers.add(answer, outcome);
+            }
+            Job::Number(codes, editions, answer) => {
+                let outcome = self.number(codes, editions);
+                self.answers.add(answer, outcome);
+            }
+            Job::RaiseCounter(name, value, answer) => {
+                let outcome = self.raise_counter(name, value);
+                self.answers.add(answer, outcome);
+            }
+            Job::RemoveCounters(prefix, answer) => {
+                let outcome = self.remove_counters(&prefix);
+                self.answers.add(answer, outcome);
+            }
+            // Its lines are taken when the group is complete.
+            Job::WriteAudit(Some(answer)) => self.answers.add(answer, Ok(())),
+            Job::WriteAudit(None) | Job::AuditWaits => {}
+        }
+    }
+
+    /// Ends the group.
+    pub(super) fn finish(mut self) -> Finished {
+        self.state.last = self.planner.last();
+        for (name, value) in &self.counters {
+            let key = keys::counter(name);
+            match value.map(record::counter::encode) {
+                Some(Ok(value)) => self.batches.add(vec![(key, value)]),
+                Some(Err(error)) => tracing::error!(%error, "a counter cannot be kept"),
+                None => self.batches.remove(key),
+            }
+        }
+        Finished { batches: self.batches.finish(), changes: self.changes, answers: self.answers }
+    }
+
+    fn commit(&mut self, write: Write) -> Result<Committed, StoreError> {
+        let planned = self.planner.plan(write)?;
+        let values = values(&planned, self.state.last_audit.saturating_add(1))?;
+        if !planned.audit.is_empty() {
+            self.state.last_audit = self.state.last_audit.saturating_add(1);
+        }
+        self.planner.accept(&planned);
+        self.batches.add(values);
+        self.changes.extend(planned.changes);
+        Ok(planned.committed)
+    }
+
+    fn number(
+        &mut self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        let numbered = self.state.numbering.number(codes, editions)?;
+        let per_value = record::code_table::ENTRIES_PER_VALUE_MAX;
+        let codes = numbered.added.codes.chunks(per_value);
+        let editions = numbered.added.editions.chunks(per_value);
+        let parts = codes
+            .map(|codes| StoredCodeTable { codes: codes.to_vec(), editions: Vec::new() })
+            .chain(editions.map(|editions| StoredCodeTable { codes: Vec::new(), editions: editions.to_vec() }));
+        for part in parts {
+            let key = keys::by_number(keys::CODE_TABLE, self.state.code_table_parts);
+            self.batches.add(vec![(key, record::code_table::encode(&part)?)]);
+            self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
+        }
+        Ok((numbered.codes, numbered.editions))
+    }
+
+    fn raise_counter(&mut self, name: String, value: u64) -> Result<(), StoreError> {
+        let present = match self.counters.get(&name) {
+            Some(present) => *present,
+            None => self.reader.counter(&name)?,
+        };
+        if present.is_none_or(|present| present < value) {
+            self.counters.insert(name, Some(value));
+        }
+        Ok(())
+    }
+
+    fn remove_counters(&mut self, prefix: &str) -> Result<(), StoreError> {
+        for (name, _) in self.reader.counters(prefix)? {
+            self.counters.insert(name, None);
+        }
+        for (name, value) in &mut self.counters {
+            if name.starts_with(prefix) {
+                *value = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys and values of one write.
+fn values(planned: &Planned, audit_number: u64) -> Result<Vec<KeyAndValue>, StoreError> {
+    let outcome = &planned.outcome;
+    let mut values = Vec::new();
+    for replaced in &planned.replaced {
+        values.push(match replaced {
+            ChangedRecord::Individual(before) => {
+                let key = keys::history(RecordKind::Individual, before.id, before.meta.version);
+                (key, record::individual::encode(before)?)
+            }
+            ChangedRecord::Group(before) => {
+                let key = keys::history(RecordKind::Group, before.id, before.meta.version);
+                (key, record::group::encode(before)?)
+            }
+        });
+    }
+    for (id, individual) in &outcome.individuals {
+        values.push((keys::record(RecordKind::Individual, *id), record::individual::encode(individual)?));
+    }
+    for (id, group) in &outcome.groups {
+        values.push((keys::record(RecordKind::Group, *id), record::group::encode(group)?));
+    }
+    for ((kind, key), owners) in &outcome.owners {
+        values.push((keys::identifier(*kind, key), record::identifier::encode(owners)?));
+    }
+    for (id, client) in &outcome.clients {
+        values.push((keys::client(id), record::client::encode(client)?));
+    }
+    let touched = record::change::encode(planned.at, &planned.changes, outcome.clients.keys())?;
+    values.push((keys::by_number(keys::CHANGE, planned.committed.sequence.0), touched));
+    if !planned.audit.is_empty() {
+        values.push((keys::by_number(keys::AUDIT, audit_number), record::audit::encode(&planned.audit)?));
+    }
+    Ok(values)
+}
+
+/// Keys and values in batches of bounded size.
+#[derive(Default)]
+struct Batches {
+    full: Vec<::sled::Batch>,
+    open: ::sled::Batch,
+    open_keys: usize,
+}
+
+impl Batches {
+    /// Adds keys and values that must be written together.
+    fn add(&mut self, values: Vec<KeyAndValue>) {
+        self.make_room(values.len());
+        for (key, value) in values {
+            self.open.insert(key, value);
+        }
+    }
+
+    fn remove(&mut self, key: Vec<u8>) {
+        self.make_room(1);
+        self.open.remove(key);
+    }
+
+    fn make_room(&mut self, keys: usize) {
+        if self.open_keys > 0 && self.open_keys.saturating_add(keys) > KEYS_PER_BATCH_MAX {
+            self.full.push(std::mem::take(&mut self.open));
+            self.open_keys = 0;
+        }
+        self.open_keys = self.open_keys.saturating_add(keys);
+    }
+
+    fn finish(mut self) -> Vec<::sled::Batch> {
+        if self.open_keys > 0 {
+            self.full.push(self.open);
+        }
+        self.full
+    }
+}

@@ -1,0 +1,120 @@
+//! The keys of the one tree.
+//!
+//! **Invariant:** the first byte says what a key is about, and never changes its meaning; numbers are big-endian, so that
+//! keys stand in the order of their numbers.
+
+use crate::domain::client::ClientId;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+
+/// The version of the layout.
+pub(super) const FORMAT: &[u8] = b"f";
+/// Lines of the audit log, by number.
+pub(super) const AUDIT: u8 = b'a';
+/// Clients, by id.
+pub(super) const CLIENT: u8 = b'c';
+/// Older versions of records, by kind, key and version.
+pub(super) const HISTORY: u8 = b'h';
+/// Owners of identifiers, by kind, system and value.
+pub(super) const IDENTIFIER: u8 = b'i';
+/// Counters, by name.
+pub(super) const COUNTER: u8 = b'n';
+/// Records, by kind and key.
+pub(super) const RECORD: u8 = b'r';
+/// What each write touched, by its place in the order of writes.
+pub(super) const CHANGE: u8 = b's';
+/// Parts of the table of codes, by number.
+pub(super) const CODE_TABLE: u8 = b't';
+
+fn kind_byte(kind: RecordKind) -> u8 {
+    match kind {
+        RecordKind::Individual => 1,
+        RecordKind::Group => 2,
+    }
+}
+
+fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(prefix.len() + 8);
+    key.extend_from_slice(prefix);
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// What the keys of all records of a kind begin with.
+pub(super) fn record_prefix(kind: RecordKind) -> [u8; 2] {
+    [RECORD, kind_byte(kind)]
+}
+
+/// The key of a record.
+pub(super) fn record(kind: RecordKind, id: RecordId) -> Vec<u8> {
+    numbered(&record_prefix(kind), id.0)
+}
+
+/// The key of an older version of a record.
+pub(super) fn history(kind: RecordKind, id: RecordId, version: VersionId) -> Vec<u8> {
+    numbered(&numbered(&[HISTORY, kind_byte(kind)], id.0), version.0)
+}
+
+/// The key of an identifier's owners. A system holds visible characters only, so that the zero byte ends it.
+pub(super) fn identifier(kind: RecordKind, key: &IdentifierKey) -> Vec<u8> {
+    let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
+    let mut bytes = Vec::with_capacity(system.len() + value.len() + 3);
+    bytes.extend_from_slice(&[IDENTIFIER, kind_byte(kind)]);
+    bytes.extend_from_slice(system);
+    bytes.push(0);
+    bytes.extend_from_slice(value);
+    bytes
+}
+
+/// The key of a client.
+pub(super) fn client(id: &ClientId) -> Vec<u8> {
+    named(CLIENT, id.as_str())
+}
+
+/// The key of a counter, or what the keys of counters begin with whose names do.
+pub(super) fn counter(name: &str) -> Vec<u8> {
+    named(COUNTER, name)
+}
+
+fn named(prefix: u8, name: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(name.len() + 1);
+    key.push(prefix);
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+/// The key of the audit lines, change or code table part of that number.
+pub(super) fn by_number(prefix: u8, number: u64) -> Vec<u8> {
+    numbered(&[prefix], number)
+}
+
+/// The number at the end of a key.
+pub(super) fn number_of(key: &[u8]) -> Option<u64> {
+    key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_stand_in_the_order_of_their_numbers(one: u64, other: u64, version: u64) {
+            let key = |id| record(RecordKind::Individual, RecordId(id));
+            prop_assert_eq!(key(one).cmp(&key(other)), one.cmp(&other));
+            prop_assert_eq!(number_of(&key(one)), Some(one));
+            let old = |id, version| history(RecordKind::Group, RecordId(id), VersionId(version));
+            prop_assert_eq!(old(one, version).cmp(&old(other, 7)), (one, version).cmp(&(other, 7)));
+        }
+
+        #[test]
+        fn identifiers_never_share_a_key(one in "[a-z]{1,3}:[a-z#]{1,3}\\|[a-z|]{1,4}", other in "[a-z]{1,3}:[a-z#]{1,3}\\|[a-z|]{1,4}") {
+            let (one, other) = (IdentifierKey::parse(&one).unwrap(), IdentifierKey::parse(&other).unwrap());
+            let same = identifier(RecordKind::Individual, &one) == identifier(RecordKind::Individual, &other);
+            prop_assert_eq!(same, one == other);
+            prop_assert_ne!(identifier(RecordKind::Individual, &one), identifier(RecordKind::Group, &one));
+        }
+    }
+}

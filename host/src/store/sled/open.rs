@@ -1,0 +1,140 @@
+//! Opens a data folder: makes it, locks it, checks what it is.
+//!
+//! **Invariant:** one process at a time, and a folder that a newer daftar has written is left as it is.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use super::disk::{Disk, sync_folder};
+use super::keys;
+
+/// The layout that this daftar reads and writes.
+pub(super) const FORMAT_VERSION: u32 = 1;
+/// Held while the folder is in use. Its content says nothing.
+const LOCK_FILE: &str = "daftar.lock";
+/// The database's unit of disk space. Part of the layout: the database refuses a folder written with another one. Values of
+/// sixteen neighbouring keys together stay far below a quarter of it, beyond which it would write a file for them.
+const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
+
+/// Why a data folder cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("the data folder `{}` is in use by another process: stop that daftar first, or use another folder", .0.display())]
+    Locked(PathBuf),
+    /// A newer daftar has written it.
+    #[error(
+        "the data folder `{}` has layout {found}, and this daftar knows layouts up to {FORMAT_VERSION}: use the newer daftar that wrote it", .path.display()
+    )]
+    Newer {
+        /// The folder.
+        path: PathBuf,
+        /// The layout found.
+        found: u32,
+    },
+    /// It holds something else.
+    #[error("the folder `{}` holds no registry of daftar's: {reason}", .path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The files cannot be read or written.
+    #[error("the data folder `{}` cannot be used: {source}", .path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database does not accept its files.
+    #[error(
+        "the data folder `{}` cannot be opened: {reason}; keep a copy of the folder before anything else is tried", .path.display()
+    )]
+    Database {
+        /// The folder.
+        path: PathBuf,
+        /// What the database says.
+        reason: String,
+    },
+}
+
+/// An open folder. The lock is released after the database is closed: fields are dropped in this order.
+pub(super) struct OpenFolder {
+    pub(super) database: ::sled::Db,
+    pub(super) disk: Disk,
+    pub(super) lock: File,
+}
+
+/// Opens the folder, making it first where there is none.
+///
+/// # Errors
+/// See [`OpenError`].
+pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenError> {
+    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+    make(path).map_err(io_error)?;
+    let lock = lock(path)?;
+    let database = ::sled::Config::new()
+        .path(path)
+        .cache_capacity(cache_bytes)
+        .segment_size(SEGMENT_BYTES)
+        // The writer flushes; the database's own thread would only log a failure and go silent.
+        .flush_every_ms(None)
+        .open()
+        .map_err(|error| database_error(path, &error))?;
+    let mut disk = Disk::open(path).map_err(io_error)?;
+    check_format(path, &database)?;
+    database.flush().map_err(|error| database_error(path, &error))?;
+    disk.sync().map_err(io_error)?;
+    sync_folder(path).map_err(io_error)?;
+    Ok(OpenFolder { database, disk, lock })
+}
+
+fn database_error(path: &Path, error: &::sled::Error) -> OpenError {
+    OpenError::Database { path: path.to_owned(), reason: error.to_string() }
+}
+
+/// Makes the folder, for its owner only. A folder that is there keeps its permissions.
+fn make(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    match fs::canonicalize(path)?.parent() {
+        Some(parent) => sync_folder(parent),
+        None => Ok(()),
+    }
+}
+
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+    let file = File::options().create(true).truncate(false).write(true).open(path.join(LOCK_FILE)).map_err(io_error)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Locked(path.to_owned())),
+        Err(error) => Err(io_error(error.into())),
+    }
+}
+
+fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
+    let foreign = |reason: &str| OpenError::Foreign { path: path.to_owned(), reason: reason.to_owned() };
+    let stored = database.get(keys::FORMAT).map_err(|error| database_error(path, &error))?;
+    let Some(stored) = stored else {
+        if !database.is_empty() {
+            return Err(foreign("its database does not say which layout it has"));
+        }
+        let version = FORMAT_VERSION.to_be_bytes();
+        database.insert(keys::FORMAT, &version).map_err(|error| database_error(path, &error))?;
+        return Ok(());
+    };
+    let Ok(bytes) = <[u8; 4]>::try_from(stored.as_ref()) else {
+        return Err(foreign("its database does not say which layout it has"));
+    };
+    let found = u32::from_be_bytes(bytes);
+    if found > FORMAT_VERSION { Err(OpenError::Newer { path: path.to_owned(), found }) } else { Ok(()) }
+}

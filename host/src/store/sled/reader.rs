@@ -1,0 +1,184 @@
+//! Reads of the database.
+//!
+//! **Invariant:** a read sees each write whole or not at all. It may see one that is about to be acknowledged.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::client::{Client, ClientId};
+use crate::domain::group::Group;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::Individual;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::store::plan::{Last, Present};
+use crate::store::record;
+use crate::store::{IdentifierOwner, StoreError, StoredCodeTable};
+
+use super::health::Health;
+use super::keys;
+
+/// Reads from the database, in the calling thread.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) database: ::sled::Db,
+    pub(super) health: Arc<Health>,
+}
+
+type KeyAndValue = (::sled::IVec, ::sled::IVec);
+
+impl Reader {
+    fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, StoreError> {
+        self.database.get(key).map_err(|error| self.health.fail("reading", &error))
+    }
+
+    fn next(&self, item: ::sled::Result<KeyAndValue>) -> Result<KeyAndValue, StoreError> {
+        item.map_err(|error| self.health.fail("scanning", &error))
+    }
+
+    pub(super) fn individual_version(
+        &self,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<Arc<Individual>>, StoreError> {
+        let present = self.individual(id)?;
+        if present.as_ref().is_none_or(|present| present.meta.version == version) {
+            return Ok(present);
+        }
+        let Some(bytes) = self.get(&keys::history(RecordKind::Individual, id, version))? else { return Ok(None) };
+        record::individual::decode(id, &bytes).map(Arc::new).map(Some)
+    }
+
+    pub(super) fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
+        let present = self.group(id)?;
+        if present.as_ref().is_none_or(|present| present.meta.version == version) {
+            return Ok(present);
+        }
+        let Some(bytes) = self.get(&keys::history(RecordKind::Group, id, version))? else { return Ok(None) };
+        record::group::decode(id, &bytes).map(Arc::new).map(Some)
+    }
+
+    pub(super) fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(self.individual(*id)?);
+        }
+        Ok(found)
+    }
+
+    pub(super) fn scan_records<R>(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+        decode: impl Fn(RecordId, &[u8]) -> Result<R, StoreError>,
+    ) -> Result<Vec<Arc<R>>, StoreError> {
+        let first = keys::record(kind, after);
+        let last = keys::record(kind, RecordId(u64::MAX));
+        let mut records = Vec::with_capacity(limit.min(1024));
+        for item in self.database.range((Bound::Excluded(first), Bound::Included(last))).take(limit) {
+            let (key, value) = self.next(item)?;
+            records.push(Arc::new(decode(RecordId(number(&key)?), &value)?));
+        }
+        Ok(records)
+    }
+
+    pub(super) fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        let mut clients = Vec::new();
+        for item in self.database.scan_prefix([keys::CLIENT]) {
+            clients.push(record::client::decode(&self.next(item)?.1)?);
+        }
+        Ok(clients)
+    }
+
+    /// The table of codes, and how many values it is kept in.
+    pub(super) fn code_table(&self) -> Result<(StoredCodeTable, u64), StoreError> {
+        let mut table = StoredCodeTable::default();
+        let mut parts = 0;
+        for item in self.database.scan_prefix([keys::CODE_TABLE]) {
+            let (key, value) = self.next(item)?;
+            let part = record::code_table::decode(&value)?;
+            if number(&key)? != parts {
+                return Err(corrupt("part of the code table", "a part before it is missing"));
+            }
+            table.codes.extend(part.codes);
+            table.editions.extend(part.editions);
+            parts += 1;
+        }
+        Ok((table, parts))
+    }
+
+    pub(super) fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        let mut entries = Vec::new();
+        for item in self.database.scan_prefix([keys::AUDIT]).rev() {
+            if entries.len() >= limit {
+                break;
+            }
+            entries.extend(record::audit::decode(&self.next(item)?.1)?.into_iter().rev());
+        }
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    pub(super) fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.get(&keys::counter(name))?.map(|value| record::counter::decode(&value)).transpose()
+    }
+
+    pub(super) fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        let mut counters = Vec::new();
+        for item in self.database.scan_prefix(keys::counter(prefix)) {
+            let (key, value) = self.next(item)?;
+            let name = key.get(1..).and_then(|name| str::from_utf8(name).ok());
+            let name = name.ok_or_else(|| corrupt("counter", "its name is no text"))?;
+            counters.push((name.to_owned(), record::counter::decode(&value)?));
+        }
+        Ok(counters)
+    }
+
+    /// The last keys that were given.
+    pub(super) fn last(&self) -> Result<Last, StoreError> {
+        Ok(Last {
+            individual: self.last_number(&keys::record_prefix(RecordKind::Individual))?,
+            group: self.last_number(&keys::record_prefix(RecordKind::Group))?,
+            sequence: crate::domain::change::Sequence(self.last_number(&[keys::CHANGE])?),
+        })
+    }
+
+    /// The greatest number of the keys that begin so; 0 where there is none.
+    pub(super) fn last_number(&self, prefix: &[u8]) -> Result<u64, StoreError> {
+        match self.database.scan_prefix(prefix).next_back() {
+            None => Ok(0),
+            Some(item) => number(&self.next(item)?.0),
+        }
+    }
+}
+
+impl Present for Reader {
+    fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
+        let Some(bytes) = self.get(&keys::record(RecordKind::Individual, id))? else { return Ok(None) };
+        record::individual::decode(id, &bytes).map(Arc::new).map(Some)
+    }
+
+    fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
+        let Some(bytes) = self.get(&keys::record(RecordKind::Group, id))? else { return Ok(None) };
+        record::group::decode(id, &bytes).map(Arc::new).map(Some)
+    }
+
+    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let Some(bytes) = self.get(&keys::identifier(kind, key))? else { return Ok(Vec::new()) };
+        record::identifier::decode(&bytes)
+    }
+
+    fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
+        let Some(bytes) = self.get(&keys::client(id))? else { return Ok(None) };
+        record::client::decode(&bytes).map(Arc::new).map(Some)
+    }
+}
+
+fn corrupt(what: &'static str, reason: &str) -> StoreError {
+    StoreError::Corrupt { what, reason: reason.to_owned() }
+}
+
+fn number(key: &[u8]) -> Result<u64, StoreError> {
+    keys::number_of(key).ok_or_else(|| corrupt("key", "it has no number"))
+}

@@ -1,0 +1,143 @@
+//! The one thread that writes.
+//!
+//! **Invariant:** nothing else writes to the database. What waits is taken as a group: worked out, applied in batches,
+//! flushed and synced once, told to the sink in order, and only then answered.
+//!
+//! **Invariant:** a write is never split over batches, and a batch of small writes has at most [`KEYS_PER_BATCH_MAX`] keys:
+//! while a batch is applied, reads wait.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::store::numbering::Numbering;
+use crate::store::plan::Last;
+use crate::store::{ChangeSink, Committed, StoreError, Write};
+
+use super::audit_buffer::{AUDIT_DELAY, AuditBuffer};
+use super::group::Group;
+use super::keys;
+use super::reader::Reader;
+
+/// The most keys of one batch, unless a single write has more.
+pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
+/// The most jobs of one group.
+const JOBS_PER_GROUP_MAX: usize = 256;
+
+/// Somebody who waits for an answer.
+pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What the writer is asked to do.
+pub(super) enum Job {
+    /// Writes a use case.
+    Commit(Box<Write>, Answer<Committed>),
+    /// Numbers codes and editions.
+    Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
+    /// Raises a counter.
+    RaiseCounter(String, u64, Answer<()>),
+    /// Removes the counters whose names begin so.
+    RemoveCounters(String, Answer<()>),
+    /// Writes the audit lines that wait, and answers when they are on disk.
+    WriteAudit(Option<Answer<()>>),
+    /// Audit lines wait from now on.
+    AuditWaits,
+}
+
+/// Puts on disk what the database has flushed. A seam for tests: disks do not fail when asked to.
+pub(super) type SyncDisk = Box<dyn FnMut() -> io::Result<()> + Send>;
+
+/// What the writer owns.
+pub(super) struct Writer {
+    pub(super) reader: Reader,
+    pub(super) audit: Arc<AuditBuffer>,
+    pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
+    pub(super) last_sequence: Arc<std::sync::atomic::AtomicU64>,
+    pub(super) sync_disk: SyncDisk,
+    pub(super) state: State,
+}
+
+/// What has been given out so far.
+pub(super) struct State {
+    pub(super) last: Last,
+    pub(super) numbering: Numbering,
+    pub(super) code_table_parts: u64,
+    pub(super) last_audit: u64,
+}
+
+impl State {
+    /// Reads it from the database.
+    ///
+    /// # Errors
+    /// When the database fails or a value cannot be read.
+    pub(super) fn read(reader: &Reader) -> Result<Self, StoreError> {
+        let mut numbering = Numbering::default();
+        let (table, code_table_parts) = reader.code_table()?;
+        numbering.restore(table);
+        let last_audit = reader.last_number(&[keys::AUDIT])?;
+        Ok(Self { last: reader.last()?, numbering, code_table_parts, last_audit })
+    }
+}
+
+impl Writer {
+    /// Works until nobody can ask for anything any more, then writes what still waits.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        let mut audit_due: Option<Instant> = None;
+        loop {
+            let first = match audit_due {
+                None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due) => jobs.recv_timeout(due.saturating_duration_since(Instant::now())),
+            };
+            let first = match first {
+                Ok(Job::AuditWaits) => {
+                    audit_due = audit_due.or_else(|| Instant::now().checked_add(AUDIT_DELAY));
+                    continue;
+                }
+                Ok(job) => Some(job),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            let waiting = jobs.try_iter().take(JOBS_PER_GROUP_MAX);
+            self.write(first.into_iter().chain(waiting));
+            // Every group takes the audit lines along.
+            audit_due = None;
+        }
+        self.write(std::iter::empty());
+    }
+
+    fn write(&mut self, jobs: impl Iterator<Item = Job>) {
+        let mut group = Group::new(&self.reader, &mut self.state);
+        for job in jobs {
+            group.add(job);
+        }
+        // Only now: whoever asked for lines to be written added them before asking.
+        group.add_audit(self.audit.take());
+        let mut finished = group.finish();
+        if let Err(failure) = self.apply(&mut finished.batches) {
+            finished.answers.fail(&self.reader.health, failure);
+            return;
+        }
+        self.last_sequence.store(self.state.last.sequence.0, std::sync::atomic::Ordering::Release);
+        if let Some(sink) = self.sink.get().filter(|_| !finished.changes.is_empty()) {
+            sink.apply(&finished.changes);
+        }
+        finished.answers.send();
+    }
+
+    /// Puts batches on disk, in order.
+    fn apply(&mut self, batches: &mut Vec<::sled::Batch>) -> Result<(), StoreError> {
+        let health = &self.reader.health;
+        health.check()?;
+        if batches.is_empty() {
+            return Ok(());
+        }
+        for batch in batches.drain(..) {
+            self.reader.database.apply_batch(batch).map_err(|error| health.fail("writing", &error))?;
+        }
+        self.reader.database.flush().map_err(|error| health.fail("flushing", &error))?;
+        (self.sync_disk)().map_err(|error| health.fail("syncing the disk", &error))
+    }
+}

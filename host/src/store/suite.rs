@@ -1,0 +1,223 @@
+//! How every store behaves: one suite, run against each backend.
+
+pub(super) mod clients;
+pub(super) mod identifiers;
+pub(super) mod records;
+pub(super) mod shared;
+pub(super) mod tables;
+
+use std::sync::{Arc, Mutex};
+
+use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::change::Change;
+use crate::domain::group::GroupDetails;
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::record::RecordId;
+
+use super::{ChangeSink, Committed, Operation, Store, StoreError, Write, Written};
+
+/// A backend under test.
+#[async_trait::async_trait]
+pub(super) trait Backend: Send {
+    /// A new empty store, without a sink.
+    fn fresh() -> Self;
+    fn store(&self) -> &dyn Store;
+    /// Closes the store and opens it again, without a sink. A store that forgets stays open.
+    async fn reopen(&mut self);
+    /// Whether `reopen` closed the store.
+    fn outlives_its_process() -> bool;
+}
+
+/// Notes the changes that it hears of.
+#[derive(Default)]
+pub(super) struct Listener(pub(super) Mutex<Vec<Change>>);
+
+impl ChangeSink for Listener {
+    fn apply(&self, changes: &[Change]) {
+        self.0.lock().unwrap().extend(changes.iter().cloned());
+    }
+}
+
+/// A new empty store whose changes somebody hears of.
+pub(super) fn listening<B: Backend>() -> (B, Arc<Listener>) {
+    let backend = B::fresh();
+    let listener = Arc::new(Listener::default());
+    backend.store().attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
+    (backend, listener)
+}
+
+pub(super) async fn reopened<B: Backend>(backend: &mut B) -> Arc<Listener> {
+    backend.reopen().await;
+    let listener = Arc::new(Listener::default());
+    if B::outlives_its_process() {
+        backend.store().attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
+    }
+    listener
+}
+
+pub(super) fn key(text: &str) -> IdentifierKey {
+    IdentifierKey::parse(text).unwrap()
+}
+
+/// A person with open identifiers.
+pub(super) fn person(identifiers: &[&str]) -> IndividualDetails {
+    let identifiers = identifiers.iter().map(|text| Identifier { key: key(text), period: None });
+    IndividualDetails { identifiers: identifiers.collect(), ..IndividualDetails::default() }
+}
+
+/// A group with open identifiers.
+pub(super) fn group(identifiers: &[&str]) -> GroupDetails {
+    GroupDetails { identifiers: person(identifiers).identifiers, ..GroupDetails::default() }
+}
+
+pub(super) fn write(operations: Vec<Operation>) -> Write {
+    Write { at: "2026-01-02T03:04:05.678Z".parse().unwrap(), source: None, operations, audit: Vec::new() }
+}
+
+pub(super) fn audit_entry(request: &str) -> AuditEntry {
+    AuditEntry {
+        at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
+        actor: Actor::System,
+        request_id: request.to_owned(),
+        action: AuditAction::Read,
+        outcome: AuditOutcome::Allowed,
+        targets: Vec::new(),
+        note: None,
+    }
+}
+
+pub(super) async fn commit(store: &dyn Store, operations: Vec<Operation>) -> Result<Committed, StoreError> {
+    store.commit(write(operations)).await
+}
+
+pub(super) async fn create(store: &dyn Store, details: IndividualDetails) -> Arc<Individual> {
+    let committed = commit(store, vec![Operation::CreateIndividual(details)]).await.unwrap();
+    individual_of(&committed.written[0])
+}
+
+pub(super) fn individual_of(written: &Written) -> Arc<Individual> {
+    match written {
+        Written::Individual(individual) => Arc::clone(individual),
+        other => panic!("not an individual: {other:?}"),
+    }
+}
+
+/// The keys of everybody, by scanning in steps of two.
+pub(super) async fn everybody(store: &dyn Store) -> Vec<u64> {
+    let mut ids = Vec::new();
+    loop {
+        let after = RecordId(ids.last().copied().unwrap_or(0));
+        let page = store.scan_individuals(after, 2).await.unwrap();
+        if page.is_empty() {
+            return ids;
+        }
+        ids.extend(page.iter().map(|individual| individual.id.0));
+    }
+}
+
+/// Drives futures together until all are done; their outcomes in the order given.
+pub(super) async fn futures_join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        for (future, outcome) in waiting.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
+            if let std::task::Poll::Ready(done) = future.as_mut().poll(context) {
+                *outcome = Some(done);
+            }
+        }
+        if waiting.iter().all(|(_, outcome)| outcome.is_some()) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    waiting.into_iter().filter_map(|(_, outcome)| outcome).collect()
+}
+
+/// Makes a test of each function named.
+macro_rules! tests_of {
+    ($backend:ty: $($module:ident::{$($test:ident),* $(,)?}),* $(,)?) => {
+        $($(
+            #[tokio::test]
+            async fn $test() {
+                $crate::store::suite::$module::$test::<$backend>().await;
+            }
+        )*)*
+    };
+}
+
+/// Makes a test of every behaviour.
+macro_rules! every_behaviour {
+    ($backend:ty) => {
+        $crate::store::suite::tests_of! { $backend:
+            records::{
+                a_created_record_reads_back_as_returned,
+                keys_count_up_for_each_kind_and_go_on_after_reopening,
+                an_update_needs_the_present_version_and_keeps_the_older_one,
+                a_write_is_whole_or_nothing,
+                operations_of_one_write_build_on_each_other,
+                scans_give_records_by_key,
+                several_records_come_in_the_order_asked,
+                instants_are_kept_to_the_millisecond,
+                absent_and_empty_lists_stay_apart,
+                changes_are_told_once_in_order,
+                records_are_refused_until_somebody_hears_of_changes,
+            },
+            identifiers::{
+                an_open_identifier_has_one_owner,
+                an_ended_identifier_can_be_taken_up,
+                one_write_cannot_give_an_identifier_twice,
+                kinds_do_not_share_identifiers,
+                owners_keep_those_that_ended_it_and_those_that_dropped_it,
+                an_ended_identifier_cannot_be_reopened_while_another_holds_it,
+                owners_are_limited_and_the_holder_comes_first,
+            },
+            clients::{
+                a_client_reads_back_and_survives,
+                a_client_is_created_once,
+                a_client_is_changed_only_as_last_seen,
+                two_changes_in_one_millisecond_do_not_look_alike,
+            },
+            tables::{
+                codes_keep_their_numbers,
+                many_codes_are_numbered_at_once,
+                counters_never_go_down,
+                counters_are_removed_by_prefix,
+                the_audit_log_is_newest_first,
+                the_audit_log_keeps_the_lines_of_writes_and_of_refusals,
+            },
+            shared::{
+                writers_at_once_all_get_keys_of_their_own,
+                one_of_many_gets_the_identifier,
+                one_of_many_updates_a_version,
+            },
+        }
+    };
+}
+
+pub(super) use {every_behaviour, tests_of};
+
+mod memory {
+    use super::*;
+    use crate::store::memory::MemoryStore;
+
+    #[async_trait::async_trait]
+    impl Backend for MemoryStore {
+        fn fresh() -> Self {
+            Self::new()
+        }
+
+        fn store(&self) -> &dyn Store {
+            self
+        }
+
+        async fn reopen(&mut self) {}
+
+        fn outlives_its_process() -> bool {
+            false
+        }
+    }
+
+    every_behaviour!(MemoryStore);
+}
