@@ -9,7 +9,7 @@ pub mod serve;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
@@ -52,14 +52,8 @@ pub struct App {
     pub token_keys: TokenKeys,
     /// What opens the admin API.
     pub admin_token: AdminToken,
-    tasks: Mutex<Tasks>,
-}
-
-/// What runs beside the requests, with the way to stop it.
-#[derive(Default)]
-struct Tasks {
-    handles: Vec<JoinHandle<()>>,
-    audit: Option<JoinHandle<()>>,
+    /// What runs beside the requests; stopped with the server.
+    maintenance: JoinHandle<()>,
 }
 
 /// A handle to the one [`App`] of a server.
@@ -181,17 +175,8 @@ impl App {
         }
     }
 
-    /// Stops what runs beside the requests and brings everything to disk. Requests that come later are refused.
-    pub async fn close(&self) {
-        let Tasks { handles, audit } = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        for handle in handles {
-            handle.abort();
-        }
-        if let Some(audit) = audit {
-            self.registry.audit.close();
-            if audit.await.is_err() {
-                tracing::error!("the audit log's writer ended early");
-            }
-        }
+    /// Stops what runs beside the requests. The store brings everything to disk when the last handle to it is gone.
+    pub fn close(&self) {
+        self.maintenance.abort();
     }
 }

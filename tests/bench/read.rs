@@ -26,7 +26,8 @@ const ROUNDS: usize = 5;
 
 /// Runs the benchmark and prints its figures.
 pub fn run() -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(measure())
 }
 

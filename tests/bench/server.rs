@@ -64,7 +64,9 @@ impl Server {
 /// The packs and the engine, as `cargo xtask` built them.
 fn plugins_folder() -> Result<PathBuf, String> {
     let artifacts = std::env::var_os("DAFTAR_TEST_ARTIFACTS").map(PathBuf::from);
-    artifacts.map(|folder| folder.join("plugins")).ok_or_else(|| "run the benchmarks with `cargo xtask bench`".to_owned())
+    artifacts
+        .map(|folder| folder.join("plugins"))
+        .ok_or_else(|| "run the benchmarks with `cargo xtask bench`".to_owned())
 }
 
 async fn token(app: &AppState) -> Result<String, String> {

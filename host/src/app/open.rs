@@ -3,11 +3,11 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::StoredDayCounts;
-use super::{App, AppOptions, AppState, StartError, Tasks};
+use super::{App, AppOptions, AppState, StartError};
 use crate::auth::admin_token::AdminToken;
 use crate::auth::directory::ClientDirectory;
 use crate::auth::keys::TokenKeys;
@@ -64,10 +64,8 @@ impl App {
         let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
-        let (audit, writer) = AuditLog::new(store.clone());
-        let audit_task = tokio::spawn(writer);
         let vocabularies = Arc::new(Vocabularies::new(empty_generation()?));
-        let registry = Registry { store: store.clone(), columns, vocabularies, audit };
+        let registry = Registry { store: store.clone(), columns, vocabularies, audit: AuditLog::new(store.clone()) };
 
         let (host, library) = open_plugins(&data_dir).await?;
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
@@ -90,7 +88,7 @@ impl App {
             limits,
             token_keys,
             admin_token,
-            tasks: Mutex::new(Tasks { handles: vec![maintenance], audit: Some(audit_task) }),
+            maintenance,
         })))
     }
 }

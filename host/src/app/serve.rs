@@ -83,7 +83,7 @@ pub async fn serve(
         result = result.and(flatten(ended));
     }
     drop(announcement);
-    app.close().await;
+    app.close();
     result
 }
 
