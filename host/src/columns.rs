@@ -1,1 +1,218 @@
-//! The register in memory: dense rows, columns, bitmaps, words of names; filters, totals and sorts run on these.
+//! The register in memory: dense rows, columns, bitmaps, words of names; filters and totals run on these.
+//!
+//! It is rebuilt from the store at start and kept current with each write. Every individual and every group has a row, counted up
+//! in the order of creation. Everything by which records are found is in structures whose copies share what they have in common.
+//!
+//! **Invariant:** a [`Snapshot`] never changes, and it shows either all of what one call of [`Columns::apply`] wrote or nothing.
+//!
+//! **Invariant:** a snapshot taken after [`Columns::apply`] returned shows what that call wrote. It is made when somebody asks for
+//! it, so writes that nobody looks at between cost no copies.
+//!
+//! **Invariant:** making a snapshot and writing one record take the same time however large the register is, but for two lists
+//! with one reference for each 4,096 rows.
+
+mod bitmaps;
+mod chunk;
+mod codes;
+mod gather;
+mod groups;
+mod identifiers;
+mod individuals;
+mod rows;
+mod search;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+
+pub use gather::Gathered;
+pub use search::Found;
+
+use crate::domain::change::{Change, ChangedRecord};
+use crate::domain::code::CodeNumber;
+use crate::domain::group::Group;
+use crate::domain::individual::Individual;
+use crate::domain::record::RecordId;
+use crate::domain::search::{IndividualQuery, Page};
+use bitmaps::RowSet;
+use codes::postings_of;
+use groups::Groups;
+use identifiers::IdentifierHasher;
+use individuals::Individuals;
+
+/// The register in memory.
+pub struct Columns {
+    hasher: IdentifierHasher,
+    writer: Mutex<Writer>,
+    /// Whether the writer knows more than what is published.
+    is_stale: AtomicBool,
+    published: ArcSwap<Snapshot>,
+}
+
+/// What the next snapshot will be made of, and what is needed to change it.
+struct Writer {
+    next: Snapshot,
+    individual_terms: Vec<individuals::Terms>,
+    group_terms: Vec<groups::Terms>,
+}
+
+/// The register at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    hasher: IdentifierHasher,
+    individuals: Individuals,
+    groups: Groups,
+}
+
+/// A record taken apart before the register is locked.
+enum Prepared {
+    Individual(individuals::Prepared),
+    Group(groups::Prepared),
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        let hasher = IdentifierHasher::default();
+        let empty = Snapshot { hasher: hasher.clone(), individuals: Individuals::default(), groups: Groups::default() };
+        Self {
+            hasher,
+            published: ArcSwap::from_pointee(empty.clone()),
+            writer: Mutex::new(Writer { next: empty, individual_terms: Vec::new(), group_terms: Vec::new() }),
+            is_stale: AtomicBool::new(false),
+        }
+    }
+}
+
+impl fmt::Debug for Columns {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Columns").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    /// Shows how much there is, none of it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Snapshot");
+        shown
+            .field("individuals", &self.individual_count())
+            .field("groups", &self.group_count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Columns {
+    /// Takes up individuals as they are stored, in the order of their keys.
+    pub fn load_individuals(&self, page: &[Arc<Individual>]) {
+        self.write(page.iter().map(|record| self.prepare_individual(record)).collect());
+    }
+
+    /// Takes up groups as they are stored, in the order of their keys.
+    pub fn load_groups(&self, page: &[Arc<Group>]) {
+        self.write(page.iter().map(|record| Prepared::Group(groups::Prepared::new(record))).collect());
+    }
+
+    /// Takes up records just created or updated. To be called by the store's writer alone, in the order of the writes.
+    pub fn apply(&self, changes: &[Change]) {
+        let prepared = changes.iter().map(|change| match &change.record {
+            ChangedRecord::Individual(record) => self.prepare_individual(record),
+            ChangedRecord::Group(record) => Prepared::Group(groups::Prepared::new(record)),
+        });
+        self.write(prepared.collect());
+    }
+
+    /// The register as it is now. Takes no lock unless something was written since the last snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        if self.is_stale.load(Ordering::Acquire) {
+            let writer = self.lock();
+            // Another reader may have been faster.
+            if self.is_stale.load(Ordering::Acquire) {
+                self.published.store(Arc::new(writer.next.clone()));
+                self.is_stale.store(false, Ordering::Release);
+            }
+        }
+        self.published.load_full()
+    }
+
+    fn prepare_individual(&self, record: &Individual) -> Prepared {
+        Prepared::Individual(individuals::Prepared::new(record, &self.hasher))
+    }
+
+    fn write(&self, prepared: Vec<Prepared>) {
+        if prepared.is_empty() {
+            return;
+        }
+        let mut writer = self.lock();
+        let Writer { next, individual_terms, group_terms } = &mut *writer;
+        for record in prepared {
+            match record {
+                Prepared::Individual(record) => next.individuals.write(individual_terms, record),
+                Prepared::Group(record) => next.groups.write(group_terms, record),
+            }
+        }
+        self.is_stale.store(true, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Snapshot {
+    /// The individuals that meet every condition: how many, and those of the page, in the order of their keys.
+    #[must_use]
+    pub fn search(&self, query: &IndividualQuery, page: Page) -> Found {
+        search::search(&self.individuals, &self.hasher, query, page)
+    }
+
+    /// Every group that names the person as a member, in use or not, in the order of their keys.
+    #[must_use]
+    pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
+        self.groups.of(individual)
+    }
+
+    /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
+    #[must_use]
+    pub fn records_using(&self, numbers: &[CodeNumber]) -> u64 {
+        let individuals = RowSet::union(postings_of(&self.individuals.codes, numbers)).len();
+        let groups = RowSet::union(postings_of(&self.groups.codes, numbers)).len();
+        individuals.saturating_add(groups)
+    }
+
+    /// How many individuals there are.
+    #[must_use]
+    pub fn individual_count(&self) -> u64 {
+        u64::from(self.individuals.rows.count())
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn group_count(&self) -> u64 {
+        u64::from(self.groups.rows.count())
+    }
+
+    /// The row of an individual.
+    #[must_use]
+    pub fn row_of(&self, individual: RecordId) -> Option<u32> {
+        self.individuals.rows.find(individual)
+    }
+
+    /// The individual of a row.
+    #[must_use]
+    pub fn individual_at(&self, row: u32) -> Option<RecordId> {
+        self.individuals.rows.id(row)
+    }
+
+    /// The values of one field of individuals by row: coded fields that hold one code, `birth_date`, `deceased_date`,
+    /// `birth_date_estimated`, `active` (as recorded) and `income.amount`. Absent where there is no column of that path; a row
+    /// without a value, or past the last, is not valid and has a value that means nothing.
+    #[must_use]
+    pub fn gather(&self, path: &str, rows: &[u32]) -> Option<Gathered> {
+        gather::gather(&self.individuals, path, rows)
+    }
+}

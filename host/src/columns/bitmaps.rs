@@ -1,0 +1,233 @@
+//! Sets of rows: which records hold a code or a word.
+//!
+//! **Invariant:** a set is cut into segments of 65,536 rows, each a roaring bitmap of its own behind a counted reference, so that
+//! a change copies 8 KiB at most, however large the register is.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::iter;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+/// The rows of one segment.
+pub(super) const SEGMENT_ROWS: u32 = 1 << 16;
+/// The most rows that are kept as a plain list.
+const FEW_MAX: usize = 256;
+
+/// The segment of a row, and its place there.
+pub(super) fn split(row: u32) -> (u16, u32) {
+    ((row >> 16) as u16, row & 0xFFFF)
+}
+
+/// The row at a place of a segment.
+pub(super) fn join(segment: u16, low: u32) -> u32 {
+    (u32::from(segment) << 16) | low
+}
+
+/// The rows that hold something, cheap to copy.
+#[derive(Debug, Clone)]
+pub(super) enum Posting {
+    /// A short list, ascending.
+    Few(Arc<[u32]>),
+    /// Bitmaps of the segments in which a row is set, ascending.
+    Many(Arc<Vec<(u16, Arc<RoaringBitmap>)>>),
+}
+
+impl Default for Posting {
+    fn default() -> Self {
+        Self::Few(Arc::new([]))
+    }
+}
+
+impl Posting {
+    /// A set of one row.
+    pub(super) fn of(row: u32) -> Self {
+        Self::Few(Arc::new([row]))
+    }
+
+    /// How many rows it holds.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Few(rows) => rows.len() as u64,
+            Self::Many(segments) => segments.iter().map(|(_, bitmap)| bitmap.len()).sum(),
+        }
+    }
+
+    /// Whether it holds no row.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Few(rows) => rows.is_empty(),
+            Self::Many(segments) => segments.is_empty(),
+        }
+    }
+
+    /// Adds a row.
+    pub(super) fn insert(&mut self, row: u32) {
+        match self {
+            Self::Few(rows) => {
+                let Err(at) = rows.binary_search(&row) else { return };
+                let (before, after) = rows.split_at(at);
+                if rows.len() < FEW_MAX {
+                    *rows = before.iter().copied().chain(iter::once(row)).chain(after.iter().copied()).collect();
+                    return;
+                }
+                let mut set = RowSet::from_sorted(rows);
+                set.insert(row);
+                let segments = set.segments.into_iter().map(|(segment, bitmap)| (segment, Arc::new(bitmap)));
+                *self = Self::Many(Arc::new(segments.collect()));
+            }
+            Self::Many(segments) => {
+                let (segment, low) = split(row);
+                let segments = Arc::make_mut(segments);
+                match segments.binary_search_by_key(&segment, |(at, _)| *at) {
+                    Ok(at) => {
+                        if let Some((_, bitmap)) = segments.get_mut(at) {
+                            Arc::make_mut(bitmap).insert(low);
+                        }
+                    }
+                    Err(at) => segments.insert(at, (segment, Arc::new(iter::once(low).collect()))),
+                }
+            }
+        }
+    }
+
+    /// Takes a row out.
+    pub(super) fn remove(&mut self, row: u32) {
+        match self {
+            Self::Few(rows) => {
+                if rows.binary_search(&row).is_ok() {
+                    *rows = rows.iter().copied().filter(|at| *at != row).collect();
+                }
+            }
+            Self::Many(segments) => {
+                let (segment, low) = split(row);
+                let segments = Arc::make_mut(segments);
+                let Ok(at) = segments.binary_search_by_key(&segment, |(at, _)| *at) else { return };
+                let Some((_, bitmap)) = segments.get_mut(at) else { return };
+                let bitmap = Arc::make_mut(bitmap);
+                bitmap.remove(low);
+                if bitmap.is_empty() {
+                    segments.remove(at);
+                }
+            }
+        }
+    }
+
+    /// Its rows within a segment; absent where there is none.
+    pub(super) fn segment(&self, segment: u16) -> Option<Cow<'_, RoaringBitmap>> {
+        match self {
+            Self::Few(rows) => {
+                let start = rows.partition_point(|row| split(*row).0 < segment);
+                let inside = rows.get(start..).unwrap_or_default().iter().copied().map(split);
+                let bitmap: RoaringBitmap = inside.take_while(|(at, _)| *at == segment).map(|(_, low)| low).collect();
+                (!bitmap.is_empty()).then_some(Cow::Owned(bitmap))
+            }
+            Self::Many(segments) => {
+                let at = segments.binary_search_by_key(&segment, |(at, _)| *at).ok()?;
+                segments.get(at).map(|(_, bitmap)| Cow::Borrowed(bitmap.as_ref()))
+            }
+        }
+    }
+}
+
+/// Rows put together for one question.
+#[derive(Debug, Default)]
+pub(super) struct RowSet {
+    segments: BTreeMap<u16, RoaringBitmap>,
+}
+
+impl RowSet {
+    /// The rows of an ascending list.
+    pub(super) fn from_sorted(rows: &[u32]) -> Self {
+        let mut segments = BTreeMap::new();
+        for part in rows.chunk_by(|left, right| split(*left).0 == split(*right).0) {
+            let Some(first) = part.first() else { continue };
+            segments.insert(split(*first).0, part.iter().map(|row| split(*row).1).collect());
+        }
+        Self { segments }
+    }
+
+    /// The rows that are in any of the postings.
+    pub(super) fn union<'a>(postings: impl IntoIterator<Item = &'a Posting>) -> Self {
+        let mut few = Vec::new();
+        let mut many = Vec::new();
+        for posting in postings {
+            match posting {
+                Posting::Few(rows) => few.extend_from_slice(rows),
+                Posting::Many(segments) => many.extend(segments.iter()),
+            }
+        }
+        few.sort_unstable();
+        let mut set = Self::from_sorted(&few);
+        for (segment, bitmap) in many {
+            *set.segments.entry(*segment).or_default() |= bitmap.as_ref();
+        }
+        set
+    }
+
+    /// How many rows it holds.
+    pub(super) fn len(&self) -> u64 {
+        self.segments.values().map(RoaringBitmap::len).sum()
+    }
+
+    /// Its rows within a segment; absent where there is none.
+    pub(super) fn segment(&self, segment: u16) -> Option<&RoaringBitmap> {
+        self.segments.get(&segment)
+    }
+
+    fn insert(&mut self, row: u32) {
+        let (segment, low) = split(row);
+        self.segments.entry(segment).or_default().insert(low);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn rows_of(posting: &Posting) -> Vec<u32> {
+        let inside = |segment| posting.segment(segment).map(Cow::into_owned).unwrap_or_default();
+        (0..4).flat_map(|segment| inside(segment).into_iter().map(move |low| join(segment, low))).collect()
+    }
+
+    #[test]
+    fn holds_the_same_rows_as_a_list_and_as_bitmaps() {
+        let mut posting = Posting::default();
+        let mut expected = BTreeSet::new();
+        for step in 0..1_000_u32 {
+            let row = step.wrapping_mul(2_654_435_761) % 200_000;
+            posting.insert(row);
+            posting.insert(row);
+            expected.insert(row);
+            if step % 100 == 0 || step == FEW_MAX as u32 || step == FEW_MAX as u32 + 1 {
+                assert!(rows_of(&posting).into_iter().eq(expected.iter().copied()), "{step}");
+                assert_eq!(posting.len(), expected.len() as u64);
+            }
+        }
+        assert!(matches!(posting, Posting::Many(_)));
+        let before = posting.clone();
+        for row in expected.clone() {
+            posting.remove(row);
+            posting.remove(row);
+        }
+        assert!(posting.is_empty());
+        assert!(rows_of(&before).into_iter().eq(expected));
+    }
+
+    #[test]
+    fn unites_lists_and_bitmaps() {
+        let mut many = Posting::default();
+        for row in 0..1_000 {
+            many.insert(row * 3);
+        }
+        let few = Posting::of(70_000);
+        let both = Posting::of(3);
+        let union = RowSet::union([&many, &few, &both, &few]);
+        assert_eq!(union.len(), 1_001);
+        assert!(union.segment(1).unwrap().contains(70_000 - SEGMENT_ROWS));
+        assert!(union.segment(2).is_none());
+    }
+}

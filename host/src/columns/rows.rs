@@ -1,0 +1,112 @@
+//! Which record stands in which row.
+//!
+//! **Invariant:** rows are counted up from 0 without a gap in the order of the records' keys, and a record never changes its row.
+
+use std::sync::Arc;
+
+use super::chunk::CHUNK_ROWS;
+use crate::domain::record::RecordId;
+
+/// The keys of the records of one kind, by row; cheap to copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rows {
+    chunks: Arc<Vec<Arc<Vec<RecordId>>>>,
+    count: u32,
+}
+
+/// Where a record belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It has that row already.
+    Known(u32),
+    /// It has just been given that row.
+    New(u32),
+    /// It cannot have a row: its key is smaller than one that was seen before, or the rows are used up.
+    Refused,
+}
+
+impl Rows {
+    /// How many rows there are.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The record of a row.
+    pub(super) fn id(&self, row: u32) -> Option<RecordId> {
+        let row = row as usize;
+        self.chunks.get(row / CHUNK_ROWS)?.get(row % CHUNK_ROWS).copied()
+    }
+
+    /// The row of a record.
+    pub(super) fn find(&self, id: RecordId) -> Option<u32> {
+        // Where no key was skipped, the row follows from the key.
+        let expected = u32::try_from(id.0.checked_sub(1)?).ok();
+        if let Some(row) = expected.filter(|row| self.id(*row) == Some(id)) {
+            return Some(row);
+        }
+        let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last < id));
+        let slot = self.chunks.get(chunk)?.binary_search(&id).ok()?;
+        u32::try_from(chunk * CHUNK_ROWS + slot).ok()
+    }
+
+    /// The row of a record, a new one where it has none yet.
+    pub(super) fn place(&mut self, id: RecordId) -> Place {
+        let last = self.count.checked_sub(1).and_then(|row| self.id(row));
+        if last.is_some_and(|last| last >= id) {
+            return self.find(id).map_or(Place::Refused, Place::Known);
+        }
+        if self.count == u32::MAX {
+            return Place::Refused;
+        }
+        let chunks = Arc::make_mut(&mut self.chunks);
+        match chunks.last_mut().filter(|chunk| chunk.len() < CHUNK_ROWS) {
+            Some(chunk) => Arc::make_mut(chunk).push(id),
+            None => chunks.push(Arc::new(vec![id])),
+        }
+        let row = self.count;
+        self.count += 1;
+        Place::New(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_rows_with_and_without_gaps_between_keys() {
+        for step in [1, 3] {
+            let mut rows = Rows::default();
+            for index in 0..10_000_u32 {
+                assert_eq!(rows.place(RecordId(u64::from(index) * step + 1)), Place::New(index));
+            }
+            for index in [0, 1, 4_095, 4_096, 9_999] {
+                let id = RecordId(u64::from(index) * step + 1);
+                assert_eq!(rows.find(id), Some(index));
+                assert_eq!(rows.place(id), Place::Known(index));
+                assert_eq!(rows.id(index), Some(id));
+            }
+            assert_eq!(rows.find(RecordId(0)), None);
+            assert_eq!(rows.find(RecordId(10_000 * step + 1)), None);
+            assert_eq!(rows.id(10_000), None);
+            assert_eq!(rows.count(), 10_000);
+        }
+    }
+
+    #[test]
+    fn refuses_a_key_out_of_order() {
+        let mut rows = Rows::default();
+        rows.place(RecordId(5));
+        assert_eq!(rows.place(RecordId(4)), Place::Refused);
+        assert_eq!(rows.count(), 1);
+    }
+
+    #[test]
+    fn a_copy_does_not_see_later_rows() {
+        let mut rows = Rows::default();
+        rows.place(RecordId(1));
+        let before = rows.clone();
+        rows.place(RecordId(2));
+        assert_eq!((before.count(), before.find(RecordId(2)), before.id(1)), (1, None, None));
+    }
+}

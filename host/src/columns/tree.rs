@@ -1,0 +1,272 @@
+//! A sorted map whose copies share what they have in common: a tree of small nodes, each behind a counted reference.
+//!
+//! **Invariant:** copying the map takes the same time however much it holds, and a change after that copies only the few nodes
+//! on the way to its entry.
+//!
+//! **Invariant:** every key below a child of a branch is at least as great as the child's separator, the first child's excepted:
+//! that one also takes everything smaller.
+
+use std::borrow::Borrow;
+use std::slice;
+use std::sync::Arc;
+
+/// The most entries of a leaf and the most children of a branch.
+const FAN_OUT: usize = 32;
+
+/// A sorted map, cheap to copy.
+#[derive(Debug, Clone)]
+pub(super) struct SharedTree<K, V> {
+    root: Arc<Node<K, V>>,
+}
+
+#[derive(Debug, Clone)]
+enum Node<K, V> {
+    Leaf(Vec<(K, V)>),
+    Branch(Vec<Child<K, V>>),
+}
+
+/// A separator and what is not below it.
+type Child<K, V> = (K, Arc<Node<K, V>>);
+
+impl<K, V> Default for SharedTree<K, V> {
+    fn default() -> Self {
+        Self { root: Arc::new(Node::Leaf(Vec::new())) }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
+    /// The value of a key.
+    pub(super) fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut node = &self.root;
+        loop {
+            match node.as_ref() {
+                Node::Leaf(entries) => {
+                    let at = position(entries, key).ok()?;
+                    return entries.get(at).map(|(_, value)| value);
+                }
+                Node::Branch(children) => node = &children.get(child_position(children, key))?.1,
+            }
+        }
+    }
+
+    /// The value of a key, to be changed.
+    pub(super) fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut node = &mut self.root;
+        loop {
+            match Arc::make_mut(node) {
+                Node::Leaf(entries) => {
+                    let at = position(entries, key).ok()?;
+                    return entries.get_mut(at).map(|(_, value)| value);
+                }
+                Node::Branch(children) => {
+                    let at = child_position(children, key);
+                    node = &mut children.get_mut(at)?.1;
+                }
+            }
+        }
+    }
+
+    /// Sets the value of a key.
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        let Some(right) = insert_below(&mut self.root, key, value) else { return };
+        let left = std::mem::take(self).root;
+        // The separator of a first child decides nothing; its neighbour's will do.
+        self.root = Arc::new(Node::Branch(vec![(right.0.clone(), left), right]));
+    }
+
+    /// Takes a key out.
+    pub(super) fn remove<Q: Ord + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        if self.get(key).is_none() {
+            return;
+        }
+        remove_below(&mut self.root, key);
+        loop {
+            let only = match self.root.as_ref() {
+                Node::Leaf(_) => return,
+                Node::Branch(children) => match children.as_slice() {
+                    [] => Arc::new(Node::Leaf(Vec::new())),
+                    [(_, only)] => Arc::clone(only),
+                    _ => return,
+                },
+            };
+            self.root = only;
+        }
+    }
+
+    /// The entries from a key on, ascending.
+    pub(super) fn from<Q: Ord + ?Sized>(&self, key: &Q) -> Entries<'_, K, V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut branches = Vec::new();
+        let mut node = &self.root;
+        loop {
+            match node.as_ref() {
+                Node::Leaf(entries) => {
+                    let start = entries.partition_point(|(at, _)| at.borrow() < key);
+                    return Entries { branches, leaf: entries.get(start..).unwrap_or_default().iter() };
+                }
+                Node::Branch(children) => {
+                    let mut rest = children.get(child_position(children, key)..).unwrap_or_default().iter();
+                    let Some((_, first)) = rest.next() else { return Entries { branches, leaf: [].iter() } };
+                    branches.push(rest);
+                    node = first;
+                }
+            }
+        }
+    }
+}
+
+/// Walks over a tree.
+pub(super) struct Entries<'a, K, V> {
+    /// What is still to be visited to the right, from the root down.
+    branches: Vec<slice::Iter<'a, Child<K, V>>>,
+    leaf: slice::Iter<'a, (K, V)>,
+}
+
+impl<'a, K, V> Iterator for Entries<'a, K, V> {
+    type Item = (&'a K, &'a V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((key, value)) = self.leaf.next() {
+                return Some((key, value));
+            }
+            let Some((_, child)) = self.branches.last_mut()?.next() else {
+                self.branches.pop();
+                continue;
+            };
+            match child.as_ref() {
+                Node::Leaf(entries) => self.leaf = entries.iter(),
+                Node::Branch(children) => self.branches.push(children.iter()),
+            }
+        }
+    }
+}
+
+fn position<K: Borrow<Q>, V, Q: Ord + ?Sized>(entries: &[(K, V)], key: &Q) -> Result<usize, usize> {
+    entries.binary_search_by(|(at, _)| at.borrow().cmp(key))
+}
+
+fn child_position<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[Child<K, V>], key: &Q) -> usize {
+    children.partition_point(|(separator, _)| separator.borrow() <= key).saturating_sub(1)
+}
+
+/// Sets a value below a node; gives the right half with its separator where the node had to be split.
+fn insert_below<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: K, value: V) -> Option<Child<K, V>> {
+    match Arc::make_mut(node) {
+        Node::Leaf(entries) => {
+            match position(entries, &key) {
+                Ok(at) => {
+                    if let Some((_, old)) = entries.get_mut(at) {
+                        *old = value;
+                    }
+                }
+                Err(at) => entries.insert(at, (key, value)),
+            }
+            split(entries, Node::Leaf)
+        }
+        Node::Branch(children) => {
+            let at = child_position(children, &key);
+            let (_, child) = children.get_mut(at)?;
+            let right = insert_below(child, key, value)?;
+            children.insert(at.saturating_add(1), right);
+            split(children, Node::Branch)
+        }
+    }
+}
+
+/// Takes the greater half out of a node that has grown too large.
+fn split<K: Clone, V, T>(parts: &mut Vec<(K, T)>, node: impl FnOnce(Vec<(K, T)>) -> Node<K, V>) -> Option<Child<K, V>> {
+    if parts.len() <= FAN_OUT {
+        return None;
+    }
+    let right = parts.split_off(FAN_OUT / 2);
+    let separator = right.first()?.0.clone();
+    Some((separator, Arc::new(node(right))))
+}
+
+/// Takes a key out below a node; says whether the node is empty now. Nodes are not merged: removals are rare.
+fn remove_below<K: Ord + Clone + Borrow<Q>, V: Clone, Q: Ord + ?Sized>(node: &mut Arc<Node<K, V>>, key: &Q) -> bool {
+    match Arc::make_mut(node) {
+        Node::Leaf(entries) => {
+            if let Ok(at) = position(entries, key) {
+                entries.remove(at);
+            }
+            entries.is_empty()
+        }
+        Node::Branch(children) => {
+            let at = child_position(children, key);
+            let is_child_empty = children.get_mut(at).is_some_and(|(_, child)| remove_below(child, key));
+            if is_child_empty {
+                children.remove(at);
+            }
+            children.is_empty()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn does_what_a_sorted_map_does(steps in prop::collection::vec((any::<bool>(), 0_u16..600, any::<u8>()), 0..1_500)) {
+            let mut tree = SharedTree::default();
+            let mut map = BTreeMap::new();
+            let mut copies = Vec::new();
+            for (index, (is_removal, key, value)) in steps.into_iter().enumerate() {
+                if index % 400 == 0 {
+                    copies.push((tree.clone(), map.clone()));
+                }
+                if is_removal && index % 3 != 0 {
+                    tree.remove(&key);
+                    map.remove(&key);
+                } else if let Some(old) = tree.get_mut(&key) {
+                    *old = value;
+                    map.insert(key, value);
+                } else {
+                    tree.insert(key, value);
+                    map.insert(key, value);
+                }
+            }
+            copies.push((tree, map));
+            for (tree, map) in copies {
+                for start in [0, 1, 250, 599, 700] {
+                    prop_assert!(tree.from(&start).eq(map.range(start..)));
+                }
+                for key in 0..600 {
+                    prop_assert_eq!(tree.get(&key), map.get(&key));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn empties_and_fills_again() {
+        let mut tree = SharedTree::default();
+        for key in 0..5_000_u32 {
+            tree.insert(key, ());
+        }
+        for key in 0..5_000_u32 {
+            tree.remove(&key);
+        }
+        assert_eq!(tree.from(&0).count(), 0);
+        tree.insert(7, ());
+        assert_eq!(tree.from(&0).map(|(key, ())| *key).collect::<Vec<_>>(), [7]);
+    }
+}
