@@ -1,1 +1,24 @@
-//! End-to-end test support.
+//! What the end-to-end tests share: the real server on free ports, clients by role, requests byte for byte.
+//!
+//! **Invariant:** nothing here leaves the loopback interface, sleeps to wait for luck, or reads the machine's clock to
+//! decide anything.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "what is here runs in tests only, where a panic is how a test fails"
+)]
+
+mod support;
+
+pub use support::admin::Admin;
+pub use support::app::{TestApp, TestAppBuilder};
+pub use support::artifacts;
+pub use support::client::{ApiClient, Credentials};
+pub use support::http::{Connection, Request, Response, fresh_address};
+pub use support::process::{self, Finished, Server};
+pub use support::records;
+pub use support::snapshot::{errors, redacted};
+pub use support::token;

@@ -1,1 +1,22 @@
-//! The one integration test binary.
+//! End-to-end tests: the real server, a real folder, real plugins. The modules follow the URLs and the commands.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
+mod admin;
+mod authorization;
+mod cli;
+mod discovery;
+mod eligibility;
+mod forged_tokens;
+mod group;
+mod individual;
+mod limits;
+mod logs;
+mod plugin;
+mod token;

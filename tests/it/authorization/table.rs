@@ -1,0 +1,86 @@
+//! The table itself.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use daftar_tests::records::{FEMALE, NATIONAL_ID};
+use daftar_tests::{Connection, Request};
+use serde_json::{Value, json};
+
+use super::callers::Caller;
+
+/// One endpoint: who may call it, and what it answers whom it lets in.
+pub struct Row {
+    pub method: &'static str,
+    /// Its first spelling.
+    pub path: &'static str,
+    /// The scopes of which one is needed, without `:all`; none, where everybody may call.
+    pub scopes: &'static [&'static str],
+    /// The status for whoever may call.
+    pub status: u16,
+    /// A body that would do, of a record that is new each time.
+    body: Option<fn(&str) -> Value>,
+}
+
+/// Every endpoint.
+pub const ROWS: &[Row] = &[
+    // A token in the header is no credentials here, and the request says nothing else: 400 for everybody.
+    Row { method: "POST", path: "/api/v2/oauth/token", scopes: &[], status: 400, body: None },
+    Row { method: "GET", path: "/api/v2/Individual", scopes: &["individual:read"], status: 200, body: None },
+    Row { method: "POST", path: "/api/v2/Individual", scopes: &["individual:create"], status: 201, body: Some(record) },
+    Row {
+        method: "GET",
+        path: "/api/v2/Individual/{identifier}",
+        scopes: &["individual:read"],
+        status: 404,
+        body: None,
+    },
+    Row { method: "POST", path: "/api/v2/Group", scopes: &["group:create"], status: 201, body: Some(record) },
+    Row { method: "GET", path: "/api/v2/Group/{identifier}", scopes: &["group:read"], status: 404, body: None },
+    Row {
+        method: "POST",
+        path: "/api/v2/Eligibility/$evaluate",
+        scopes: &["eligibility:read"],
+        status: 200,
+        body: Some(rule),
+    },
+    Row { method: "GET", path: "/.well-known/oauth-authorization-server", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/health/live", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/health/ready", scopes: &[], status: 200, body: None },
+];
+
+impl Row {
+    /// The status that this caller must get.
+    pub fn expected(&self, caller: &Caller) -> u16 {
+        if self.scopes.is_empty() {
+            return self.status;
+        }
+        let is_held = |needed: &&str| {
+            let (resource, _) = needed.split_once(':').expect("a scope");
+            caller.scope == **needed || caller.scope == format!("{resource}:all")
+        };
+        match (caller.is_known, self.scopes.iter().any(is_held)) {
+            (false, _) => 401,
+            (true, false) => 403,
+            (true, true) => self.status,
+        }
+    }
+
+    /// A request that would do, on one of the endpoint's paths.
+    pub fn request(&self, connection: &Connection, path: &str) -> Request {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("AUTH-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let request = connection.request(self.method, &path.replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0"));
+        match self.body {
+            Some(body) => request.json(&body(&name)),
+            None => request,
+        }
+    }
+}
+
+fn record(name: &str) -> Value {
+    json!({"identifier": [{"system": NATIONAL_ID, "value": name}]})
+}
+
+fn rule(_: &str) -> Value {
+    json!({"expression": "is_female(me)", "subjects": [{"type": "individual", "gender": FEMALE}]})
+}

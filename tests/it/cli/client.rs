@@ -1,0 +1,121 @@
+//! `daftar client`, on a server that runs and on one that is stopped.
+
+use std::path::Path;
+
+use daftar_tests::process::{command, finish, run};
+use daftar_tests::{Credentials, Server, TestApp, redacted, token};
+use serde_json::{Value, json};
+
+fn json_of(data_dir: &Path, arguments: &[&str]) -> Value {
+    run(data_dir, &[&["client", "--json"], arguments].concat()).expect_success().json()
+}
+
+fn scopes(data_dir: &Path, id: &str) -> Value {
+    json_of(data_dir, &["show", id])["scopes"].take()
+}
+
+/// What the commands do, whether the server runs or not.
+fn administer(data_dir: &Path) -> Credentials {
+    let created = json_of(data_dir, &["create", "--name", "clinic", "--scope", "individual:read", "group:read"]);
+    insta::allow_duplicates! {
+        insta::assert_json_snapshot!(redacted(&created), @"");
+    }
+    let credentials = Credentials::read(&created);
+    let id = credentials.id.as_str();
+    let shown = json_of(data_dir, &["show", id]);
+    assert_eq!((&shown["name"], &shown["status"]), (&json!("clinic"), &json!("active")));
+    assert_eq!(json_of(data_dir, &["list"])["data"], json!([shown]));
+    assert_eq!(json_of(data_dir, &["disable", id])["status"], "disabled");
+    assert_eq!(json_of(data_dir, &["enable", id])["status"], "active");
+    drop(json_of(data_dir, &["grant", id, "--scope", "eligibility:all"]));
+    assert_eq!(scopes(data_dir, id), json!(["individual:read", "group:read", "eligibility:all"]));
+    drop(json_of(data_dir, &["revoke", id, "--scope", "group:read"]));
+    assert_eq!(scopes(data_dir, id), json!(["individual:read", "eligibility:all"]));
+
+    let text = run(data_dir, &["client", "list"]).expect_success().stdout;
+    assert!(text.starts_with("CLIENT_ID") && text.contains(id) && text.contains("active"), "{text}");
+    let text = run(data_dir, &["client", "show", id]).expect_success().stdout;
+    assert!(text.contains("individual:read") && !text.contains(&credentials.secret), "{text}");
+
+    for (arguments, what) in [
+        (&["show", "nobody"][..], "no such client `nobody`"),
+        (&["grant", id, "--scope", "individual:fly"], "individual:fly"),
+        (&["revoke", id, "--scope", "group:read"], "does not hold `group:read`"),
+        (&["create", "--name", "x", "--scope", "fly"], "fly"),
+        (&["create", "--name", "x", "--rate-limit-per-minute", "0"], "rate_limit_per_minute"),
+    ] {
+        let refused = run(data_dir, &[&["client"], arguments].concat());
+        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.stderr.contains(what), "{refused:?}");
+    }
+    credentials
+}
+
+#[test]
+fn clients_are_administered_on_a_running_server() {
+    let app = TestApp::start();
+    let credentials = administer(app.data_dir());
+    // `enable` does not let older tokens in: they and the change fall on one standing instant.
+    app.advance_seconds(1);
+    let client = app.client_of(&credentials);
+    assert_eq!(client.get("/Individual").status, 200);
+    drop(json_of(app.data_dir(), &["revoke", client.id(), "--scope", "individual:read"]));
+    assert_eq!(client.get("/Individual").status, 403, "a revoked scope acts at once");
+    drop(json_of(app.data_dir(), &["disable", client.id()]));
+    assert_eq!(client.get("/Individual").status, 401, "a disabled client is refused on its next call");
+}
+
+#[test]
+fn clients_are_administered_on_a_stopped_server() {
+    let mut app = TestApp::start();
+    app.stop();
+    let credentials = administer(app.data_dir());
+    // The commands took the machine's time, so a server that does the same goes on with what they left.
+    let server = Server::serve(app.data_dir(), &[]);
+    let token = token::fetch(&server.connection(), &credentials);
+    assert_eq!(server.connection().request("GET", "/api/v2/Individual").bearer(&token).send().status, 200);
+    drop(server.stop().expect_success());
+}
+
+#[test]
+fn a_register_can_be_prepared_before_its_first_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let created = json_of(&data_dir, &["create", "--name", "first", "--scope", "individual:read"]);
+    let server = Server::serve(&data_dir, &[]);
+    let token = token::fetch(&server.connection(), &Credentials::read(&created));
+    assert_eq!(server.connection().request("GET", "/api/v2/Individual").bearer(&token).send().status, 200);
+    drop(server.stop().expect_success());
+}
+
+#[test]
+fn a_distant_server_is_reached_by_address_and_token() {
+    let app = TestApp::start();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let url = app.admin_listener().url();
+    let token_file = app.data_dir().join("admin.token");
+    let distant = || command(&elsewhere.path().join("data"), &["client", "list", "--json", "--admin-url", &url]);
+    let refused = finish(distant());
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("--admin-token-file"), "{refused:?}");
+    let mut by_file = distant();
+    by_file.arg("--admin-token-file").arg(&token_file);
+    assert_eq!(finish(by_file).expect_success().json(), json!({"data": []}));
+    let mut by_environment = distant();
+    by_environment.env("DAFTAR_ADMIN_TOKEN", app.admin().token());
+    assert_eq!(finish(by_environment).expect_success().json(), json!({"data": []}));
+    let mut with_another = distant();
+    with_another.env("DAFTAR_ADMIN_TOKEN", "x".repeat(60));
+    let refused = finish(with_another);
+    assert!(refused.code == 1 && refused.stderr.contains("admin token"), "{refused:?}");
+    assert!(!elsewhere.path().join("data").exists(), "nothing is made here");
+}
+
+#[test]
+fn a_server_that_died_is_not_taken_for_a_running_one() {
+    let mut app = TestApp::start();
+    app.stop();
+    let stale = json!({"admin_url": "http://127.0.0.1:1", "process_id": u32::from(u16::MAX) * 1_000});
+    std::fs::write(app.data_dir().join("server.json"), stale.to_string()).unwrap();
+    assert_eq!(json_of(app.data_dir(), &["list"]), json!({"data": []}));
+}

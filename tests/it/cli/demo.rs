@@ -1,0 +1,85 @@
+//! `daftar demo`: every line that it prints to paste, pasted.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use daftar_tests::{Server, artifacts};
+use serde_json::Value;
+
+/// Runs pasted lines one after the other in one shell; returns what each wrote on standard output.
+fn paste(lines: &[String]) -> Vec<String> {
+    let program = artifacts::program();
+    let beside = program.parent().unwrap().display().to_string();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let separated: Vec<String> = lines.iter().map(|line| format!("{line}\necho '=== end of one'\n")).collect();
+    let output = Command::new("sh")
+        .args(["-c", &separated.concat()])
+        .env("PATH", format!("{beside}:{}", path.to_string_lossy()))
+        .env_remove("DAFTAR_ADMIN_TOKEN")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let mut parts: Vec<String> = stdout.split("=== end of one\n").map(str::to_owned).collect();
+    assert_eq!(parts.pop().as_deref(), Some(""), "{stdout}");
+    parts
+}
+
+fn has_curl() -> bool {
+    Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+#[test]
+fn every_line_that_the_demo_prints_works_when_pasted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(artifacts::program());
+    demo.args(["demo", "--listen", "127.0.0.1:0", "--plugins"]).arg(artifacts::plugins());
+    demo.env("TMPDIR", temporary.path()).stdin(Stdio::null());
+    let mut server = Server::start(demo);
+    assert!(!is_empty(temporary.path()));
+    let mut lines = Vec::new();
+    while let Some(line) = server.next_line() {
+        if line.starts_with("Stop with Ctrl-C") {
+            break;
+        }
+        if !line.is_empty() && !line.starts_with('#') && !line.starts_with("Paste") {
+            lines.push(line);
+        }
+    }
+    assert_eq!(lines.len(), 8, "{lines:?}");
+    if has_curl() {
+        check(&paste(&lines));
+    } else {
+        println!("skipped the pasting: there is no curl on this machine");
+    }
+    let finished = server.stop().expect_success();
+    assert!(is_empty(temporary.path()), "the folder of the demo is removed");
+    assert!(!finished.stderr.contains("ERROR"), "{}", finished.stderr);
+}
+
+fn check(answers: &[String]) {
+    let json = |at: usize| -> Value { serde_json::from_str(&answers[at]).unwrap_or_else(|_| panic!("{}", answers[at])) };
+    assert_eq!(answers[0].trim().split('.').count(), 3, "a token: {}", answers[0]);
+    let person = json(1);
+    assert_eq!(person["identifier"][0]["value"], "DEMO-000001");
+    assert!(person["name"]["family"].is_string() && person["gender"]["display"].is_string(), "{person}");
+    let women = json(2);
+    assert!(women["total"].as_u64() > Some(10), "{women}");
+    assert_eq!(women["data"].as_array().unwrap().len(), 2);
+    assert_eq!(women["data"][0]["gender"]["display"], "Féminin");
+    let registered = json(3);
+    assert_eq!((&registered["identifier"][0]["value"], &registered["meta"]["version_id"]), (&"NEW-1".into(), &"1".into()));
+    let pension = json(4);
+    let outcome = |at: usize| pension["results"][at]["outcome"].as_str().unwrap();
+    assert_eq!([outcome(0), outcome(1), outcome(2)], ["eligible", "not_eligible", "undetermined"]);
+    assert_eq!(pension["results"][2]["missing"][0], "me.birth_date");
+    let head = json(5);
+    assert!(head["results"][0]["outcome"].is_string(), "{head}");
+    assert!(answers[6].contains("demo") && answers[6].contains("active"), "{}", answers[6]);
+    assert!(answers[7].contains("eligibility-cel") && answers[7].contains("gender"), "{}", answers[7]);
+}

@@ -1,0 +1,56 @@
+//! What is open to everybody.
+
+use daftar_tests::TestApp;
+
+#[test]
+fn the_authorization_server_describes_itself() {
+    let app = TestApp::builder().config(|config| config.server.public_url = Some("https://registry.example".to_owned()));
+    let app = app.start();
+    let mut described = app.anonymous().request("GET", "/.well-known/oauth-authorization-server").send().expect(200).json();
+    let scopes = described["scopes_supported"].take();
+    assert_eq!(scopes.as_array().unwrap().len(), 48);
+    assert!(scopes.as_array().unwrap().contains(&"individual:read".into()));
+    insta::assert_json_snapshot!(described, @"");
+}
+
+#[test]
+fn health_says_that_the_server_lives_and_is_ready_without_a_limit() {
+    let app = TestApp::start();
+    let probe = app.anonymous();
+    for _ in 0..40 {
+        assert_eq!(probe.request("GET", "/health/live").send().expect(200).text(), "ok\n");
+        assert_eq!(probe.request("GET", "/health/ready").send().expect(200).text(), "ok\n");
+    }
+}
+
+#[test]
+fn a_register_without_an_engine_lives_and_is_not_ready() {
+    let empty = tempfile::tempdir().unwrap();
+    let app = TestApp::builder().plugins(empty.path()).start();
+    assert_eq!(app.anonymous().request("GET", "/health/live").send().status, 200);
+    let refused = app.anonymous().request("GET", "/health/ready").send().expect(503);
+    assert!(refused.detail().contains("no eligibility engine"), "{}", refused.detail());
+}
+
+#[test]
+fn an_unknown_path_is_404_and_a_method_that_is_not_offered_405() {
+    let app = TestApp::start();
+    for path in ["/", "/api", "/api/v2", "/api/v2/Nothing", "/api/v1/Individual", "/api/v2/individual", "/admin/v1/clients"] {
+        let answer = app.anonymous().request("GET", path).send();
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.json().get("instance").is_none(), "{path}");
+    }
+    for (method, path, allowed) in [
+        ("DELETE", "/api/v2/Individual/urn:a|b", "GET,HEAD"),
+        ("PUT", "/api/v2/Individual", "GET,HEAD,POST"),
+        ("GET", "/api/v2/Group", "POST"),
+        ("GET", "/api/v2/Eligibility/$evaluate", "POST"),
+        ("POST", "/health/live", "GET,HEAD"),
+    ] {
+        let answer = app.anonymous().request(method, path).send().expect(405);
+        let mut allow: Vec<&str> = answer.header("allow").unwrap().split(',').map(str::trim).collect();
+        allow.sort_unstable();
+        assert_eq!(allow.join(","), allowed, "{method} {path}");
+        assert!(answer.detail().contains(method), "{}", answer.detail());
+    }
+}

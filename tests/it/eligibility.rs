@@ -1,0 +1,7 @@
+//! `/Eligibility`
+
+mod diagnostics;
+mod hostile;
+mod household;
+mod inline;
+mod scopes;

@@ -1,0 +1,86 @@
+//! Wrong rules: 422 with what is wrong and where.
+
+use daftar_tests::{ApiClient, TestApp, errors, redacted};
+use serde_json::{Value, json};
+
+fn evaluate(client: &ApiClient, expression: &Value) -> daftar_tests::Response {
+    client.post("/Eligibility/$evaluate", &json!({"expression": expression, "subjects": [{"type": "individual"}]}))
+}
+
+#[test]
+fn every_fault_is_told_with_its_place() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (expression, code, line, column) in [
+        ("me.birth_dat > today()", "unknown_field", 1, 4),
+        ("\n\n  nobody == 1", "unknown_name", 3, 3),
+        ("is_femal(me)", "unknown_function", 1, 1),
+        ("me.gender == code('urn:iso:std:iso:5218#7')", "unknown_code", 1, 14),
+        ("in_group(me.gender, 'nobodys_group')", "unknown_group", 1, 1),
+    ] {
+        let refused = evaluate(&client, &expression.into()).expect(422);
+        let problem = refused.json();
+        let diagnostic = &problem["diagnostics"][0];
+        let place = (diagnostic["line"].as_u64(), diagnostic["column"].as_u64());
+        assert_eq!(diagnostic["code"], code, "{expression}: {problem}");
+        assert_eq!(diagnostic["severity"], "error", "{expression}: {problem}");
+        assert_eq!(place.0, Some(line), "{expression}: {problem}");
+        assert!(place.1 >= Some(column), "{expression}: {problem}");
+        assert!(diagnostic["length"].as_u64() > Some(0), "{expression}: {problem}");
+        assert!(refused.detail().starts_with("the expression is not valid: "), "{}", refused.detail());
+    }
+}
+
+#[test]
+fn syntax_types_and_arguments_are_checked_before_anybody_is_looked_at() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for expression in [
+        "", " ", "(", "me.", "is_female(me", "is_female(me) &&", "1 +", "'open", "me == ", "))", "@#$", "me me",
+        "1 + 1", "me.birth_date", "'text'", "me.gender == 2", "is_female()", "is_female(me, me)", "age_years(me.gender)",
+        "me.birth_date > 5", "code(me.gender)", "date('2026-02-30') == today()", "members.exists(m)", "{'a': 1}.a == 1",
+        "b'bytes' == b'bytes'", "null == null", "me.income.amount + 1 > 2", "import os", "while(true)", "me['gender'] == 1",
+        "x.y.z", "size(me) > 1", "me.name.family.matches('(')",
+    ] {
+        let refused = evaluate(&client, &expression.into());
+        assert_eq!(refused.status, 422, "{expression}: {}", refused.text());
+        let problem = refused.json();
+        assert!(!problem["diagnostics"].as_array().unwrap().is_empty(), "{expression}: {problem}");
+        for diagnostic in problem["diagnostics"].as_array().unwrap() {
+            assert!(diagnostic["line"].as_u64() >= Some(1) && diagnostic["column"].as_u64() >= Some(1), "{problem}");
+            assert!(!diagnostic["message"].as_str().unwrap().is_empty(), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn all_faults_of_a_rule_are_told_at_once() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    let refused = evaluate(&client, &"is_femal(me) &&\nme.birth_dat > today()".into()).expect(422);
+    insta::assert_json_snapshot!(redacted(&refused.json()), @"");
+}
+
+#[test]
+fn what_is_no_rule_at_all_is_named() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (expression, code) in [
+        (Value::Null, "required"),
+        (json!(7), "wrong_type"),
+        (json!(["is_female(me)"]), "wrong_type"),
+        (json!("1".repeat(8 * 1024 + 1)), "too_long"),
+    ] {
+        let refused = evaluate(&client, &expression).expect(422);
+        assert_eq!(errors(&refused.json()), [("expression".to_owned(), code.to_owned())]);
+    }
+    for (more, field, code) in [
+        (json!({"subject": "household"}), "subject", "unknown_value"),
+        (json!({"as_of": "today"}), "as_of", "invalid_date"),
+        (json!({"explain": true}), "explain", "unknown_field"),
+    ] {
+        let body = daftar_tests::records::with(json!({"expression": "is_female(me)", "subjects": [{}]}), more);
+        let refused = client.post("/Eligibility/$evaluate", &body).expect(422);
+        assert_eq!(errors(&refused.json()), [(field.to_owned(), code.to_owned())]);
+    }
+}

@@ -1,0 +1,133 @@
+//! Rules that are made to harm: each is refused or answered, and the next request is served.
+
+use std::time::{Duration, Instant};
+
+use daftar_tests::records::FEMALE;
+use daftar_tests::{ApiClient, TestApp, artifacts};
+use serde_json::{Value, json};
+
+/// The longest that one rule may take, on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn evaluate(client: &ApiClient, expression: &str) -> (u16, Value) {
+    let body = json!({"expression": expression, "subjects": [{"type": "individual", "gender": FEMALE}]});
+    let started = Instant::now();
+    let answer = client.post("/Eligibility/$evaluate", &body);
+    assert!(started.elapsed() < PATIENCE, "{} s", started.elapsed().as_secs());
+    (answer.status, answer.json())
+}
+
+fn repeated(first: &str, link: &str, count: usize) -> String {
+    format!("{first}{}", link.repeat(count))
+}
+
+/// `[..].macro(a, [..].macro(b, … true))`, that many levels of ten items each.
+fn nested(name: &str, levels: usize) -> String {
+    let open = |level: usize| format!("[0,1,2,3,4,5,6,7,8,9].{name}(x{level}, ");
+    let opened: String = (0..levels).map(open).collect();
+    format!("{opened}{}{}", if name == "map" { "1" } else { "1 == 2" }, ")".repeat(levels))
+}
+
+/// Expressions that kill or hang the library when it runs outside a sandbox.
+fn hostile() -> Vec<(&'static str, String)> {
+    let doubled = repeated("['aaaaaaaaaaaaaaaa']", ".map(x, x + x)", 28);
+    let garbage = "@#$".repeat(2_700);
+    vec![
+        ("a sum of 1,450 terms", repeated("1", "+1", 1_450) + " > 0"),
+        ("a chain of 1,000 sizes", repeated("'a'", ".size()", 1_000) + " > 0"),
+        ("a chain of 1,450 indexes", repeated("me", "['a']", 1_450) + " == 1"),
+        ("a chain of 4,000 fields", repeated("me", ".a", 4_000) + " == 1"),
+        ("a text doubled 28 times", doubled.clone() + ".size() > 0"),
+        ("a text doubled 28 times, compared", doubled + "[0] == 'a'"),
+        ("a range of ranges", "lists.range(10000).map(i, lists.range(10000)).size() > 0".to_owned()),
+        ("garbage", garbage),
+        ("eight levels of map", nested("map", 8) + ".size() > 0"),
+        ("eight levels of exists", nested("exists", 8)),
+        ("seven levels of all", nested("all", 7)),
+        ("300 parentheses", "(".repeat(300) + "true" + &")".repeat(300)),
+        ("4,000 parentheses left open", "(".repeat(4_000)),
+        ("60 brackets and 60 more", "[".repeat(60) + &"]".repeat(60) + " == []"),
+        ("4,000 brackets", "[".repeat(4_000)),
+        ("a chain of ternaries", "true ? ".repeat(500) + "true" + &" : true".repeat(500)),
+        ("1,000 negations", "!".repeat(1_000) + "true"),
+        ("a great pattern", format!("'a'.matches('{}')", "a?".repeat(4_000))),
+        ("a pattern of great repetition", "'a'.matches('((a{100}){100}){100}')".to_owned()),
+        ("a name of 8,000 characters", "a".repeat(8_000)),
+        ("a text left open", format!("'{}", "a".repeat(8_000))),
+        ("bytes that are no text", "\u{1}\u{2}\u{7f}\u{feff}\u{202e}".to_owned()),
+        ("a number beyond all bounds", "99999999999999999999999999 > 1".to_owned()),
+    ]
+}
+
+#[test]
+fn no_expression_harms_the_server() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read", "individual:read"]);
+    for (name, expression) in hostile() {
+        let (status, answer) = evaluate(&client, &expression);
+        assert!(status == 422 || status == 400, "{name}: {status} {answer}");
+        assert!(answer["detail"].is_string(), "{name}: {answer}");
+        let (status, answer) = evaluate(&client, "is_female(me)");
+        assert_eq!((status, &answer["results"][0]["outcome"]), (200, &json!("eligible")), "after {name}");
+    }
+}
+
+#[test]
+fn what_only_looks_dangerous_is_answered() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (name, expression) in [
+        ("a sum of 200 terms", repeated("1", "+1", 199) + " == 200"),
+        ("a conjunction of 200", repeated("true", "&&true", 199)),
+        ("a pattern that ties others up", format!("!'{}!'.matches('^(a+)+$')", "a".repeat(40))),
+        ("two levels of exists", "[1,2,3].exists(x, [4,5,6].exists(y, x + y == 9))".to_owned()),
+        ("an expression of nearly 8 KiB", format!("true{}", " ".repeat(8_000))),
+    ] {
+        let (status, answer) = evaluate(&client, &expression);
+        assert_eq!((status, &answer["results"][0]["outcome"]), (200, &json!("eligible")), "{name}: {answer}");
+    }
+}
+
+#[test]
+fn hostile_rules_at_the_same_time_leave_room_for_others() {
+    let app = TestApp::start();
+    let (attacker, other) = (app.client(&["eligibility:read"]), app.client(&["individual:read"]));
+    std::thread::scope(|scope| {
+        let attacks: Vec<_> = (0..6).map(|_| scope.spawn(|| evaluate(&attacker, &nested("exists", 8)))).collect();
+        let started = Instant::now();
+        for _ in 0..10 {
+            assert_eq!(other.get("/Individual").status, 200);
+        }
+        assert!(started.elapsed() < PATIENCE);
+        for attack in attacks {
+            let (status, answer) = attack.join().unwrap();
+            assert!([422, 503].contains(&status), "{status} {answer}");
+        }
+    });
+    assert_eq!(evaluate(&attacker, "is_female(me)").0, 200);
+}
+
+#[test]
+fn an_engine_that_misbehaves_is_stopped_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in std::fs::read_dir(artifacts::plugins()).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.file_stem().unwrap() != "eligibility-cel" {
+            std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    std::fs::copy(artifacts::fixture("misbehaving-engine"), folder.path().join("engine.wasm")).unwrap();
+    let app = TestApp::builder().plugins(folder.path()).start();
+    let client = app.client(&["eligibility:read"]);
+    for fault in ["loop", "panic", "allocate", "recurse"] {
+        for place in ["compile", "evaluate"] {
+            let (status, answer) = evaluate(&client, &format!("{fault} in {place}"));
+            assert_eq!(status, 422, "{fault} in {place}: {answer}");
+            assert_eq!(evaluate(&client, "anything").0, 200, "after {fault} in {place}");
+        }
+    }
+    let (status, answer) = evaluate(&client, "answer too much");
+    assert_eq!(status, 422, "{answer}");
+    let plugins = app.admin().get("/plugins").expect(200).json();
+    let engine = plugins["data"].as_array().unwrap().iter().find(|plugin| plugin["kind"] == "eligibility-engine").unwrap();
+    assert!(engine["faults"].as_u64() >= Some(9), "{engine}");
+}

@@ -1,0 +1,106 @@
+//! Rules on records of the register, with the households around them.
+
+use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, person, reference, with};
+use daftar_tests::{ApiClient, TestApp, redacted};
+use serde_json::{Value, json};
+
+/// A household of three (woman of 65 as head, her husband, a child of unknown age), and somebody who lives alone.
+fn register() -> (TestApp, ApiClient) {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all", "group:all", "eligibility:read"]);
+    for (id, more) in [
+        ("1", json!({"gender": FEMALE, "birth_date": "1961-03-01"})),
+        ("2", json!({"gender": MALE, "birth_date": "1959-01-01"})),
+        ("3", json!({})),
+        ("4", json!({"gender": FEMALE, "birth_date": "1930-01-01"})),
+    ] {
+        drop(client.create_individual(&person(id, more)));
+    }
+    drop(client.create_group(&household("H-1", &[("1", "head"), ("2", "spouse"), ("3", "child")])));
+    (app, client)
+}
+
+/// The outcome for each of some people, with what is missing.
+#[track_caller]
+fn outcomes(client: &ApiClient, expression: &str, people: &[&str]) -> Vec<String> {
+    let subjects: Vec<String> = people.iter().map(|id| reference(id)).collect();
+    let answer = client.evaluate(&json!({"expression": expression, "subjects": subjects}));
+    let results = answer["results"].as_array().unwrap();
+    let told = |result: &Value| {
+        let missing: Vec<&str> = result["missing"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        [result["outcome"].as_str().unwrap(), &missing.join(",")].join(" ").trim_end().to_owned()
+    };
+    results.iter().map(told).collect()
+}
+
+#[test]
+fn people_of_the_register_are_decided_about_in_the_order_asked() {
+    let (_app, client) = register();
+    let rule = "is_female(me) && age_years(me.birth_date) >= 65";
+    let expected = ["not_eligible", "undetermined me.birth_date,me.gender", "eligible", "eligible"];
+    assert_eq!(outcomes(&client, rule, &["2", "3", "1", "4"]), expected);
+}
+
+#[test]
+fn roles_and_members_come_from_the_one_active_household() {
+    let (_app, client) = register();
+    assert_eq!(outcomes(&client, "is_head(me)", &["1", "2", "3"]), ["eligible", "not_eligible", "not_eligible"]);
+    let has_a_man = "members.exists(m, is_male(m))";
+    assert_eq!(outcomes(&client, has_a_man, &["1", "3", "4"]), ["eligible", "eligible", "not_eligible"]);
+    let has_a_child = "members.exists(m, age_years(m.birth_date) < 18)";
+    assert_eq!(outcomes(&client, has_a_child, &["1", "4"]), ["undetermined members.birth_date", "not_eligible"]);
+    assert_eq!(outcomes(&client, "members.size() == 3", &["1", "2", "4"]), ["eligible", "eligible", "not_eligible"]);
+    assert_eq!(outcomes(&client, "members.all(m, is_head(m) || !is_female(m))", &["2"]), ["undetermined members.gender"]);
+}
+
+#[test]
+fn two_households_cannot_be_told_apart_and_a_family_is_none() {
+    let (_app, client) = register();
+    let family = with(household("F-1", &[("4", "head")]), json!({"group_type": "urn:svc:vocab:group-type#family"}));
+    drop(client.create_group(&family));
+    assert_eq!(outcomes(&client, "members.size() == 0", &["4"]), ["eligible"], "a family is no household");
+    drop(client.create_group(&household("H-2", &[("1", "head")])));
+    assert_eq!(outcomes(&client, "members.exists(m, is_male(m))", &["1"]), ["undetermined members"]);
+    assert_eq!(outcomes(&client, "members.exists(m, is_male(m))", &["2"]), ["eligible"]);
+}
+
+#[test]
+fn who_left_a_household_is_no_member_on_a_later_day() {
+    let (_app, client) = register();
+    let mut body = household("H-2", &[("4", "head")]);
+    body["member"][0]["period"] = json!({"start": "2025-01-01", "end": "2025-12-31"});
+    drop(client.create_group(&body));
+    let ask = |as_of: &str| {
+        let body = json!({"expression": "is_head(me)", "subjects": [reference("4")], "as_of": as_of});
+        client.evaluate(&body)["results"][0]["outcome"].clone()
+    };
+    assert_eq!(ask("2025-06-01"), "eligible");
+    assert_ne!(ask("2026-03-01"), "eligible");
+    assert_ne!(ask("2024-12-31"), "eligible");
+}
+
+#[test]
+fn a_group_is_decided_about_with_its_members() {
+    let (_app, client) = register();
+    let answer = client.evaluate(&json!({
+        "subject": "group",
+        "expression": "me.group_type.code == 'household' && members.exists(m, is_head(m) && is_female(m))",
+        "subjects": [format!("Group/{NATIONAL_ID}|H-1"), format!("Group/{NATIONAL_ID}|H-9")],
+    }));
+    assert_eq!(answer["results"][0]["outcome"], "eligible");
+    assert_eq!(answer["results"][1]["error"], json!({"status": 404, "detail": "no such Group"}));
+}
+
+#[test]
+fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
+    let (_app, client) = register();
+    let body = json!({
+        "expression": "is_female(me) && members.size() > 1",
+        "subjects": [reference("1"), reference("NOBODY"), {"type": "individual", "gender": MALE}],
+        "as_of": "2026-01-01",
+    });
+    let answer = client.evaluate(&body);
+    assert_eq!(client.evaluate(&body), answer, "the same question has the same answer");
+    insta::assert_json_snapshot!(redacted(&answer["results"]), @"");
+    insta::assert_json_snapshot!(answer["decision"]["versions"], @"");
+}

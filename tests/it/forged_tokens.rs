@@ -1,0 +1,218 @@
+//! Tokens that somebody made, changed or stole: each is refused, and the sound one beside them is not.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use daftar_tests::{ApiClient, Response, TestApp};
+use hmac::{Hmac, KeyInit, Mac};
+use rcgen::{KeyPair, PublicKeyData, SigningKey};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+const LIFETIME_S: i64 = 86_400;
+
+/// A register with a client whose token a forger has seen.
+struct Scene {
+    app: TestApp,
+    client: ApiClient,
+    header: Value,
+    claims: Value,
+    key: Vec<u8>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let app = TestApp::start();
+        let client = app.client(&["individual:read"]);
+        let mut parts = client.token().split('.').map(|part| URL_SAFE_NO_PAD.decode(part).unwrap());
+        let header = serde_json::from_slice(&parts.next().unwrap()).unwrap();
+        let claims = serde_json::from_slice(&parts.next().unwrap()).unwrap();
+        let file = std::fs::read_to_string(app.data_dir().join("keys/token.json")).unwrap();
+        let file: Value = serde_json::from_str(&file).unwrap();
+        let key = URL_SAFE_NO_PAD.decode(file["keys"][0]["secret"].as_str().unwrap()).unwrap();
+        Self { app, client, header, claims, key }
+    }
+
+    /// The claims, changed and signed with the server's own key: only the change can be what is refused.
+    fn signed_with_claims(&self, change: &Value) -> String {
+        sign(&self.header, &merged(&self.claims, change), &self.key)
+    }
+
+    fn call(&self, token: &str) -> Response {
+        self.app.anonymous().request("GET", "/api/v2/Individual").bearer(token).send()
+    }
+
+    #[track_caller]
+    fn assert_refused(&self, name: &str, token: &str, detail: &str) {
+        let response = self.call(token);
+        assert_eq!(response.status, 401, "{name}: {}", response.text());
+        assert!(response.detail().contains(detail), "{name}: {}", response.detail());
+        let challenge = response.header("www-authenticate").unwrap_or_default();
+        assert!(challenge.starts_with("Bearer ") && challenge.contains("invalid_token"), "{name}: {challenge}");
+    }
+}
+
+fn merged(object: &Value, change: &Value) -> Value {
+    let mut merged = object.clone();
+    for (name, value) in change.as_object().unwrap() {
+        if value.is_null() {
+            merged.as_object_mut().unwrap().remove(name);
+        } else {
+            merged[name] = value.clone();
+        }
+    }
+    merged
+}
+
+fn message(header: &Value, claims: &Value) -> String {
+    let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}", encode(header), encode(claims))
+}
+
+fn sign(header: &Value, claims: &Value, key: &[u8]) -> String {
+    let message = message(header, claims);
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(message.as_bytes());
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+}
+
+#[test]
+fn forged_headers_and_signatures_are_refused() {
+    let scene = Scene::new();
+    let Scene { header, claims, key, .. } = &scene;
+    assert_eq!(scene.call(&sign(header, claims, key)).status, 200, "the forger's tools make tokens that pass");
+    let pair = KeyPair::generate().unwrap();
+    let public_key = pem(&pair);
+    let with_header = |change: Value| merged(header, &change);
+    let asymmetric = message(&with_header(json!({"alg": "ES256"})), claims);
+    let signature = URL_SAFE_NO_PAD.encode(pair.sign(asymmetric.as_bytes()).unwrap());
+    let unsigned = message(&with_header(json!({"alg": "none"})), claims);
+    let [first, second, third] = <[&str; 3]>::try_from(scene.client.token().split('.').collect::<Vec<_>>()).unwrap();
+    let forged = [
+        ("alg none, no signature", format!("{unsigned}.")),
+        ("alg none, signed", sign(&with_header(json!({"alg": "none"})), claims, key)),
+        ("alg None", format!("{}.", message(&with_header(json!({"alg": "None"})), claims))),
+        ("RS256, keyed with a public key", sign(&with_header(json!({"alg": "RS256"})), claims, public_key.as_bytes())),
+        ("RS256, keyed with our key", sign(&with_header(json!({"alg": "RS256"})), claims, key)),
+        ("HS256, keyed with a public key", sign(header, claims, public_key.as_bytes())),
+        ("HS512 in the header", sign(&with_header(json!({"alg": "HS512"})), claims, key)),
+        ("hs256 in small letters", sign(&with_header(json!({"alg": "hs256"})), claims, key)),
+        ("ES256, signed by somebody", format!("{asymmetric}.{signature}")),
+        ("another key", sign(header, claims, &[7; 32])),
+        ("an empty key", sign(header, claims, b"")),
+        ("an unknown kid", sign(&with_header(json!({"kid": "another"})), claims, key)),
+        ("a kid that is a path", sign(&with_header(json!({"kid": "../keys/token.json"})), claims, key)),
+        ("no kid", sign(&with_header(json!({"kid": null})), claims, key)),
+        ("a key of its own", sign(&with_header(json!({"jwk": {"kty": "oct", "k": "BwcH"}})), claims, &[7; 3])),
+        ("a type of its own", sign(&with_header(json!({"typ": "JWT"})), claims, key)),
+        ("no signature", format!("{first}.{second}.")),
+        ("a cut signature", format!("{first}.{second}.{}", &third[..third.len() - 4])),
+        ("the signature of another token", format!("{first}.{second}.{}", sign(header, &json!({}), key).rsplit('.').next().unwrap())),
+        ("two parts", format!("{first}.{second}")),
+        ("four parts", format!("{first}.{second}.{third}.{third}")),
+        ("a huge token", format!("{first}.{}.{third}", "A".repeat(60_000))),
+        ("an odd character", format!("{first}.{second}.{third}!")),
+    ];
+    for (name, token) in &forged {
+        scene.assert_refused(name, token, "malformed");
+    }
+    assert_eq!(scene.call(scene.client.token()).status, 200, "the real token passes after all of them");
+}
+
+#[test]
+fn forged_claims_are_refused_even_under_our_own_signature() {
+    let scene = Scene::new();
+    let iat = scene.claims["iat"].as_i64().unwrap();
+    assert_eq!(scene.call(&scene.signed_with_claims(&json!({"jti": "another"}))).status, 200);
+    for (name, change) in [
+        ("another issuer", json!({"iss": "somebody"})),
+        ("no issuer", json!({"iss": null})),
+        ("another audience", json!({"aud": "others"})),
+        ("several audiences", json!({"aud": ["svc", "others"]})),
+        ("no expiry", json!({"exp": null})),
+        ("an expiry that is no number", json!({"exp": "never"})),
+        ("issued in a second", json!({"iat": iat + 1, "iat_us": (iat + 1) * 1_000_000})),
+        ("two instants of issue", json!({"iat": iat - 10})),
+        ("no scopes", json!({"scopes": null})),
+        ("scopes as a text", json!({"scopes": "individual:read"})),
+        ("a scope that does not exist", json!({"scopes": ["individual:everything"]})),
+        ("two clients", json!({"client_id": "another"})),
+    ] {
+        scene.assert_refused(name, &scene.signed_with_claims(&change), "malformed");
+    }
+    scene.assert_refused("an unknown client", &scene.signed_with_claims(&json!({"sub": "nobody", "client_id": "nobody"})), "disabled");
+    // Scopes that were added are worth nothing: the server looks at what is granted now.
+    let added = scene.signed_with_claims(&json!({"scopes": ["individual:all", "group:all"]}));
+    let request = scene.app.anonymous().request("POST", "/api/v2/Individual").bearer(&added).json(&json!({}));
+    assert_eq!(request.send().expect(403).detail(), "Missing required scope individual:create. Granted: individual:read");
+}
+
+#[test]
+fn added_scopes_without_a_new_signature_are_refused() {
+    let scene = Scene::new();
+    let claims = merged(&scene.claims, &json!({"scopes": ["individual:all"]}));
+    let signature = scene.client.token().rsplit('.').next().unwrap();
+    let token = format!("{}.{signature}", message(&scene.header, &claims));
+    scene.assert_refused("added scopes", &token, "malformed");
+}
+
+#[test]
+fn a_token_is_good_until_its_very_last_second() {
+    let scene = Scene::new();
+    scene.app.advance_seconds(LIFETIME_S - 1);
+    assert_eq!(scene.call(scene.client.token()).status, 200);
+    scene.app.advance_seconds(1);
+    scene.assert_refused("expired by nothing", scene.client.token(), "expired");
+    scene.app.advance_seconds(1);
+    scene.assert_refused("expired by a second", scene.client.token(), "expired");
+}
+
+#[test]
+fn a_token_counts_in_one_authorization_header_and_nowhere_else() {
+    let scene = Scene::new();
+    let token = scene.client.token();
+    let anonymous = || scene.app.anonymous();
+    let in_query = anonymous().request("GET", &format!("/api/v2/Individual?access_token={token}")).send().expect(401);
+    assert_eq!(in_query.header("www-authenticate"), Some("Bearer realm=\"daftar\""), "no error where nothing was sent");
+    let in_form = anonymous().request("POST", "/api/v2/Individual");
+    let in_form = in_form.body(daftar_tests::token::FORM, format!("access_token={token}")).send();
+    assert_eq!(in_form.status, 401);
+    let in_json = anonymous().request("POST", "/api/v2/Individual").json(&json!({"access_token": token})).send();
+    assert_eq!(in_json.status, 401);
+    for header in ["X-Access-Token", "Cookie", "Proxy-Authorization"] {
+        let elsewhere = anonymous().request("GET", "/api/v2/Individual").header(header, format!("Bearer {token}"));
+        assert_eq!(elsewhere.send().status, 401, "{header}");
+    }
+    let twice = anonymous().request("GET", "/api/v2/Individual").bearer(token).bearer(token).send().expect(401);
+    assert!(twice.detail().contains("malformed"), "{}", twice.detail());
+    for value in [token.to_owned(), format!("Basic {token}"), "Bearer".to_owned(), format!("Bearer {token} {token}")] {
+        let request = anonymous().request("GET", "/api/v2/Individual").header("Authorization", value);
+        assert_eq!(request.send().status, 401);
+    }
+}
+
+#[test]
+fn a_token_of_another_register_is_refused() {
+    let scene = Scene::new();
+    let other = Scene::new();
+    assert_eq!(other.call(other.client.token()).status, 200);
+    scene.assert_refused("another register's token", other.client.token(), "malformed");
+}
+
+#[test]
+fn a_disabled_clients_tokens_stay_refused_after_it_is_enabled_again() {
+    let scene = Scene::new();
+    let id = scene.client.id();
+    assert_eq!(scene.call(scene.client.token()).status, 200);
+    scene.app.admin().disable(id);
+    scene.assert_refused("a disabled client", scene.client.token(), "disabled");
+    scene.app.admin().enable(id);
+    scene.assert_refused("a token from before", scene.client.token(), "expired");
+    scene.app.advance_seconds(1);
+    let again = scene.app.client_of(scene.client.credentials());
+    assert_eq!(scene.call(again.token()).status, 200);
+}
+
+fn pem(pair: &KeyPair) -> String {
+    let der = base64::engine::general_purpose::STANDARD.encode(pair.subject_public_key_info());
+    format!("-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n")
+}

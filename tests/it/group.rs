@@ -1,0 +1,111 @@
+//! `/Group`
+
+use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, household, path, person, reference, with};
+use daftar_tests::{ApiClient, TestApp, errors, redacted};
+use serde_json::json;
+
+/// A register with three people in it, and a client that may do anything with people and groups.
+fn three_people() -> (TestApp, ApiClient) {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all", "group:all"]);
+    for (id, given) in [("1", "Amina"), ("2", "Moussa"), ("3", "Grace")] {
+        drop(client.create_individual(&person(id, json!({"gender": FEMALE, "name": {"given": given}}))));
+    }
+    (app, client)
+}
+
+fn pair(field: &str, code: &str) -> (String, String) {
+    (field.to_owned(), code.to_owned())
+}
+
+#[test]
+fn a_group_is_read_back_with_its_members() {
+    let (_app, client) = three_people();
+    let mut body = with(household("H-1", &[("1", "head"), ("2", "spouse"), ("3", "child")]), json!({"name": "Diallo"}));
+    body["member"][2]["period"] = json!({"start": "2020-01-01", "end": "2024-12-31"});
+    let created = client.post("/Group", &body).expect(201);
+    insta::assert_json_snapshot!(redacted(&created.json()), @"");
+    assert_eq!(created.header("etag"), Some("\"1\""));
+    let followed = client.get(created.header("location").unwrap()).expect(200);
+    assert_eq!(followed.json(), created.json());
+    let other_spelling = client.get(&path("groups", "H-1")).expect(200);
+    assert_eq!(other_spelling.json(), created.json());
+}
+
+#[test]
+fn a_group_outlives_a_restart() {
+    let (mut app, client) = three_people();
+    let created = client.create_group(&household("H-1", &[("1", "head"), ("2", "spouse")]));
+    app.restart();
+    assert_eq!(client.get(&path("Group", "H-1")).expect(200).json(), created);
+}
+
+#[test]
+fn a_member_that_does_not_resolve_refuses_the_whole_group() {
+    let (_app, client) = three_people();
+    let refused = client.post("/Group", &household("H-1", &[("1", "head"), ("9", "child")])).expect(422);
+    assert_eq!(errors(&refused.json()), [pair("member[1].entity.reference", "unresolved_reference")]);
+    assert_eq!(client.get(&path("Group", "H-1")).status, 404);
+}
+
+#[test]
+fn a_group_has_one_head_at_a_time() {
+    let (_app, client) = three_people();
+    let two_heads = household("H-1", &[("1", "head"), ("2", "spouse"), ("3", "head")]);
+    let refused = client.post("/Group", &two_heads).expect(422);
+    assert_eq!(errors(&refused.json()), [pair("member[2].role", "second_head")]);
+    for former in [json!({"inactive": true}), json!({"period": {"end": "2024-12-31"}})] {
+        let mut body = two_heads.clone();
+        body["identifier"][0]["value"] = former.to_string().into();
+        body["member"][0] = with(body["member"][0].take(), former);
+        let created = client.create_group(&body);
+        assert_eq!(created["member"].as_array().unwrap().len(), 3, "a former head may stand beside the present one");
+    }
+}
+
+#[test]
+fn wrong_groups_are_refused_and_named() {
+    let (_app, client) = three_people();
+    let one = |more| with(household("H-1", &[("1", "head")]), more);
+    let role = |code: &str| json!({"member": [{"entity": {"reference": reference("1")}, "role": format!("{ROLE}#{code}")}]});
+    let member = |more| json!({"member": [more]});
+    for (body, field, code) in [
+        (json!({"group_type": HOUSEHOLD}), "identifier", "required"),
+        (one(json!({"group_type": "urn:svc:vocab:group-type#clan"})), "group_type", "unknown_code"),
+        (one(json!({"group_type": FEMALE})), "group_type", "wrong_vocabulary"),
+        (one(json!({"housing_type": "urn:un:unsd:pop-census:housing-type#1"})), "housing_type", "vocabulary_not_installed"),
+        (one(role("subsidiary")), "member[0].role", "wrong_kind"),
+        (one(role("leader")), "member[0].role", "unknown_code"),
+        (one(json!({"members": []})), "members", "unknown_field"),
+        (one(json!({"type": "Individual"})), "type", "wrong_type"),
+        (one(member(json!({}))), "member[0].entity", "required"),
+        (one(member(json!({"entity": {"reference": "1"}}))), "member[0].entity.reference", "invalid_reference"),
+        (one(member(json!({"entity": {"reference": format!("Group/{NATIONAL_ID}|1")}}))), "member[0].entity.reference", "invalid_reference"),
+        (one(member(json!({"entity": {"reference": reference("1")}, "period": {"start": "2024-01-02", "end": "2024-01-01"}}))), "member[0].period.end", "invalid_period"),
+        (household("H-1", &[("1", "head"), ("1", "child")]), "member[1].entity", "duplicate"),
+    ] {
+        let refused = client.post("/Group", &body);
+        assert_eq!(refused.status, 422, "{body}: {}", refused.text());
+        assert_eq!(errors(&refused.json()), [pair(field, code)], "{body}");
+    }
+    assert_eq!(client.get(&path("Group", "H-1")).status, 404);
+}
+
+#[test]
+fn an_identifier_belongs_to_one_group_and_groups_and_people_do_not_mix() {
+    let (_app, client) = three_people();
+    drop(client.create_group(&household("1", &[])));
+    assert_eq!(client.post("/Group", &household("1", &[])).status, 409);
+    assert_eq!(client.get(&path("Individual", "1")).expect(200).json()["type"], "Individual");
+    assert_eq!(client.get(&path("Group", "1")).expect(200).json()["type"], "Group");
+    assert_eq!(client.get(&path("Group", "2")).expect(404).detail(), "no such Group");
+}
+
+#[test]
+fn members_names_are_for_those_who_may_read_people() {
+    let (app, client) = three_people();
+    drop(client.create_group(&household("H-1", &[("1", "head")])));
+    let member = |client: &ApiClient| client.get(&path("Group", "H-1")).expect(200).json()["member"][0]["entity"].take();
+    assert_eq!(member(&client), json!({"reference": reference("1"), "display": "Amina"}));
+    assert_eq!(member(&app.client(&["group:read"])), json!({"reference": reference("1")}));
+}

@@ -1,0 +1,8 @@
+//! `/Individual`
+
+mod codes;
+mod create;
+mod malformed;
+mod read;
+mod refused;
+mod search;

@@ -1,0 +1,79 @@
+//! Packs that lie, loop or eat memory: each is refused by name and reason, and the rest is served.
+
+use daftar_tests::records::{FEMALE, person};
+use daftar_tests::{Server, TestApp, artifacts};
+use serde_json::json;
+
+/// Each misbehaving pack with the step that refuses it and a word of the reason.
+const LIARS: [(&str, &str, &str); 16] = [
+    ("changing-answers", "content", ""),
+    ("count-lie", "content", ""),
+    ("cycle", "content", ""),
+    ("deep-recursion", "content", ""),
+    ("duplicate-code", "content", ""),
+    ("future-interface", "interface_version", "9.9.9"),
+    ("huge-string", "content", ""),
+    ("infinite-paging", "content", ""),
+    ("loop-in-concepts", "content", "fuel"),
+    ("loop-in-describe", "smoke", "fuel"),
+    ("memory-bomb", "content", "memory"),
+    ("panic-in-concepts", "content", "trap"),
+    ("panic-in-describe", "smoke", "trap"),
+    ("stuck-paging", "content", ""),
+    ("unknown-parent", "content", ""),
+    ("unlinked-import", "imports", ""),
+];
+
+#[test]
+fn every_fixture_is_a_liar_or_the_engine() {
+    let mut known: Vec<&str> = LIARS.iter().map(|(name, _, _)| *name).collect();
+    known.push("misbehaving-engine");
+    known.sort_unstable();
+    assert_eq!(artifacts::fixture_names(), known);
+}
+
+#[test]
+fn each_liar_is_refused_at_its_step_with_its_name() {
+    let app = TestApp::start();
+    let admin = app.admin();
+    let installed = admin.plugin_names();
+    let client = app.client(&["individual:all"]);
+    for (name, step, reason) in LIARS {
+        let refused = admin.install(&std::fs::read(artifacts::fixture(name)).unwrap());
+        assert_eq!(refused.status, 422, "{name}: {}", refused.text());
+        let detail = refused.detail();
+        assert!(detail.starts_with(&format!("plugin `{name}` was refused at step `{step}`: ")), "{detail}");
+        assert!(detail.contains(reason) && detail.len() < 4_000, "{name}: {detail}");
+        drop(client.create_individual(&person(name, json!({"gender": FEMALE}))));
+    }
+    assert_eq!(admin.plugin_names(), installed);
+}
+
+#[test]
+fn a_server_starts_with_the_rest_and_names_every_liar() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    let copy = |from: std::path::PathBuf| {
+        let to = plugins.join(from.file_name().unwrap());
+        std::fs::copy(from, to).unwrap();
+    };
+    let good = std::fs::read_dir(artifacts::plugins()).unwrap().map(|entry| entry.unwrap().path());
+    good.for_each(copy);
+    LIARS.iter().for_each(|(name, _, _)| copy(artifacts::fixture(name)));
+    std::fs::write(plugins.join("broken.wasm"), b"broken").unwrap();
+    let data_dir = folder.path().join("data");
+    let server = Server::serve_plugins(&data_dir, &plugins, &[]);
+    let call = server.connection();
+    assert_eq!(call.request("GET", "/health/ready").send().status, 200);
+    let list = daftar_tests::process::run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();
+    let finished = server.stop().expect_success();
+    let listed: Vec<&str> = list["data"].as_array().unwrap().iter().map(|plugin| plugin["name"].as_str().unwrap()).collect();
+    let all = ["country", "eligibility-cel", "gender", "group-type", "id-type", "marital-status", "relationship"];
+    assert_eq!(listed, all);
+    for (name, step, _) in LIARS {
+        let told = format!("plugin `{name}` was refused at step `{step}`");
+        assert!(finished.stderr.contains(&told), "{told}\n{}", finished.stderr);
+    }
+    assert!(finished.stderr.contains("broken.wasm"), "{}", finished.stderr);
+}

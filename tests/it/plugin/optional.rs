@@ -1,0 +1,94 @@
+//! A pack that is not loaded by default: installed, used in a record and in a rule, removed, installed again.
+
+use daftar_tests::records::{path, person, reference};
+use daftar_tests::{ApiClient, TestApp, artifacts, errors, redacted};
+use serde_json::{Value, json};
+
+const FARMER: &str = "urn:ilo:isco-08#6111";
+
+fn pack() -> Vec<u8> {
+    std::fs::read(artifacts::module("isco-08")).unwrap()
+}
+
+fn occupation(client: &ApiClient, id: &str) -> Value {
+    client.get(&path("Individual", id)).expect(200).json()["occupation"].take()
+}
+
+fn is_farmer(client: &ApiClient, id: &str) -> daftar_tests::Response {
+    let rule = "in_group(me.occupation, 'agricultural_workers') && me.occupation == code('urn:ilo:isco-08#6111')";
+    client.post("/Eligibility/$evaluate", &json!({"expression": rule, "subjects": [reference(id)]}))
+}
+
+#[test]
+fn an_optional_pack_comes_and_goes_and_records_stay() {
+    let mut app = TestApp::start();
+    let admin = app.admin();
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    let farmer = |id: &str| client.post("/Individual", &person(id, json!({"occupation": FARMER})));
+    assert_eq!(errors(&farmer("1").expect(422).json())[0].1, "vocabulary_not_installed");
+    assert_eq!(is_farmer(&client, "1").status, 422, "a rule cannot speak of it either");
+
+    let mut installed = admin.install(&pack()).expect(201).json();
+    for measured in ["size_bytes", "limits", "calls", "peak_memory_bytes", "peak_fuel", "peak_time_ms"] {
+        installed.as_object_mut().unwrap().remove(measured).unwrap();
+    }
+    insta::assert_json_snapshot!(redacted(&installed), @"");
+    let shown = farmer("1").expect(201).json()["occupation"].take();
+    insta::assert_json_snapshot!(shown, @"");
+    assert_eq!(client.found("occupation=urn:ilo:isco-08%236111"), ["1"]);
+    assert_eq!(is_farmer(&client, "1").expect(200).json()["results"][0]["outcome"], "eligible");
+
+    let refused = admin.request("DELETE", "/plugins/isco-08").send().expect(409);
+    assert!(refused.detail().starts_with("1 records use codes of `isco-08`"), "{}", refused.detail());
+    assert_eq!(occupation(&client, "1"), shown, "a refused removal changes nothing");
+    drop(farmer("2").expect(201));
+    let refused = admin.request("DELETE", "/plugins/isco-08?force=false").send().expect(409);
+    assert!(refused.detail().starts_with("2 records"), "{}", refused.detail());
+
+    assert_eq!(admin.request("DELETE", "/plugins/isco-08?force=true").send().status, 204);
+    assert_eq!(errors(&farmer("3").expect(422).json())[0].1, "vocabulary_not_installed");
+    let kept = occupation(&client, "1");
+    assert_eq!((&kept["uri"], &kept["code"], &kept["namespace"]), (&shown["uri"], &shown["code"], &shown["namespace"]));
+    assert_eq!(admin.request("DELETE", "/plugins/isco-08").send().status, 404);
+
+    app.restart();
+    assert_eq!(occupation(&client, "1"), kept, "also after a restart");
+    assert_eq!(app.admin().install(&pack()).expect(201).json()["name"], "isco-08");
+    assert_eq!(occupation(&client, "1"), shown, "the codes are the same ones again");
+    assert_eq!(farmer("3").status, 201);
+    assert_eq!(is_farmer(&client, "3").expect(200).json()["results"][0]["outcome"], "eligible");
+    app.restart();
+    assert_eq!(occupation(&client, "3"), shown);
+}
+
+#[test]
+fn a_default_pack_that_was_removed_stays_removed() {
+    let mut app = TestApp::start();
+    let names = app.admin().plugin_names();
+    assert_eq!(app.admin().request("DELETE", "/plugins/marital-status").send().status, 204);
+    app.restart();
+    let left: Vec<String> = names.into_iter().filter(|name| name != "marital-status").collect();
+    assert_eq!(app.admin().plugin_names(), left);
+}
+
+#[test]
+fn wrong_calls_are_refused() {
+    let app = TestApp::start();
+    let admin = app.admin();
+    for (bytes, step) in [
+        (&b""[..], "unreadable"),
+        (b"not wasm", "unreadable"),
+        (b"\0asm\x01\0\0\0", "not_a_component"),
+        (b"\0asm\x0d\0\x01\0", "manifest"),
+    ] {
+        let refused = admin.install(bytes).expect(422);
+        assert!(refused.detail().contains(&format!("step `{step}`")), "{}", refused.detail());
+    }
+    let mut cut = pack();
+    cut.truncate(cut.len() / 2);
+    assert_eq!(admin.install(&cut).status, 422);
+    assert_eq!(admin.request("DELETE", "/plugins/nobody").send().status, 404);
+    assert_eq!(admin.request("DELETE", "/plugins/Not%20A%20Name").send().status, 400);
+    assert_eq!(admin.request("DELETE", "/plugins/gender?force=maybe").send().status, 400);
+    assert_eq!(admin.request("DELETE", "/plugins/gender?forced=true").send().status, 400);
+}

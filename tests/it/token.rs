@@ -1,0 +1,167 @@
+//! `/oauth/token`
+
+use daftar_tests::token::{FORM, basic};
+use daftar_tests::{Credentials, Request, Response, TestApp, redacted};
+use serde_json::{Value, json};
+
+const JSON: &str = "application/json";
+const GRANT: &str = "grant_type=client_credentials";
+
+/// A register with one client, and the client.
+fn app_with_client(scopes: &[&str]) -> (TestApp, Credentials) {
+    let app = TestApp::start();
+    let credentials = app.admin().create_client(&json!({"name": "clinic", "scopes": scopes}));
+    (app, credentials)
+}
+
+fn with_form(app: &TestApp, credentials: &Credentials, more: &str) -> Request {
+    let body = format!("{GRANT}&client_id={}&client_secret={}{more}", credentials.id, credentials.secret);
+    app.token_request().body(FORM, body)
+}
+
+fn is_no_store(response: &Response) -> bool {
+    response.header("cache-control") == Some("no-store")
+}
+
+#[test]
+fn all_three_forms_give_a_token_that_works() {
+    let (app, credentials) = app_with_client(&["individual:read", "group:all"]);
+    let Credentials { id, secret } = &credentials;
+    let json_body = json!({"grant_type": "client_credentials", "client_id": id, "client_secret": secret});
+    let forms = [
+        app.token_request().header("Authorization", basic(id, secret)).body(FORM, GRANT),
+        with_form(&app, &credentials, ""),
+        app.token_request().json(&json_body),
+    ];
+    for form in forms {
+        let response = form.send().expect(200);
+        assert!(is_no_store(&response), "{response:?}");
+        assert_eq!(response.header("pragma"), Some("no-cache"));
+        let answer = response.json();
+        insta::allow_duplicates! {
+            insta::assert_json_snapshot!(redacted(&answer), @r#"
+            {
+              "access_token": "[access_token]",
+              "expires_in": 86400,
+              "scope": "individual:read group:all",
+              "token_type": "Bearer"
+            }
+            "#);
+        }
+        let token = answer["access_token"].as_str().unwrap();
+        let call = app.anonymous().request("GET", "/api/v2/Individual").bearer(token).send();
+        assert_eq!(call.status, 200);
+        let lower_case = app.anonymous().request("GET", "/api/v2/Individual");
+        let call = lower_case.header("Authorization", format!("bearer {token}")).send();
+        assert_eq!(call.status, 200, "the scheme's case does not matter");
+    }
+}
+
+#[test]
+fn malformed_requests_say_what_is_wrong() {
+    let (app, Credentials { id, secret }) = app_with_client(&["individual:read"]);
+    let whole = format!("{GRANT}&client_id={id}&client_secret={secret}");
+    let password = whole.replace("client_credentials", "password");
+    let right = basic(&id, &secret);
+    let object = json!({"grant_type": "client_credentials", "client_id": id, "client_secret": secret}).to_string();
+    let twice = object.replacen('{', &format!("{{\"client_id\": \"{id}\","), 1);
+    let not_text = object.replace(&format!("\"{secret}\""), "7");
+    let cases: [(Option<&str>, &str, &str, &str, &str); 13] = [
+        (None, FORM, &password, "unsupported_grant_type", "client_credentials"),
+        (None, FORM, "", "invalid_request", "grant_type is missing"),
+        (None, FORM, GRANT, "invalid_request", "client_id is missing"),
+        (None, FORM, &format!("{whole}&client_id={id}"), "invalid_request", "more than once"),
+        (None, FORM, &format!("{whole}&grant_type=%zz"), "invalid_request", "form-encoded"),
+        (Some(&right), FORM, &whole, "invalid_request", "two ways at once"),
+        (Some(&right), JSON, &object, "invalid_request", "form body"),
+        (None, JSON, "{", "invalid_request", "not a JSON object"),
+        (None, JSON, "[]", "invalid_request", "not a JSON object"),
+        (None, JSON, &twice, "invalid_request", "more than once"),
+        (None, JSON, &not_text, "invalid_request", "must be a string"),
+        (None, "text/plain", &whole, "invalid_request", "Content-Type"),
+        (None, FORM, &format!("{whole}&x={}", "x".repeat(20_000)), "invalid_request", "limit"),
+    ];
+    for (authorization, content_type, body, error, what) in cases {
+        let mut request = app.token_request().body(content_type, body);
+        if let Some(authorization) = authorization {
+            request = request.header("Authorization", authorization);
+        }
+        let response = request.send();
+        let answer = response.json();
+        assert_eq!(answer["error"], error, "{content_type} {body}: {answer}");
+        assert!(response.status == 400 || response.status == 413, "{content_type} {body}: {answer}");
+        assert!(response.detail().contains(what), "{content_type} {body}: {answer}");
+        assert!(!response.text().contains(&secret), "{answer}");
+        assert!(is_no_store(&response), "{response:?}");
+    }
+    let both = app.token_request().header("Authorization", &right).header("Authorization", &right).body(FORM, GRANT);
+    assert_eq!(both.send().expect(400).json()["error"], "invalid_request");
+    let accepted = app.token_request().body(FORM, format!("{whole}&unknown=1&unknown=2")).send();
+    assert_eq!(accepted.status, 200, "unknown fields are ignored");
+}
+
+#[test]
+fn an_unknown_id_a_wrong_secret_and_a_disabled_client_get_one_answer() {
+    let (app, right) = app_with_client(&["individual:read"]);
+    let wrong = Credentials { id: right.id.clone(), secret: format!("{}x", right.secret) };
+    let unknown = Credentials { id: "client-nobody".to_owned(), secret: right.secret.clone() };
+    let mut answers: Vec<(u16, Value, Option<String>)> = Vec::new();
+    let mut ask = |credentials: &Credentials| {
+        let response = with_form(&app, credentials, "").send();
+        let challenge = response.header("www-authenticate").map(str::to_owned);
+        answers.push((response.status, response.json(), challenge));
+    };
+    ask(&wrong);
+    ask(&unknown);
+    app.admin().disable(&right.id);
+    ask(&right);
+    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
+    let (status, body, challenge) = &answers[0];
+    assert_eq!((*status, challenge.as_deref()), (401, Some("Basic realm=\"daftar\"")));
+    insta::assert_json_snapshot!(body, @"");
+}
+
+#[test]
+fn a_client_may_ask_for_less_and_never_for_more() {
+    let (app, credentials) = app_with_client(&["individual:all", "group:read"]);
+    let ask = |scope: &str| with_form(&app, &credentials, &format!("&scope={scope}")).send();
+    for (asked, granted) in [
+        ("individual:read", "individual:read"),
+        ("group:read+individual:create", "individual:create group:read"),
+        ("individual:all", "individual:all"),
+        ("", "individual:all group:read"),
+    ] {
+        assert_eq!(ask(asked).expect(200).json()["scope"], granted, "{asked}");
+    }
+    for (asked, what) in [
+        ("group:all", "group:all"),
+        ("group:create", "group:create"),
+        ("individual:read+nonsense", "nonsense"),
+        ("individual:fly", "individual:fly"),
+    ] {
+        let refused = ask(asked).expect(400);
+        assert_eq!(refused.json()["error"], "invalid_scope", "{asked}");
+        assert!(refused.detail().contains(what), "{}", refused.detail());
+    }
+    let narrow = ask("individual:read").expect(200).json()["access_token"].as_str().unwrap().to_owned();
+    let call = |method: &str, path: &str| app.anonymous().request(method, path).bearer(&narrow);
+    assert_eq!(call("GET", "/api/v2/Individual").send().status, 200);
+    assert_eq!(call("POST", "/api/v2/Individual").json(&json!({})).send().status, 403);
+}
+
+#[test]
+fn a_client_without_grants_gets_a_token_that_opens_nothing() {
+    let (app, credentials) = app_with_client(&[]);
+    let answer = with_form(&app, &credentials, "").send().expect(200).json();
+    assert_eq!(answer["scope"], "");
+    let token = answer["access_token"].as_str().unwrap();
+    let refused = app.anonymous().request("GET", "/api/v2/Individual").bearer(token).send().expect(403);
+    assert_eq!(refused.detail(), "Missing required scope individual:read. Granted: none");
+}
+
+#[test]
+fn other_methods_are_not_offered() {
+    let app = TestApp::start();
+    let refused = app.anonymous().request("GET", "/api/v2/oauth/token").send().expect(405);
+    assert_eq!(refused.header("allow"), Some("POST"));
+}

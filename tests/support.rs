@@ -1,0 +1,12 @@
+//! The parts of the support, by noun.
+
+pub mod admin;
+pub mod app;
+pub mod artifacts;
+pub mod client;
+pub mod http;
+pub mod process;
+pub mod records;
+pub mod snapshot;
+pub mod template;
+pub mod token;

@@ -1,0 +1,208 @@
+//! The real server, in this process, on free ports, with a folder and a clock of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread::JoinHandle;
+
+use daftar::app::serve::{Listeners, serve};
+use daftar::app::{App, AppOptions};
+use daftar::config::Config;
+use daftar::context::FakeClock;
+use jiff::SignedDuration;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use super::admin::Admin;
+use super::client::{ApiClient, Credentials};
+use super::http::{Connection, Request};
+use super::{artifacts, template, token};
+
+/// What every clock shows at first: noon of a day that is nobody's birthday.
+const START: &str = "2026-03-01T12:00:00Z";
+
+/// How a register is to be.
+pub struct TestAppBuilder {
+    plugins_dir: Option<PathBuf>,
+    config: Config,
+}
+
+impl TestAppBuilder {
+    /// Takes plugins from another folder, and does not begin with the default ones.
+    #[must_use]
+    pub fn plugins(mut self, folder: &Path) -> Self {
+        self.plugins_dir = Some(folder.to_owned());
+        self
+    }
+
+    /// Changes the settings.
+    #[must_use]
+    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Starts the server.
+    #[must_use]
+    pub fn start(self) -> TestApp {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let data_dir = folder.path().join("data");
+        if self.plugins_dir.is_none() {
+            template::copy_to(&data_dir);
+        }
+        let mut app = TestApp {
+            clock: FakeClock::new(START.parse().expect("an instant")),
+            plugins_dir: self.plugins_dir.unwrap_or_else(artifacts::plugins),
+            config: self.config,
+            public_port: Arc::default(),
+            admin_port: Arc::default(),
+            server: None,
+            _folder: folder,
+            data_dir,
+        };
+        app.launch();
+        app
+    }
+}
+
+/// A server with its register. Its clock stands still until it is moved.
+pub struct TestApp {
+    clock: FakeClock,
+    plugins_dir: PathBuf,
+    config: Config,
+    public_port: Arc<AtomicU16>,
+    admin_port: Arc<AtomicU16>,
+    server: Option<RunningThread>,
+    data_dir: PathBuf,
+    _folder: TempDir,
+}
+
+/// The thread that serves, with the way to stop it.
+struct RunningThread {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl TestApp {
+    /// A register as it is after installation: default plugins, nobody in it.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// A register with something of its own.
+    #[must_use]
+    pub fn builder() -> TestAppBuilder {
+        let mut config = Config::default();
+        config.server.listen.set_port(0);
+        config.server.admin_listen.set_port(0);
+        TestAppBuilder { plugins_dir: None, config }
+    }
+
+    /// Stops the server and starts it again on the same folder. Clients go on: they find the new port.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.launch();
+    }
+
+    /// Stops the server; the folder stays.
+    pub fn stop(&mut self) {
+        let Some(RunningThread { stop, thread }) = self.server.take() else { return };
+        let _is_heard = stop.send(()).is_ok();
+        let ended = thread.join();
+        assert!(std::thread::panicking() || ended.is_ok(), "the server stopped with a panic");
+    }
+
+    /// Moves the clock on.
+    pub fn advance_seconds(&self, seconds: i64) {
+        self.clock.advance(SignedDuration::from_secs(seconds));
+    }
+
+    /// The folder of the register.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// The administrator.
+    #[must_use]
+    pub fn admin(&self) -> Admin {
+        let token = std::fs::read_to_string(self.data_dir.join("admin.token")).expect("the server made a token");
+        Admin::new(Connection::new(Arc::clone(&self.admin_port)), token.trim().to_owned())
+    }
+
+    /// The admin listener without a token.
+    #[must_use]
+    pub fn admin_listener(&self) -> Connection {
+        Connection::new(Arc::clone(&self.admin_port))
+    }
+
+    /// Somebody without a token, from an address of their own.
+    #[must_use]
+    pub fn anonymous(&self) -> Connection {
+        Connection::new(Arc::clone(&self.public_port))
+    }
+
+    /// A new client with those scopes, no limit that a test meets, and a token.
+    #[must_use]
+    pub fn client(&self, scopes: &[&str]) -> ApiClient {
+        let credentials = self.admin().create_client(&serde_json::json!({
+            "name": "test",
+            "scopes": scopes,
+            "rate_limit_per_minute": 1_000_000,
+            "rate_limit_per_day": 1_000_000,
+        }));
+        self.client_of(&credentials)
+    }
+
+    /// A client that exists already, with a new token.
+    #[must_use]
+    pub fn client_of(&self, credentials: &Credentials) -> ApiClient {
+        let token = token::fetch(&self.anonymous(), credentials);
+        ApiClient::new(self.anonymous(), credentials.clone(), token)
+    }
+
+    /// A request for a token, from a fresh address.
+    #[must_use]
+    pub fn token_request(&self) -> Request {
+        self.anonymous().request("POST", token::PATH)
+    }
+
+    fn launch(&mut self) {
+        let listeners = Listeners::bind(&self.config.server).expect("a free port can be had");
+        self.public_port.store(port(&listeners.public_url(&self.config.server)), Ordering::Release);
+        self.admin_port.store(port(&listeners.admin_url()), Ordering::Release);
+        let options = AppOptions::new(self.data_dir.clone())
+            .with_public_url(listeners.public_url(&self.config.server))
+            .with_plugins_dir(Some(self.plugins_dir.clone()))
+            .with_clock(Arc::new(self.clock.clone()));
+        let config = self.config.clone();
+        let (stop, stopped) = oneshot::channel();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            runtime.expect("a runtime can be started").block_on(async {
+                let app = App::open(config, options).await.expect("the register can be opened");
+                let announce = move || ready.send(()).expect("the test waits for the server");
+                let until = async move { drop(stopped.await) };
+                serve(app, listeners, announce, until).await.expect("the server serves");
+            });
+        });
+        if is_ready.recv().is_err() {
+            drop(thread.join());
+            panic!("the server did not start");
+        }
+        self.server = Some(RunningThread { stop, thread });
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn port(url: &str) -> u16 {
+    let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
+    port.unwrap_or_else(|| panic!("`{url}` has no port"))
+}

@@ -1,0 +1,264 @@
+//! Requests byte for byte as a test says, from any loopback address; answers held to what every answer must be.
+//!
+//! **Invariant:** no answer passes through here without its request id and API version, and no problem without the shape
+//! that problems have.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+
+/// How long an answer may take; nothing in the tests needs a tenth of it.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A loopback address that nothing in this process has used yet: a full bucket.
+#[must_use]
+pub fn fresh_address() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // 127.1.0.1 and on, in networks of which the first and the last address stay unused.
+    let [_, high, middle, low] = (number / 254 * 256 + number % 254 + 1).to_be_bytes();
+    Ipv4Addr::new(127, high + 1, middle, low)
+}
+
+/// A way to a listener on this machine.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    port: Arc<AtomicU16>,
+    source: Ipv4Addr,
+}
+
+impl Connection {
+    /// To that port, wherever the port moves, from an address that nobody else uses.
+    #[must_use]
+    pub fn new(port: Arc<AtomicU16>) -> Self {
+        Self { port, source: fresh_address() }
+    }
+
+    /// The same way from that address.
+    #[must_use]
+    pub fn from(&self, source: Ipv4Addr) -> Self {
+        Self { port: Arc::clone(&self.port), source }
+    }
+
+    /// The address that requests come from.
+    #[must_use]
+    pub fn source(&self) -> Ipv4Addr {
+        self.source
+    }
+
+    /// Where requests go to, without a path.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server())
+    }
+
+    /// A request to be filled in and sent.
+    #[must_use]
+    pub fn request(&self, method: &str, target: &str) -> Request {
+        Request {
+            connection: self.clone(),
+            method: method.to_owned(),
+            // A link is followed by its path.
+            target: target.strip_prefix(&self.url()).unwrap_or(target).to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            declared_bytes: None,
+        }
+    }
+
+    /// Sends bytes as they are and returns what comes back until the server closes the connection.
+    #[must_use]
+    pub fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
+        socket.bind(&SocketAddr::new(IpAddr::V4(self.source), 0).into()).expect("a loopback address can be bound");
+        socket.connect(&self.server().into()).expect("the server accepts connections");
+        let mut stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
+        // A server that refuses early stops reading; its answer is what counts.
+        let _is_read_to_the_end = stream.write_all(bytes).is_ok();
+        let mut answer = Vec::new();
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            assert!(!answer.is_empty(), "no answer came: {error}");
+        }
+        answer
+    }
+
+    fn server(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port.load(Ordering::Acquire)))
+    }
+}
+
+/// A request on its way.
+#[derive(Debug, Clone)]
+pub struct Request {
+    connection: Connection,
+    method: String,
+    target: String,
+    headers: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+    declared_bytes: Option<usize>,
+}
+
+impl Request {
+    /// Adds a header, also one that is there already.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.headers.push((name.to_owned(), value.as_ref().to_vec()));
+        self
+    }
+
+    /// Adds an access token.
+    #[must_use]
+    pub fn bearer(self, token: &str) -> Self {
+        self.header("Authorization", format!("Bearer {token}"))
+    }
+
+    /// Sets the body and says that it is JSON.
+    #[must_use]
+    pub fn json(self, body: &Value) -> Self {
+        self.body("application/json", body.to_string())
+    }
+
+    /// Sets the body and its media type.
+    #[must_use]
+    pub fn body(mut self, content_type: &str, body: impl AsRef<[u8]>) -> Self {
+        self.body = body.as_ref().to_vec();
+        self.header("Content-Type", content_type)
+    }
+
+    /// Declares a length other than the body's.
+    #[must_use]
+    pub fn declare_length(mut self, bytes: usize) -> Self {
+        self.declared_bytes = Some(bytes);
+        self
+    }
+
+    /// Sends it and waits for the answer.
+    #[must_use]
+    pub fn send(self) -> Response {
+        let mut bytes = format!("{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", self.method, self.target);
+        let length = self.declared_bytes.unwrap_or(self.body.len());
+        if length > 0 || self.method != "GET" {
+            bytes.push_str(&format!("Content-Length: {length}\r\n"));
+        }
+        let mut bytes = bytes.into_bytes();
+        for (name, value) in &self.headers {
+            bytes.extend_from_slice(format!("{name}: ").as_bytes());
+            bytes.extend_from_slice(value);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&self.body);
+        let response = Response::parse(&self.connection.exchange(&bytes));
+        response.check(&format!("{} {}", self.method, self.target));
+        response
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Response {
+    /// Reads what came over the wire.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Self {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+        let end = end.unwrap_or_else(|| panic!("no HTTP answer: {:?}", String::from_utf8_lossy(bytes)));
+        let head = std::str::from_utf8(&bytes[..end]).expect("headers are ASCII");
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|status| status.parse().ok());
+        let headers = lines.filter_map(|line| line.split_once(':'));
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
+        let status = status.unwrap_or_else(|| panic!("no status: {head}"));
+        let response = Self { status, headers, body: bytes[end + 4..].to_vec() };
+        assert_eq!(response.header("transfer-encoding"), None, "the server sends whole bodies");
+        if let Some(length) = response.header("content-length") {
+            assert_eq!(length, response.body.len().to_string(), "the body is as long as it says: {head}");
+        }
+        response
+    }
+
+    /// The first header of that name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The first header of that name as a number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> i64 {
+        let value = self.header(name).unwrap_or_else(|| panic!("`{name}` is missing: {self:?}"));
+        value.parse().unwrap_or_else(|_| panic!("`{name}` is `{value}`, no number"))
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).expect("a body is UTF-8")
+    }
+
+    /// The body as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
+    }
+
+    /// The `detail` of a refusal.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        let body = self.json();
+        body["detail"].as_str().unwrap_or_else(|| panic!("`detail` is no string: {body}")).to_owned()
+    }
+
+    /// Fails the test unless the status is this one.
+    #[track_caller]
+    #[must_use]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        self
+    }
+
+    /// What holds for every answer.
+    fn check(&self, request: &str) {
+        assert_eq!(self.header("x-api-version"), Some("2.0.0"), "{request}: {self:?}");
+        let request_id = self.header("x-request-id").unwrap_or_default();
+        assert!(!request_id.is_empty(), "{request}: {self:?}");
+        if self.status < 400 {
+            return;
+        }
+        let body = self.json();
+        assert!(body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{request}: {body}");
+        if self.header("content-type") == Some("application/json") {
+            assert!(body["error"].is_string() && body["error_description"].is_string(), "{request}: {body}");
+            return;
+        }
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{request}: {body}");
+        assert_eq!(body["status"], self.status, "{request}");
+        assert_eq!(body["request_id"], request_id, "{request}");
+        assert!(body["title"].is_string() && body["type"].is_string(), "{request}: {body}");
+        if let Some(instance) = body["instance"].as_str() {
+            assert!(is_route(instance), "{request}: `{instance}` is no route");
+        }
+    }
+}
+
+/// Whether a text is the pattern of a route, never a path with somebody's identifier in it.
+fn is_route(instance: &str) -> bool {
+    static ROUTES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        daftar::api::router::endpoints().into_iter().flat_map(|endpoint| endpoint.paths).collect()
+    });
+    ROUTES.contains(instance) || instance.starts_with(daftar::admin::router::BASE_PATH)
+}

@@ -1,0 +1,152 @@
+//! The program itself, as an operator runs it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::artifacts;
+use super::http::Connection;
+
+/// What a command left when it ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Fails the test unless the command did what it was asked.
+    #[track_caller]
+    #[must_use]
+    pub fn expect_success(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+}
+
+/// A command on a data folder, nothing inherited from the environment that could change what it does.
+#[must_use]
+pub fn command(data_dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(artifacts::program());
+    command.args(arguments).arg("--data-dir").arg(data_dir).env_remove("DAFTAR_ADMIN_TOKEN").stdin(Stdio::null());
+    command
+}
+
+/// Runs a command to its end.
+#[must_use]
+pub fn finish(mut command: Command) -> Finished {
+    let output = command.output().expect("the program can be run");
+    Finished {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).expect("output is UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("output is UTF-8"),
+    }
+}
+
+/// Runs `daftar` with those arguments on a data folder.
+#[must_use]
+pub fn run(data_dir: &Path, arguments: &[&str]) -> Finished {
+    finish(command(data_dir, arguments))
+}
+
+/// A server that runs until it is stopped or dropped.
+pub struct Server {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+    stderr: Option<JoinHandle<String>>,
+    /// Where it listens, without a path.
+    pub url: String,
+}
+
+impl Server {
+    /// Starts `daftar serve` with the default plugins on free ports and waits until it listens.
+    #[must_use]
+    pub fn serve(data_dir: &Path, more: &[&str]) -> Self {
+        Self::serve_plugins(data_dir, &artifacts::plugins(), more)
+    }
+
+    /// Starts `daftar serve` with other plugins on free ports and waits until it listens.
+    #[must_use]
+    pub fn serve_plugins(data_dir: &Path, plugins: &Path, more: &[&str]) -> Self {
+        let mut command = command(data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        command.arg("--plugins").arg(plugins).args(more);
+        Self::start(command)
+    }
+
+    /// Starts a command that says `listening on URL` when it is ready.
+    #[must_use]
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program can be run");
+        let mut errors = child.stderr.take().expect("standard error is a pipe");
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).expect("the log is UTF-8");
+            text
+        });
+        let lines = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
+        let mut server = Self { child, lines, stderr: Some(stderr), url: String::new() };
+        loop {
+            let line = server.next_line();
+            let Some(line) = line else { panic!("the server did not start: {}", server.stop().stderr) };
+            if let Some(url) = line.strip_prefix("listening on ") {
+                server.url = url.to_owned();
+                return server;
+            }
+        }
+    }
+
+    /// The next line of its standard output, as soon as it is there; `None` at the end.
+    pub fn next_line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let length = self.lines.read_line(&mut line).expect("standard output is UTF-8");
+        (length > 0).then(|| line.trim_end_matches('\n').to_owned())
+    }
+
+    /// The way to its public listener.
+    #[must_use]
+    pub fn connection(&self) -> Connection {
+        let port = self.url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a URL with a port");
+        Connection::new(Arc::new(AtomicU16::new(port)))
+    }
+
+    /// Tells it to stop as a service manager does, and waits until it has.
+    #[must_use]
+    pub fn stop(mut self) -> Finished {
+        self.terminate();
+        let status = self.child.wait().expect("the server can be waited for");
+        let mut stdout = String::new();
+        self.lines.read_to_string(&mut stdout).expect("standard output is UTF-8");
+        let stderr = self.stderr.take().map(|reader| reader.join().expect("the log was read"));
+        Finished { code: status.code().unwrap_or(-1), stdout, stderr: stderr.unwrap_or_default() }
+    }
+
+    fn terminate(&self) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process has an id");
+        let _was_alive = kill_process(id, Signal::TERM).is_ok();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let is_running = matches!(self.child.try_wait(), Ok(None));
+        if is_running {
+            let _is_killed = self.child.kill().and_then(|()| self.child.wait()).is_ok();
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Bodies as snapshots hold them: what differs from run to run is taken out.
+
+use serde_json::Value;
+
+/// Members whose texts are made at random.
+const RANDOM: [&str; 5] = ["request_id", "client_id", "client_secret", "access_token", "source"];
+/// Members whose texts are digests of what a release changes.
+const DIGESTS: [&str; 5] = ["expression_digest", "engine", "concept_groups", "schema", "digest"];
+
+/// The value with random names and digests replaced by their members' names.
+#[must_use]
+pub fn redacted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(members.iter().map(|(name, value)| member(name, value)).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(redacted).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+fn member(name: &String, value: &Value) -> (String, Value) {
+    let is_hidden = value.is_string() && (RANDOM.contains(&name.as_str()) || DIGESTS.contains(&name.as_str()));
+    (name.clone(), if is_hidden { Value::String(format!("[{name}]")) } else { redacted(value) })
+}
+
+/// Field and code of every problem that a 422 lists.
+#[must_use]
+pub fn errors(problem: &Value) -> Vec<(String, String)> {
+    let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("no `errors`: {problem}"));
+    let text = |error: &Value, name: &str| error[name].as_str().expect("a text").to_owned();
+    errors.iter().map(|error| (text(error, "field"), text(error, "code"))).collect()
+}
