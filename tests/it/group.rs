@@ -24,7 +24,75 @@ fn a_group_is_read_back_with_its_members() {
     let mut body = with(household("H-1", &[("1", "head"), ("2", "spouse"), ("3", "child")]), json!({"name": "Diallo"}));
     body["member"][2]["period"] = json!({"start": "2020-01-01", "end": "2024-12-31"});
     let created = client.post("/Group", &body).expect(201);
-    insta::assert_json_snapshot!(redacted(&created.json()), @"");
+    insta::assert_json_snapshot!(redacted(&created.json()), @r#"
+    {
+      "group_type": {
+        "code": "household",
+        "display": "Household",
+        "namespace": "urn:svc:vocab:group-type",
+        "uri": "urn:svc:vocab:group-type#household"
+      },
+      "identifier": [
+        {
+          "system": "urn:svc:vocab:id-type#national_id",
+          "value": "H-1"
+        }
+      ],
+      "member": [
+        {
+          "entity": {
+            "display": "Amina",
+            "reference": "Individual/urn:svc:vocab:id-type#national_id|1"
+          },
+          "inactive": false,
+          "role": {
+            "code": "head",
+            "display": "Head of household",
+            "namespace": "urn:svc:vocab:relationship",
+            "uri": "urn:svc:vocab:relationship#head"
+          }
+        },
+        {
+          "entity": {
+            "display": "Moussa",
+            "reference": "Individual/urn:svc:vocab:id-type#national_id|2"
+          },
+          "inactive": false,
+          "role": {
+            "code": "spouse",
+            "display": "Spouse or partner",
+            "namespace": "urn:svc:vocab:relationship",
+            "uri": "urn:svc:vocab:relationship#spouse"
+          }
+        },
+        {
+          "entity": {
+            "display": "Grace",
+            "reference": "Individual/urn:svc:vocab:id-type#national_id|3"
+          },
+          "inactive": false,
+          "period": {
+            "end": "2024-12-31",
+            "start": "2020-01-01"
+          },
+          "role": {
+            "code": "child",
+            "display": "Child",
+            "namespace": "urn:svc:vocab:relationship",
+            "uri": "urn:svc:vocab:relationship#child"
+          }
+        }
+      ],
+      "meta": {
+        "last_updated": "2026-03-01T12:00:00.000Z",
+        "source": "[source]",
+        "version_id": "1"
+      },
+      "name": "Diallo",
+      "quantity": 3,
+      "type": "Group"
+    }
+    "#);
     assert_eq!(created.header("etag"), Some("\"1\""));
     let followed = client.get(created.header("location").unwrap()).expect(200);
     assert_eq!(followed.json(), created.json());
@@ -67,21 +135,36 @@ fn a_group_has_one_head_at_a_time() {
 fn wrong_groups_are_refused_and_named() {
     let (_app, client) = three_people();
     let one = |more| with(household("H-1", &[("1", "head")]), more);
-    let role = |code: &str| json!({"member": [{"entity": {"reference": reference("1")}, "role": format!("{ROLE}#{code}")}]});
+    let role =
+        |code: &str| json!({"member": [{"entity": {"reference": reference("1")}, "role": format!("{ROLE}#{code}")}]});
     let member = |more| json!({"member": [more]});
     for (body, field, code) in [
         (json!({"group_type": HOUSEHOLD}), "identifier", "required"),
         (one(json!({"group_type": "urn:svc:vocab:group-type#clan"})), "group_type", "unknown_code"),
         (one(json!({"group_type": FEMALE})), "group_type", "wrong_vocabulary"),
-        (one(json!({"housing_type": "urn:un:unsd:pop-census:housing-type#1"})), "housing_type", "vocabulary_not_installed"),
+        (
+            one(json!({"housing_type": "urn:un:unsd:pop-census:housing-type#1"})),
+            "housing_type",
+            "vocabulary_not_installed",
+        ),
         (one(role("subsidiary")), "member[0].role", "wrong_kind"),
         (one(role("leader")), "member[0].role", "unknown_code"),
         (one(json!({"members": []})), "members", "unknown_field"),
         (one(json!({"type": "Individual"})), "type", "wrong_type"),
         (one(member(json!({}))), "member[0].entity", "required"),
         (one(member(json!({"entity": {"reference": "1"}}))), "member[0].entity.reference", "invalid_reference"),
-        (one(member(json!({"entity": {"reference": format!("Group/{NATIONAL_ID}|1")}}))), "member[0].entity.reference", "invalid_reference"),
-        (one(member(json!({"entity": {"reference": reference("1")}, "period": {"start": "2024-01-02", "end": "2024-01-01"}}))), "member[0].period.end", "invalid_period"),
+        (
+            one(member(json!({"entity": {"reference": format!("Group/{NATIONAL_ID}|1")}}))),
+            "member[0].entity.reference",
+            "invalid_reference",
+        ),
+        (
+            one(member(
+                json!({"entity": {"reference": reference("1")}, "period": {"start": "2024-01-02", "end": "2024-01-01"}}),
+            )),
+            "member[0].period.end",
+            "invalid_period",
+        ),
         (household("H-1", &[("1", "head"), ("1", "child")]), "member[1].entity", "duplicate"),
     ] {
         let refused = client.post("/Group", &body);
@@ -105,7 +188,8 @@ fn an_identifier_belongs_to_one_group_and_groups_and_people_do_not_mix() {
 fn members_names_are_for_those_who_may_read_people() {
     let (app, client) = three_people();
     drop(client.create_group(&household("H-1", &[("1", "head")])));
-    let member = |client: &ApiClient| client.get(&path("Group", "H-1")).expect(200).json()["member"][0]["entity"].take();
+    let member =
+        |client: &ApiClient| client.get(&path("Group", "H-1")).expect(200).json()["member"][0]["entity"].take();
     assert_eq!(member(&client), json!({"reference": reference("1"), "display": "Amina"}));
     assert_eq!(member(&app.client(&["group:read"])), json!({"reference": reference("1")}));
 }

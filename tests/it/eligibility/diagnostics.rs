@@ -16,7 +16,7 @@ fn every_fault_is_told_with_its_place() {
         ("\n\n  nobody == 1", "unknown_name", 3, 3),
         ("is_femal(me)", "unknown_function", 1, 1),
         ("me.gender == code('urn:iso:std:iso:5218#7')", "unknown_code", 1, 14),
-        ("in_group(me.gender, 'nobodys_group')", "unknown_group", 1, 1),
+        ("in_group(me.gender, 'nobodys_group')", "unknown_concept_group", 1, 21),
     ] {
         let refused = evaluate(&client, &expression.into()).expect(422);
         let problem = refused.json();
@@ -36,11 +36,39 @@ fn syntax_types_and_arguments_are_checked_before_anybody_is_looked_at() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     for expression in [
-        "", " ", "(", "me.", "is_female(me", "is_female(me) &&", "1 +", "'open", "me == ", "))", "@#$", "me me",
-        "1 + 1", "me.birth_date", "'text'", "me.gender == 2", "is_female()", "is_female(me, me)", "age_years(me.gender)",
-        "me.birth_date > 5", "code(me.gender)", "date('2026-02-30') == today()", "members.exists(m)", "{'a': 1}.a == 1",
-        "b'bytes' == b'bytes'", "null == null", "me.income.amount + 1 > 2", "import os", "while(true)", "me['gender'] == 1",
-        "x.y.z", "size(me) > 1", "me.name.family.matches('(')",
+        "",
+        " ",
+        "(",
+        "me.",
+        "is_female(me",
+        "is_female(me) &&",
+        "1 +",
+        "'open",
+        "me == ",
+        "))",
+        "@#$",
+        "me me",
+        "1 + 1",
+        "me.birth_date",
+        "'text'",
+        "me.gender == 2",
+        "is_female()",
+        "is_female(me, me)",
+        "age_years(me.gender)",
+        "me.birth_date > 5",
+        "code(me.gender)",
+        "date('2026-02-30') == today()",
+        "members.exists(m)",
+        "{'a': 1}.a == 1",
+        "b'bytes' == b'bytes'",
+        "null == null",
+        "me.income.amount + 1 > 2",
+        "import os",
+        "while(true)",
+        "me['gender'] == 1",
+        "x.y.z",
+        "size(me) > 1",
+        "me.name.family.matches('(')",
     ] {
         let refused = evaluate(&client, &expression.into());
         assert_eq!(refused.status, 422, "{expression}: {}", refused.text());
@@ -58,7 +86,36 @@ fn all_faults_of_a_rule_are_told_at_once() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     let refused = evaluate(&client, &"is_femal(me) &&\nme.birth_dat > today()".into()).expect(422);
-    insta::assert_json_snapshot!(redacted(&refused.json()), @"");
+    insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
+    {
+      "detail": "the expression is not valid: line 1, column 1: there is no function `is_femal`; did you mean `is_female`?",
+      "diagnostics": [
+        {
+          "code": "unknown_function",
+          "column": 1,
+          "length": 8,
+          "line": 1,
+          "message": "there is no function `is_femal`; did you mean `is_female`?",
+          "severity": "error",
+          "suggestion": "is_female"
+        },
+        {
+          "code": "unknown_field",
+          "column": 4,
+          "length": 9,
+          "line": 2,
+          "message": "`me` has no field `birth_dat`; did you mean `birth_date`?",
+          "severity": "error",
+          "suggestion": "birth_date"
+        }
+      ],
+      "instance": "/api/v2/Eligibility/$evaluate",
+      "request_id": "[request_id]",
+      "status": 422,
+      "title": "Unprocessable Entity",
+      "type": "about:blank"
+    }
+    "#);
 }
 
 #[test]

@@ -54,7 +54,16 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
     let long = "x".repeat(201);
     assert_eq!(client.get(&format!("/Individual/urn:a|{long}")).status, 400);
     let unknown = client.get(&path("Individual", "NOBODY")).expect(404);
-    insta::assert_json_snapshot!(redacted(&unknown.json()), @"");
+    insta::assert_json_snapshot!(redacted(&unknown.json()), @r#"
+    {
+      "detail": "no such Individual",
+      "instance": "/api/v2/Individual/{identifier}",
+      "request_id": "[request_id]",
+      "status": 404,
+      "title": "Not Found",
+      "type": "about:blank"
+    }
+    "#);
     assert_eq!(client.get("/Individual/urn:unknown:system|x").status, 404);
     let refused = client.get(&format!("{}?_elements=name", path("Individual", "NOBODY"))).expect(400);
     assert!(refused.detail().contains("`_elements`"), "{}", refused.detail());
@@ -64,7 +73,8 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
 fn a_read_that_the_connection_ends_leaves_the_server_serving() {
     let app = TestApp::start();
     let client = app.client(&["individual:read"]);
-    let head = "POST /api/v2/Individual HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{";
+    let head =
+        "POST /api/v2/Individual HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{";
     let stream = std::net::TcpStream::connect(client.connection().url().trim_start_matches("http://")).unwrap();
     std::io::Write::write_all(&mut &stream, head.as_bytes()).unwrap();
     drop(stream);
