@@ -31,7 +31,7 @@ fn make() -> PathBuf {
     runtime.block_on(async {
         let options = AppOptions::new(folder.clone()).with_plugins_dir(Some(artifacts::plugins()));
         let app = App::open(Config::default(), options).await.expect("a register can be made with the default plugins");
-        app.close().await;
+        app.close();
     });
     folder
 }
