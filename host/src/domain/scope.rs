@@ -152,12 +152,14 @@ impl ScopeSet {
         self.0.iter().any(|held| held.covers(wanted))
     }
 
-    /// What both sets allow: each scope of either set that the other covers.
+    /// What both sets allow: each scope of either set that the other covers, without those that an `:all` says already.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let ours = self.0.iter().filter(|scope| other.covers(**scope));
         let theirs = other.0.iter().filter(|scope| self.covers(**scope));
-        ours.chain(theirs).copied().collect()
+        let both: Self = ours.chain(theirs).copied().collect();
+        let is_said = |scope: &Scope| scope.action != Action::All && both.contains(Scope::new(scope.resource, Action::All));
+        both.iter().filter(|scope| !is_said(scope)).collect()
     }
 
     /// Adds a scope; false when it was there.
@@ -247,5 +249,6 @@ mod tests {
         let token = set(&["individual:all", "group:read"]);
         let grants = set(&["individual:read", "individual:create", "group:all"]);
         assert_eq!(token.intersection(&grants).to_string(), "individual:read individual:create group:read");
+        assert_eq!(set(&["group:all", "group:read"]).intersection(&set(&["group:all"])).to_string(), "group:all");
     }
 }

@@ -46,7 +46,8 @@ pub(super) fn batch(
     let mut members = Vec::new();
     let children = children_of(subjects, &mut members)?;
     let mut columns = Vec::new();
-    for reference in references {
+    // A reference without a path asks which rows there are, as `size(members)` does; the children say it.
+    for reference in references.iter().filter(|reference| !reference.path.is_empty()) {
         let rows = match reference.space {
             RowSpace::Me => me.as_slice(),
             RowSpace::Members => members.as_slice(),
