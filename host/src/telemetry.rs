@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** no personal data, no token, no secret ever becomes a log field; see `host/docs/LOGGING.md`.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -22,7 +24,11 @@ pub fn start(config: &LogConfig) {
         tracing_subscriber::filter::Targets::new().with_target("daftar", level).with_default(LevelFilter::WARN);
     let registry = tracing_subscriber::registry().with(filter);
     let started = match config.format {
-        LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr).with_target(false)).try_init(),
+        LogFormat::Text => {
+            // Colours are for people at a terminal; in a file they are noise.
+            let layer = fmt::layer().with_writer(std::io::stderr).with_target(false);
+            registry.with(layer.with_ansi(std::io::stderr().is_terminal())).try_init()
+        }
         LogFormat::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).try_init(),
     };
     if started.is_err() {

@@ -1,6 +1,7 @@
 //! The program as an operator runs it.
 
 mod client;
+mod crash;
 mod demo;
 mod https;
 mod plugin;

@@ -89,7 +89,7 @@ fn a_group_is_read_back_with_its_members() {
         "version_id": "1"
       },
       "name": "Diallo",
-      "quantity": 3,
+      "quantity": 2,
       "type": "Group"
     }
     "#);

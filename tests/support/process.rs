@@ -136,6 +136,11 @@ impl Server {
         Finished { code: status.code().unwrap_or(-1), stdout, stderr: stderr.unwrap_or_default() }
     }
 
+    /// Ends it as a crash or a power cut does: nothing is finished, nothing is tidied up.
+    pub fn kill(mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("the server can be killed");
+    }
+
     fn terminate(&self) {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process has an id");
         let _was_alive = kill_process(id, Signal::TERM).is_ok();

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use jiff::civil::Date;
+
 use super::audit;
 use super::codes::{CodeView, resolve_group};
 use super::identifiers;
@@ -29,6 +31,8 @@ pub struct GroupView {
     pub group: Arc<Group>,
     /// Its members.
     pub members: HashMap<RecordId, Arc<Individual>>,
+    /// The day on which it is looked at: who is a member depends on it.
+    pub today: Date,
     /// Whether the client may see the members' names.
     pub shows_names: bool,
     /// How its codes are shown.
@@ -175,5 +179,6 @@ async fn view(
     let members = registry.store.individuals(&ids).await?;
     let members = members.into_iter().map(|individual| (individual.id, individual)).collect();
     let shows_names = ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read));
-    Ok(GroupView { group, members, shows_names, codes: CodeView::new(registry.vocabularies.current(), languages) })
+    let codes = CodeView::new(registry.vocabularies.current(), languages);
+    Ok(GroupView { group, members, today: utc_day(ctx.now), shows_names, codes })
 }

@@ -104,6 +104,26 @@ fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
     });
     let answer = client.evaluate(&body);
     assert_eq!(client.evaluate(&body), answer, "the same question has the same answer");
-    insta::assert_json_snapshot!(redacted(&answer["results"]), @"");
+    insta::assert_json_snapshot!(redacted(&answer["results"]), @r#"
+    [
+      {
+        "missing": [],
+        "outcome": "eligible",
+        "subject": "Individual/urn:svc:vocab:id-type#national_id|1"
+      },
+      {
+        "error": {
+          "detail": "no such Individual",
+          "status": 404
+        },
+        "subject": "Individual/urn:svc:vocab:id-type#national_id|NOBODY"
+      },
+      {
+        "missing": [],
+        "outcome": "not_eligible",
+        "subject": "subjects[2]"
+      }
+    ]
+    "#);
     insta::assert_json_snapshot!(answer["decision"]["versions"], @"");
 }

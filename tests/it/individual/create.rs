@@ -190,6 +190,23 @@ fn an_identifier_belongs_to_one_person_at_a_time() {
 }
 
 #[test]
+fn of_many_who_claim_an_identifier_at_once_one_gets_it() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:create", "individual:read"]);
+    for round in 0..5 {
+        let id = format!("R-{round}");
+        let claim = || client.post("/Individual", &person(&id, json!({}))).status;
+        let mut statuses: Vec<u16> = std::thread::scope(|scope| {
+            let claims: Vec<_> = (0..8).map(|_| scope.spawn(claim)).collect();
+            claims.into_iter().map(|claim| claim.join().unwrap()).collect()
+        });
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409, 409, 409, 409, 409, 409, 409]);
+    }
+    assert_eq!(client.get("/Individual").expect(200).json()["total"], 5);
+}
+
+#[test]
 fn an_ended_identifier_of_several_is_ambiguous() {
     let app = TestApp::start();
     let client = app.client(&["individual:create", "individual:read"]);

@@ -1,5 +1,6 @@
 //! The body of a group.
 
+use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -81,9 +82,10 @@ pub struct ShownMember {
     pub display: Option<String>,
 }
 
-/// Writes a group; the functions tell how codes and members are shown to this client.
+/// Writes a group as it is on that day; the functions tell how codes and members are shown to this client.
 pub fn write<'a>(
     group: &'a Group,
+    today: Date,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
     show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
 ) -> GroupBody<'a> {
@@ -109,7 +111,7 @@ pub fn write<'a>(
         name: details.name.as_deref(),
         group_type: details.group_type.map(|value| CodeBody::from(show(value))),
         housing_type: details.housing_type.map(|value| CodeBody::from(show(value))),
-        quantity: members.as_ref().map(|members| members.iter().filter(|member| !member.inactive).count()),
+        quantity: details.members.is_some().then(|| details.active_members(today).count()),
         member: members,
         meta: MetaBody::from(&group.meta),
     }

@@ -51,7 +51,7 @@ pub async fn create(
 }
 
 fn write(view: &GroupView) -> body::GroupBody<'_> {
-    body::write(&view.group, &|value| view.codes.show(value), &|id| shown_member(view, id))
+    body::write(&view.group, view.today, &|value| view.codes.show(value), &|id| shown_member(view, id))
 }
 
 fn shown_member(view: &GroupView, id: RecordId) -> Option<ShownMember> {

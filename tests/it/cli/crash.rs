@@ -1,0 +1,47 @@
+//! A server that is killed: what it acknowledged is there when it starts again.
+
+use daftar_tests::process::run;
+use daftar_tests::records::{FEMALE, path, person};
+use daftar_tests::{Credentials, Server, token};
+use serde_json::json;
+
+#[test]
+fn every_acknowledged_write_outlives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let create = [
+        "client",
+        "create",
+        "--name",
+        "writer",
+        "--scope",
+        "individual:all",
+        "--rate-limit-per-minute",
+        "100000",
+        "--json",
+    ];
+    let mut server = Server::serve(&data_dir, &[]);
+    let credentials = Credentials::read(&run(&data_dir, &create).expect_success().json());
+    let mut written = 0;
+    for round in 0..3 {
+        let connection = server.connection();
+        let token = token::fetch(&connection, &credentials);
+        for _ in 0..20 {
+            let body = person(&written.to_string(), json!({"gender": FEMALE}));
+            let request = connection.request("POST", "/api/v2/Individual").bearer(&token);
+            assert_eq!(request.json(&body).send().status, 201);
+            written += 1;
+        }
+        server.kill();
+        assert!(data_dir.join("server.json").exists(), "nobody tidied up");
+        server = Server::serve(&data_dir, &[]);
+        let connection = server.connection();
+        let call = |path: &str| connection.request("GET", &format!("/api/v2{path}")).bearer(&token).send();
+        let found = call("/Individual?gender=urn:iso:std:iso:5218%232&_count=1").expect(200).json();
+        assert_eq!(found["total"], written, "after kill {round}");
+        for id in 0..written {
+            assert_eq!(call(&path("Individual", &id.to_string())).status, 200, "{id} after kill {round}");
+        }
+    }
+    drop(server.stop().expect_success());
+}
