@@ -4,9 +4,11 @@ use daftar_tests::TestApp;
 
 #[test]
 fn the_authorization_server_describes_itself() {
-    let app = TestApp::builder().config(|config| config.server.public_url = Some("https://registry.example".to_owned()));
+    let app =
+        TestApp::builder().config(|config| config.server.public_url = Some("https://registry.example".to_owned()));
     let app = app.start();
-    let mut described = app.anonymous().request("GET", "/.well-known/oauth-authorization-server").send().expect(200).json();
+    let mut described =
+        app.anonymous().request("GET", "/.well-known/oauth-authorization-server").send().expect(200).json();
     let scopes = described["scopes_supported"].take();
     assert_eq!(scopes.as_array().unwrap().len(), 48);
     assert!(scopes.as_array().unwrap().contains(&"individual:read".into()));
@@ -35,7 +37,9 @@ fn a_register_without_an_engine_lives_and_is_not_ready() {
 #[test]
 fn an_unknown_path_is_404_and_a_method_that_is_not_offered_405() {
     let app = TestApp::start();
-    for path in ["/", "/api", "/api/v2", "/api/v2/Nothing", "/api/v1/Individual", "/api/v2/individual", "/admin/v1/clients"] {
+    for path in
+        ["/", "/api", "/api/v2", "/api/v2/Nothing", "/api/v1/Individual", "/api/v2/individual", "/admin/v1/clients"]
+    {
         let answer = app.anonymous().request("GET", path).send();
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.json().get("instance").is_none(), "{path}");

@@ -106,7 +106,10 @@ fn forged_headers_and_signatures_are_refused() {
         ("a type of its own", sign(&with_header(json!({"typ": "JWT"})), claims, key)),
         ("no signature", format!("{first}.{second}.")),
         ("a cut signature", format!("{first}.{second}.{}", &third[..third.len() - 4])),
-        ("the signature of another token", format!("{first}.{second}.{}", sign(header, &json!({}), key).rsplit('.').next().unwrap())),
+        (
+            "the signature of another token",
+            format!("{first}.{second}.{}", sign(header, &json!({}), key).rsplit('.').next().unwrap()),
+        ),
         ("two parts", format!("{first}.{second}")),
         ("four parts", format!("{first}.{second}.{third}.{third}")),
         ("a huge token", format!("{first}.{}.{third}", "A".repeat(60_000))),
@@ -139,11 +142,18 @@ fn forged_claims_are_refused_even_under_our_own_signature() {
     ] {
         scene.assert_refused(name, &scene.signed_with_claims(&change), "malformed");
     }
-    scene.assert_refused("an unknown client", &scene.signed_with_claims(&json!({"sub": "nobody", "client_id": "nobody"})), "disabled");
+    scene.assert_refused(
+        "an unknown client",
+        &scene.signed_with_claims(&json!({"sub": "nobody", "client_id": "nobody"})),
+        "disabled",
+    );
     // Scopes that were added are worth nothing: the server looks at what is granted now.
     let added = scene.signed_with_claims(&json!({"scopes": ["individual:all", "group:all"]}));
     let request = scene.app.anonymous().request("POST", "/api/v2/Individual").bearer(&added).json(&json!({}));
-    assert_eq!(request.send().expect(403).detail(), "Missing required scope individual:create. Granted: individual:read");
+    assert_eq!(
+        request.send().expect(403).detail(),
+        "Missing required scope individual:create. Granted: individual:read"
+    );
 }
 
 #[test]

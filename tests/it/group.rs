@@ -67,21 +67,36 @@ fn a_group_has_one_head_at_a_time() {
 fn wrong_groups_are_refused_and_named() {
     let (_app, client) = three_people();
     let one = |more| with(household("H-1", &[("1", "head")]), more);
-    let role = |code: &str| json!({"member": [{"entity": {"reference": reference("1")}, "role": format!("{ROLE}#{code}")}]});
+    let role =
+        |code: &str| json!({"member": [{"entity": {"reference": reference("1")}, "role": format!("{ROLE}#{code}")}]});
     let member = |more| json!({"member": [more]});
     for (body, field, code) in [
         (json!({"group_type": HOUSEHOLD}), "identifier", "required"),
         (one(json!({"group_type": "urn:svc:vocab:group-type#clan"})), "group_type", "unknown_code"),
         (one(json!({"group_type": FEMALE})), "group_type", "wrong_vocabulary"),
-        (one(json!({"housing_type": "urn:un:unsd:pop-census:housing-type#1"})), "housing_type", "vocabulary_not_installed"),
+        (
+            one(json!({"housing_type": "urn:un:unsd:pop-census:housing-type#1"})),
+            "housing_type",
+            "vocabulary_not_installed",
+        ),
         (one(role("subsidiary")), "member[0].role", "wrong_kind"),
         (one(role("leader")), "member[0].role", "unknown_code"),
         (one(json!({"members": []})), "members", "unknown_field"),
         (one(json!({"type": "Individual"})), "type", "wrong_type"),
         (one(member(json!({}))), "member[0].entity", "required"),
         (one(member(json!({"entity": {"reference": "1"}}))), "member[0].entity.reference", "invalid_reference"),
-        (one(member(json!({"entity": {"reference": format!("Group/{NATIONAL_ID}|1")}}))), "member[0].entity.reference", "invalid_reference"),
-        (one(member(json!({"entity": {"reference": reference("1")}, "period": {"start": "2024-01-02", "end": "2024-01-01"}}))), "member[0].period.end", "invalid_period"),
+        (
+            one(member(json!({"entity": {"reference": format!("Group/{NATIONAL_ID}|1")}}))),
+            "member[0].entity.reference",
+            "invalid_reference",
+        ),
+        (
+            one(member(
+                json!({"entity": {"reference": reference("1")}, "period": {"start": "2024-01-02", "end": "2024-01-01"}}),
+            )),
+            "member[0].period.end",
+            "invalid_period",
+        ),
         (household("H-1", &[("1", "head"), ("1", "child")]), "member[1].entity", "duplicate"),
     ] {
         let refused = client.post("/Group", &body);
@@ -105,7 +120,8 @@ fn an_identifier_belongs_to_one_group_and_groups_and_people_do_not_mix() {
 fn members_names_are_for_those_who_may_read_people() {
     let (app, client) = three_people();
     drop(client.create_group(&household("H-1", &[("1", "head")])));
-    let member = |client: &ApiClient| client.get(&path("Group", "H-1")).expect(200).json()["member"][0]["entity"].take();
+    let member =
+        |client: &ApiClient| client.get(&path("Group", "H-1")).expect(200).json()["member"][0]["entity"].take();
     assert_eq!(member(&client), json!({"reference": reference("1"), "display": "Amina"}));
     assert_eq!(member(&app.client(&["group:read"])), json!({"reference": reference("1")}));
 }

@@ -12,14 +12,17 @@ const MARK: &str = "ZQMARK";
 /// A person whose every text is marked, and whose dates and numbers occur nowhere else.
 fn marked_person(id: &str) -> Value {
     let text = |what: &str| format!("{MARK}{what}");
-    person(&format!("{MARK}{id}"), json!({
-        "name": {"family": text("family"), "given": text("given"), "middle": text("middle"), "text": text("text")},
-        "birth_date": "1903-07-19",
-        "gender": FEMALE,
-        "telecom": [{"system": "phone", "value": text("phone")}],
-        "address": [{"text": text("address"), "line": [text("line")], "city": text("city"), "district": text("district")}],
-        "income": {"amount": 48_611.25, "period": "month"},
-    }))
+    person(
+        &format!("{MARK}{id}"),
+        json!({
+            "name": {"family": text("family"), "given": text("given"), "middle": text("middle"), "text": text("text")},
+            "birth_date": "1903-07-19",
+            "gender": FEMALE,
+            "telecom": [{"system": "phone", "value": text("phone")}],
+            "address": [{"text": text("address"), "line": [text("line")], "city": text("city"), "district": text("district")}],
+            "income": {"amount": 48_611.25, "period": "month"},
+        }),
+    )
 }
 
 fn call(connection: &Connection, token: &str, method: &str, path: &str, body: Option<&Value>) -> u16 {
@@ -31,9 +34,11 @@ fn call(connection: &Connection, token: &str, method: &str, path: &str, body: Op
 /// Every kind of request, right and wrong, with marked values wherever a client can put one. Returns how many.
 fn exercise(connection: &Connection, token: &str) -> usize {
     let id = format!("urn:svc:vocab:id-type%23national_id|{MARK}");
-    let rule = |expression: &str| json!({"expression": expression, "subjects": [
-        format!("Individual/{NATIONAL_ID}|{MARK}1"), format!("Individual/{NATIONAL_ID}|{MARK}unknown"), marked_person("inline"),
-    ]});
+    let rule = |expression: &str| {
+        json!({"expression": expression, "subjects": [
+            format!("Individual/{NATIONAL_ID}|{MARK}1"), format!("Individual/{NATIONAL_ID}|{MARK}unknown"), marked_person("inline"),
+        ]})
+    };
     let with = |more: Value| daftar_tests::records::with(marked_person("2"), more);
     let mark = |prefix: &str| format!("{prefix}{MARK}");
     let deep = rule(&format!("{}true{}", "(".repeat(400), ")".repeat(400)));
@@ -57,11 +62,21 @@ fn exercise(connection: &Connection, token: &str) -> usize {
         ("POST", "/Group".to_owned(), Some(household(&mark("H"), &[(&mark("")[..], "head")])), 422),
         ("POST", "/Group".to_owned(), Some(household(&mark("H"), &[(&format!("{MARK}1"), "head")])), 201),
         ("GET", format!("/Group/urn:svc:vocab:id-type%23national_id|H{MARK}"), None, 200),
-        ("POST", "/Eligibility/$evaluate".to_owned(), Some(rule(&format!("is_female(me) && me.name.family == '{MARK}family'"))), 200),
+        (
+            "POST",
+            "/Eligibility/$evaluate".to_owned(),
+            Some(rule(&format!("is_female(me) && me.name.family == '{MARK}family'"))),
+            200,
+        ),
         ("POST", "/Eligibility/$evaluate".to_owned(), Some(rule(&format!("me.{MARK} == '{MARK}'"))), 422),
         ("POST", "/Eligibility/$evaluate".to_owned(), Some(deep), 422),
-        ("POST", "/Eligibility/$evaluate".to_owned(), Some(json!({"expression": "members.exists(m, 1 / 0 > int(m.income.amount))",
-            "subjects": [format!("Individual/{NATIONAL_ID}|{MARK}1")]})), 200),
+        (
+            "POST",
+            "/Eligibility/$evaluate".to_owned(),
+            Some(json!({"expression": "members.exists(m, 1 / 0 > int(m.income.amount))",
+            "subjects": [format!("Individual/{NATIONAL_ID}|{MARK}1")]})),
+            200,
+        ),
     ];
     for (method, path, body, status) in &requests {
         assert_eq!(call(connection, token, method, path, body.as_ref()), *status, "{method} {path}");
@@ -93,7 +108,17 @@ fn the_log_tells_every_request_and_never_about_whom() {
     let (data_dir, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
     std::fs::write(&config, "[log]\nlevel = 'debug'\nformat = 'json'\n").unwrap();
     let server = Server::serve(&data_dir, &["--config", config.to_str().unwrap()]);
-    let create = ["client", "create", "--name", "ZQMARKclient", "--scope", "individual:all", "group:all", "eligibility:all", "--json"];
+    let create = [
+        "client",
+        "create",
+        "--name",
+        "ZQMARKclient",
+        "--scope",
+        "individual:all",
+        "group:all",
+        "eligibility:all",
+        "--json",
+    ];
     let credentials = Credentials::read(&run(&data_dir, &create).expect_success().json());
     let refused = run(&data_dir, &["client", "show", "ZQMARKclient"]);
     assert_eq!(refused.code, 1);
@@ -103,7 +128,8 @@ fn the_log_tells_every_request_and_never_about_whom() {
     let admin_token = std::fs::read_to_string(data_dir.join("admin.token")).unwrap();
     let log = server.stop().expect_success().stderr;
 
-    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
     let answered = lines.iter().filter(|line| line["fields"]["message"] == "request answered").count();
     assert_eq!(answered, requests, "every request is told, so that there was something to search: {log}");
     let routes = log.matches("/api/v2/Individual/{identifier}").count();

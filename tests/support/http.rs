@@ -257,8 +257,7 @@ impl Response {
 
 /// Whether a text is the pattern of a route, never a path with somebody's identifier in it.
 fn is_route(instance: &str) -> bool {
-    static ROUTES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-        daftar::api::router::endpoints().into_iter().flat_map(|endpoint| endpoint.paths).collect()
-    });
+    static ROUTES: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| daftar::api::router::endpoints().into_iter().flat_map(|endpoint| endpoint.paths).collect());
     ROUTES.contains(instance) || instance.starts_with(daftar::admin::router::BASE_PATH)
 }

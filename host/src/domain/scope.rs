@@ -158,7 +158,8 @@ impl ScopeSet {
         let ours = self.0.iter().filter(|scope| other.covers(**scope));
         let theirs = other.0.iter().filter(|scope| self.covers(**scope));
         let both: Self = ours.chain(theirs).copied().collect();
-        let is_said = |scope: &Scope| scope.action != Action::All && both.contains(Scope::new(scope.resource, Action::All));
+        let is_said =
+            |scope: &Scope| scope.action != Action::All && both.contains(Scope::new(scope.resource, Action::All));
         both.iter().filter(|scope| !is_said(scope)).collect()
     }
 

@@ -68,7 +68,8 @@ impl PluginAdministration {
             let report = report.await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tell(&report);
         }
-        let table = self.number(&self.packs()).await?;
+        let packs = self.packs().clone();
+        let table = self.number(&packs).await?;
         let generation = self.build(table)?;
         self.registry.vocabularies.publish(generation);
         Ok(())

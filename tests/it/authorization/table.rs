@@ -69,7 +69,8 @@ impl Row {
     pub fn request(&self, connection: &Connection, path: &str) -> Request {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("AUTH-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let request = connection.request(self.method, &path.replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0"));
+        let request =
+            connection.request(self.method, &path.replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0"));
         match self.body {
             Some(body) => request.json(&body(&name)),
             None => request,

@@ -63,7 +63,8 @@ fn every_line_that_the_demo_prints_works_when_pasted() {
 }
 
 fn check(answers: &[String]) {
-    let json = |at: usize| -> Value { serde_json::from_str(&answers[at]).unwrap_or_else(|_| panic!("{}", answers[at])) };
+    let json =
+        |at: usize| -> Value { serde_json::from_str(&answers[at]).unwrap_or_else(|_| panic!("{}", answers[at])) };
     assert_eq!(answers[0].trim().split('.').count(), 3, "a token: {}", answers[0]);
     let person = json(1);
     assert_eq!(person["identifier"][0]["value"], "DEMO-000001");
@@ -73,7 +74,10 @@ fn check(answers: &[String]) {
     assert_eq!(women["data"].as_array().unwrap().len(), 2);
     assert_eq!(women["data"][0]["gender"]["display"], "Féminin");
     let registered = json(3);
-    assert_eq!((&registered["identifier"][0]["value"], &registered["meta"]["version_id"]), (&"NEW-1".into(), &"1".into()));
+    assert_eq!(
+        (&registered["identifier"][0]["value"], &registered["meta"]["version_id"]),
+        (&"NEW-1".into(), &"1".into())
+    );
     let pension = json(4);
     let outcome = |at: usize| pension["results"][at]["outcome"].as_str().unwrap();
     assert_eq!([outcome(0), outcome(1), outcome(2)], ["eligible", "not_eligible", "undetermined"]);

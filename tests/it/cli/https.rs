@@ -48,7 +48,10 @@ fn a_certificate_that_cannot_be_used_is_named() {
     let config = folder.path().join("daftar.toml");
     std::fs::write(&config, "[server.tls]\ncert = '/nowhere/cert.pem'\nkey = '/nowhere/key.pem'\n").unwrap();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--config"];
-    let refused = daftar_tests::process::run(&folder.path().join("data"), &[&arguments[..], &[config.to_str().unwrap()]].concat());
+    let refused = daftar_tests::process::run(
+        &folder.path().join("data"),
+        &[&arguments[..], &[config.to_str().unwrap()]].concat(),
+    );
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stderr.contains("/nowhere/cert.pem"), "{refused:?}");
 }

@@ -128,6 +128,7 @@ fn an_engine_that_misbehaves_is_stopped_and_goes_on() {
     let (status, answer) = evaluate(&client, "answer too much");
     assert_eq!(status, 422, "{answer}");
     let plugins = app.admin().get("/plugins").expect(200).json();
-    let engine = plugins["data"].as_array().unwrap().iter().find(|plugin| plugin["kind"] == "eligibility-engine").unwrap();
+    let engine =
+        plugins["data"].as_array().unwrap().iter().find(|plugin| plugin["kind"] == "eligibility-engine").unwrap();
     assert!(engine["faults"].as_u64() >= Some(9), "{engine}");
 }

@@ -50,7 +50,10 @@ fn roles_and_members_come_from_the_one_active_household() {
     let has_a_child = "members.exists(m, age_years(m.birth_date) < 18)";
     assert_eq!(outcomes(&client, has_a_child, &["1", "4"]), ["undetermined members.birth_date", "not_eligible"]);
     assert_eq!(outcomes(&client, "members.size() == 3", &["1", "2", "4"]), ["eligible", "eligible", "not_eligible"]);
-    assert_eq!(outcomes(&client, "members.all(m, is_head(m) || !is_female(m))", &["2"]), ["undetermined members.gender"]);
+    assert_eq!(
+        outcomes(&client, "members.all(m, is_head(m) || !is_female(m))", &["2"]),
+        ["undetermined members.gender"]
+    );
 }
 
 #[test]

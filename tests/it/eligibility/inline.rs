@@ -23,8 +23,10 @@ fn outcome(client: &ApiClient, expression: &str, subject: &Value) -> (String, Ve
 #[test]
 fn every_helper_answers_in_three_ways() {
     let (_app, client) = app_with_evaluator();
-    let woman = json!({"type": "individual", "gender": FEMALE, "birth_date": "1961-03-08", "role": format!("{ROLE}#head")});
-    let man = json!({"type": "individual", "gender": MALE, "birth_date": "2016-03-01", "role": format!("{ROLE}#child")});
+    let woman =
+        json!({"type": "individual", "gender": FEMALE, "birth_date": "1961-03-08", "role": format!("{ROLE}#head")});
+    let man =
+        json!({"type": "individual", "gender": MALE, "birth_date": "2016-03-01", "role": format!("{ROLE}#child")});
     let nobody = json!({"type": "individual"});
     let cases: [(&str, &str); 12] = [
         ("is_female(me)", "me.gender"),
@@ -59,13 +61,20 @@ fn a_missing_fact_matters_only_where_the_answer_depends_on_it() {
         ("is_female(me) && age_years(me.birth_date) > 60", "undetermined", vec!["me.birth_date"]),
         ("has(me.birth_date)", "not_eligible", vec![]),
         ("has(me.gender)", "eligible", vec![]),
-        ("me.marital_status == me.country && me.name.family == 'x'", "undetermined", vec!["me.country", "me.marital_status", "me.name.family"]),
+        (
+            "me.marital_status == me.country && me.name.family == 'x'",
+            "undetermined",
+            vec!["me.country", "me.marital_status", "me.name.family"],
+        ),
     ] {
         let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
         assert_eq!(outcome(&client, expression, &woman), (expected.to_owned(), missing), "{expression}");
     }
     let not_known = json!({"type": "individual", "gender": format!("{GENDER}#0")});
-    assert_eq!(outcome(&client, "is_female(me)", &not_known), ("undetermined".to_owned(), vec!["me.gender".to_owned()]));
+    assert_eq!(
+        outcome(&client, "is_female(me)", &not_known),
+        ("undetermined".to_owned(), vec!["me.gender".to_owned()])
+    );
     assert_eq!(outcome(&client, "me.gender.code == '0'", &not_known).0, "eligible", "gender 0 is itself in `.code`");
 }
 
@@ -83,12 +92,19 @@ fn the_day_asked_about_decides_how_old_somebody_is() {
     let sixty = "age_years(me.birth_date) >= 60";
     assert_eq!(ask(Some("2025-12-31"), "1966-01-01", sixty), ("not_eligible".to_owned(), "2025-12-31".into()));
     assert_eq!(ask(Some("2026-01-01"), "1966-01-01", sixty), ("eligible".to_owned(), "2026-01-01".into()));
-    assert_eq!(ask(None, "1966-03-01", sixty), ("eligible".to_owned(), "2026-03-01".into()), "today, where none is given");
+    assert_eq!(
+        ask(None, "1966-03-01", sixty),
+        ("eligible".to_owned(), "2026-03-01".into()),
+        "today, where none is given"
+    );
     assert_eq!(ask(None, "1966-03-02", sixty).0, "not_eligible");
     let eighteen = "age_years(me.birth_date) >= 18";
     assert_eq!(ask(Some("2026-02-28"), "2008-02-29", eighteen).0, "not_eligible", "born on 29 February");
     assert_eq!(ask(Some("2026-03-01"), "2008-02-29", eighteen).0, "eligible", "birthday 1 March");
-    assert_eq!(ask(Some("2026-01-31"), "2000-01-01", "today() == date('2026-01-31') && as_of == today()").0, "eligible");
+    assert_eq!(
+        ask(Some("2026-01-31"), "2000-01-01", "today() == date('2026-01-31') && as_of == today()").0,
+        "eligible"
+    );
 }
 
 #[test]
@@ -152,7 +168,9 @@ fn an_answer_says_what_it_depended_on_and_is_the_same_again() {
 #[test]
 fn inline_records_are_checked_as_records_are() {
     let (_app, client) = app_with_evaluator();
-    let ask = |subjects: Value| client.post("/Eligibility/$evaluate", &json!({"expression": "is_female(me)", "subjects": subjects}));
+    let ask = |subjects: Value| {
+        client.post("/Eligibility/$evaluate", &json!({"expression": "is_female(me)", "subjects": subjects}))
+    };
     for (subjects, field, code) in [
         (json!([{"gender": format!("{GENDER}#7")}]), "subjects[0].gender", "unknown_code"),
         (json!([{}, {"members": [{}, {"gender": "urn:x#1"}]}]), "subjects[1].members[1].gender", "unknown_vocabulary"),
@@ -170,5 +188,8 @@ fn inline_records_are_checked_as_records_are() {
         let refused = ask(subjects.clone()).expect(422);
         assert_eq!(errors(&refused.json()), [(field.to_owned(), code.to_owned())]);
     }
-    assert_eq!(ask(json!(vec![json!({"gender": FEMALE}); 1_000])).expect(200).json()["results"].as_array().unwrap().len(), 1_000);
+    assert_eq!(
+        ask(json!(vec![json!({"gender": FEMALE}); 1_000])).expect(200).json()["results"].as_array().unwrap().len(),
+        1_000
+    );
 }

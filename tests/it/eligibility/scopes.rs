@@ -40,8 +40,10 @@ fn a_rule_reads_only_what_its_client_may_read() {
         let challenge = answer.header("www-authenticate").unwrap();
         assert!(challenge.contains("insufficient_scope") && challenge.contains(missing), "{challenge}");
     }
-    let group = json!({"subject": "group", "expression": "has(me.name)", "subjects": [format!("Group/{NATIONAL_ID}|H-1")]});
-    let refused = app.client(&["eligibility:read", "individual:read"]).post("/Eligibility/$evaluate", &group).expect(403);
+    let group =
+        json!({"subject": "group", "expression": "has(me.name)", "subjects": [format!("Group/{NATIONAL_ID}|H-1")]});
+    let refused =
+        app.client(&["eligibility:read", "individual:read"]).post("/Eligibility/$evaluate", &group).expect(403);
     assert!(refused.detail().contains("group:read"), "{}", refused.detail());
 }
 

@@ -69,8 +69,18 @@ fn wrong_codes_are_refused_with_field_reason_and_what_was_probably_meant() {
         (json!({"gender": "urn:iso:std:iso:3166-1#DE"}), "gender", "wrong_vocabulary", GENDER),
         (json!({"gender": "urn:nobody:knows#1"}), "gender", "unknown_vocabulary", GENDER),
         (json!({"occupation": "urn:ilo:isco-08#6111"}), "occupation", "vocabulary_not_installed", "urn:ilo:isco-08"),
-        (json!({"languages": ["urn:iso:std:iso:639#en"]}), "languages[0]", "vocabulary_not_installed", "urn:iso:std:iso:639"),
-        (json!({"address": [{}, {"country": "urn:iso:std:iso:3166-1#XX"}]}), "address[1].country", "unknown_code", "XX"),
+        (
+            json!({"languages": ["urn:iso:std:iso:639#en"]}),
+            "languages[0]",
+            "vocabulary_not_installed",
+            "urn:iso:std:iso:639",
+        ),
+        (
+            json!({"address": [{}, {"country": "urn:iso:std:iso:3166-1#XX"}]}),
+            "address[1].country",
+            "unknown_code",
+            "XX",
+        ),
         (json!({"gender": GENDER}), "gender", "invalid_code", "missing after the namespace"),
         (json!({"gender": 2}), "gender", "wrong_type", "<namespace>#<code>"),
     ];
@@ -89,6 +99,7 @@ fn wrong_codes_are_refused_with_field_reason_and_what_was_probably_meant() {
 fn a_misspelt_code_is_answered_with_the_nearest_ones() {
     let app = TestApp::start();
     let client = app.client(&["individual:create"]);
-    let refused = client.post("/Individual", &person("A-1", json!({"country": "urn:iso:std:iso:3166-1#GERMANY"}))).expect(422);
+    let refused =
+        client.post("/Individual", &person("A-1", json!({"country": "urn:iso:std:iso:3166-1#GERMANY"}))).expect(422);
     insta::assert_json_snapshot!(redacted(&refused.json()), @"");
 }

@@ -51,7 +51,13 @@ fn another_media_type_is_415() {
     let app = TestApp::start();
     let client = app.client(&["individual:create"]);
     let body = person("A-1", json!({})).to_string();
-    for wrong in ["text/plain", "application/x-www-form-urlencoded", "application/xml", "json", "multipart/form-data; boundary=x"] {
+    for wrong in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/xml",
+        "json",
+        "multipart/form-data; boundary=x",
+    ] {
         let refused = send(&client, wrong, body.as_bytes()).expect(415);
         assert!(refused.detail().contains("application/json"), "{}", refused.detail());
     }

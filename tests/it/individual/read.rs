@@ -64,7 +64,8 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
 fn a_read_that_the_connection_ends_leaves_the_server_serving() {
     let app = TestApp::start();
     let client = app.client(&["individual:read"]);
-    let head = "POST /api/v2/Individual HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{";
+    let head =
+        "POST /api/v2/Individual HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{";
     let stream = std::net::TcpStream::connect(client.connection().url().trim_start_matches("http://")).unwrap();
     std::io::Write::write_all(&mut &stream, head.as_bytes()).unwrap();
     drop(stream);

@@ -23,9 +23,18 @@ fn each_wrong_field_is_named_with_its_kind_of_fault() {
         (identifier(json!({"system": NATIONAL_ID, "value": " A"})), &[("identifier[0].value", "invalid_identifier")]),
         (identifier(json!({"system": NATIONAL_ID, "value": "x".repeat(201)})), &[("identifier[0].value", "too_long")]),
         (identifier(json!({"system": NATIONAL_ID, "value": 7})), &[("identifier[0].value", "wrong_type")]),
-        (identifier(json!({"system": NATIONAL_ID, "value": "A", "extra": 1})), &[("identifier[0].extra", "unknown_field")]),
-        (identifier(json!({"system": "urn:svc:vocab:id-type#ration_card", "value": "A"})), &[("identifier[0].system", "unknown_system")]),
-        (identifier(json!({"system": "https://example.org/ids", "value": "A"})), &[("identifier[0].system", "unknown_system")]),
+        (
+            identifier(json!({"system": NATIONAL_ID, "value": "A", "extra": 1})),
+            &[("identifier[0].extra", "unknown_field")],
+        ),
+        (
+            identifier(json!({"system": "urn:svc:vocab:id-type#ration_card", "value": "A"})),
+            &[("identifier[0].system", "unknown_system")],
+        ),
+        (
+            identifier(json!({"system": "https://example.org/ids", "value": "A"})),
+            &[("identifier[0].system", "unknown_system")],
+        ),
         (person("A", json!({"nickname": "x"})), &[("nickname", "unknown_field")]),
         (person("A", json!({"brith_date": "1990-01-01"})), &[("brith_date", "unknown_field")]),
         (person("A", json!({"type": "Group"})), &[("type", "wrong_type")]),
@@ -40,9 +49,15 @@ fn each_wrong_field_is_named_with_its_kind_of_fault() {
         (person("A", json!({"birth_date": "08/03/1961"})), &[("birth_date", "invalid_date")]),
         (person("A", json!({"birth_date": "1990-01-01T00:00:00Z"})), &[("birth_date", "invalid_date")]),
         (person("A", json!({"birth_date": "0001-01-01"})), &[("birth_date", "invalid_date")]),
-        (person("A", json!({"birth_date": "2000-01-01", "deceased_date": "1999-12-31"})), &[("deceased_date", "invalid_date")]),
+        (
+            person("A", json!({"birth_date": "2000-01-01", "deceased_date": "1999-12-31"})),
+            &[("deceased_date", "invalid_date")],
+        ),
         (person("A", json!({"telecom": [{"system": "fax", "value": "1"}]})), &[("telecom[0].system", "unknown_value")]),
-        (person("A", json!({"telecom": [{"system": "phone", "rank": 0}]})), &[("telecom[0].rank", "wrong_type"), ("telecom[0].value", "required")]),
+        (
+            person("A", json!({"telecom": [{"system": "phone", "rank": 0}]})),
+            &[("telecom[0].rank", "wrong_type"), ("telecom[0].value", "required")],
+        ),
         (person("A", json!({"income": {"amount": -1}})), &[("income.amount", "wrong_type")]),
         (person("A", json!({"income": {}})), &[("income.amount", "required")]),
         (person("A", json!({"address": {"city": "x"}})), &[("address", "wrong_type")]),
@@ -88,7 +103,8 @@ fn lists_are_bounded() {
     let body = person("A", json!({"telecom": vec![json!({"system": "phone", "value": "1"}); 10_000]}));
     let refused = client.post("/Individual", &body).expect(422);
     assert_eq!(errors(&refused.json()), pairs(&[("telecom", "too_many")]));
-    let many: Value = (0..500).map(|number| (format!("unknown_{number}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
+    let many: Value =
+        (0..500).map(|number| (format!("unknown_{number}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
     let refused = client.post("/Individual", &many).expect(422);
     assert!(errors(&refused.json()).len() <= 50, "a list of problems is bounded too");
 }

@@ -11,13 +11,25 @@ fn five_people() -> (TestApp, ApiClient) {
     let country = |code: &str| format!("urn:iso:std:iso:3166-1#{code}");
     let marital = |code: &str| format!("urn:un:unsd:pop-census:marital-status#{code}");
     for (id, more) in [
-        ("1", json!({"name": {"given": "María José", "family": "Álvarez"}, "gender": FEMALE, "birth_date": "1950-01-01",
-            "marital_status": marital("W"), "country": country("CO"), "active": true})),
-        ("2", json!({"name": {"given": "José", "family": "N'Diaye"}, "gender": MALE, "birth_date": "1980-06-15",
-            "marital_status": marital("M"), "country": country("SN"), "address": [{"country": country("CO")}]})),
-        ("3", json!({"name": {"text": "فاطمة الحسن"}, "gender": FEMALE, "birth_date": "1980-06-16", "country": country("EG")})),
-        ("4", json!({"name": {"given": "Thị Lan", "family": "Nguyễn"}, "birth_date": "2010-12-31", "active": false,
-            "address": [{"city": "Huế"}, {"country": country("VN")}]})),
+        (
+            "1",
+            json!({"name": {"given": "María José", "family": "Álvarez"}, "gender": FEMALE, "birth_date": "1950-01-01",
+            "marital_status": marital("W"), "country": country("CO"), "active": true}),
+        ),
+        (
+            "2",
+            json!({"name": {"given": "José", "family": "N'Diaye"}, "gender": MALE, "birth_date": "1980-06-15",
+            "marital_status": marital("M"), "country": country("SN"), "address": [{"country": country("CO")}]}),
+        ),
+        (
+            "3",
+            json!({"name": {"text": "فاطمة الحسن"}, "gender": FEMALE, "birth_date": "1980-06-16", "country": country("EG")}),
+        ),
+        (
+            "4",
+            json!({"name": {"given": "Thị Lan", "family": "Nguyễn"}, "birth_date": "2010-12-31", "active": false,
+            "address": [{"city": "Huế"}, {"country": country("VN")}]}),
+        ),
         ("5", json!({})),
     ] {
         drop(client.create_individual(&person(id, more)));
@@ -58,7 +70,10 @@ fn each_filter_finds_who_fits_and_nobody_else() {
         ("active=false", &["4"]),
         ("gender=urn:iso:std:iso:5218%232&birth_date=lt1960-01-01", &["1"]),
         ("gender=urn:iso:std:iso:5218%232&gender=urn:iso:std:iso:5218%231", &[]),
-        ("name=jose&gender=urn:iso:std:iso:5218%231&birth_date=ge1980-01-01&country=urn:iso:std:iso:3166-1%23SN", &["2"]),
+        (
+            "name=jose&gender=urn:iso:std:iso:5218%231&birth_date=ge1980-01-01&country=urn:iso:std:iso:3166-1%23SN",
+            &["2"],
+        ),
     ];
     for (query, expected) in cases {
         assert_eq!(client.found(query), *expected, "{query}");
@@ -159,7 +174,8 @@ fn ids(page: &Value) -> Vec<String> {
 
 #[test]
 fn an_empty_register_answers_with_an_empty_page() {
-    let app = TestApp::builder().config(|config| config.server.public_url = Some("https://registry.example".to_owned()));
+    let app =
+        TestApp::builder().config(|config| config.server.public_url = Some("https://registry.example".to_owned()));
     let app = app.start();
     let page = app.client(&["individual:read"]).get("/Individual").expect(200).json();
     insta::assert_json_snapshot!(page, @"");

@@ -68,7 +68,8 @@ fn a_server_starts_with_the_rest_and_names_every_liar() {
     assert_eq!(call.request("GET", "/health/ready").send().status, 200);
     let list = daftar_tests::process::run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();
     let finished = server.stop().expect_success();
-    let listed: Vec<&str> = list["data"].as_array().unwrap().iter().map(|plugin| plugin["name"].as_str().unwrap()).collect();
+    let listed: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|plugin| plugin["name"].as_str().unwrap()).collect();
     let all = ["country", "eligibility-cel", "gender", "group-type", "id-type", "marital-status", "relationship"];
     assert_eq!(listed, all);
     for (name, step, _) in LIARS {
