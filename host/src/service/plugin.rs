@@ -67,6 +67,7 @@ impl PluginAdministration {
             });
             let report = report.await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tell(&report);
+            self.forget_uninstalled();
         }
         let packs = self.packs().clone();
         let table = self.number(&packs).await?;
@@ -147,6 +148,14 @@ impl PluginAdministration {
         let numbers: Vec<CodeNumber> =
             concepts.filter_map(|concept| concept.uri().ok()).filter_map(|uri| generation.number_of(&uri)).collect();
         self.registry.columns.snapshot().records_using(&numbers)
+    }
+
+    /// Drops packs that were accepted and could then not be kept.
+    fn forget_uninstalled(&self) {
+        let current = self.library.current();
+        self.packs().retain(|name, (origin, _)| {
+            current.get(name).is_some_and(|installed| installed.loaded().digest().to_string() == origin.digest)
+        });
     }
 
     /// Gives numbers to all codes and versions that have none, and returns the whole table.
