@@ -1,1 +1,35 @@
 //! Who calls: token issue and check, client lookup, secrets, signing keys.
+//!
+//! A token request goes `token_request` (read) → `issue` (check, sign); every other call goes `authenticate` (token, client,
+//! effective scopes). Limits are counted by the caller, between the two.
+//!
+//! **Invariant:** no HTTP here: bytes and header values come in, values and reasons go out.
+//!
+//! **Invariant:** secrets and keys live in types that do not print themselves, and are compared in constant time.
+//!
+//! **Invariant:** the time is always the `now` that is passed in, never the machine's clock.
+
+pub mod admin_token;
+pub mod authenticate;
+pub mod directory;
+mod entropy;
+#[cfg(test)]
+mod fixtures;
+pub mod issue;
+mod key_file;
+pub mod keys;
+pub mod oauth_error;
+pub mod secret;
+pub mod secret_file;
+pub mod token;
+pub mod token_request;
+
+pub use admin_token::AdminToken;
+pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo, authenticate};
+pub use directory::ClientDirectory;
+pub use entropy::EntropyError;
+pub use issue::{IssuedAnswer, TokenDesk};
+pub use keys::{KeyError, TokenKeys};
+pub use oauth_error::{OAuthError, OAuthErrorCode};
+pub use secret::SecretHasher;
+pub use token_request::{TokenRequest, TokenRequestParts};

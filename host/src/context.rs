@@ -1,8 +1,8 @@
 //! As whom, when and in which request something is done.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::audit::Actor;
 use crate::domain::client::ClientId;
@@ -22,6 +22,35 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
         Timestamp::now()
+    }
+}
+
+/// A clock that stands still until it is moved: for tests. Clones show the same time.
+#[derive(Debug, Clone)]
+pub struct FakeClock(Arc<Mutex<Timestamp>>);
+
+impl FakeClock {
+    /// A clock that shows that instant.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(now)))
+    }
+
+    /// Moves it to an instant, which may lie before the one shown.
+    pub fn set(&self, now: Timestamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Moves it on, or back by a negative duration; as far as the calendar goes.
+    pub fn advance(&self, by: SignedDuration) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = now.saturating_add(by).unwrap_or(*now);
+    }
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,6 +12,7 @@ pub mod eligibility;
 pub mod group;
 pub mod identifier;
 pub mod individual;
+pub mod manifest;
 pub mod person_name;
 pub mod record;
 pub mod scope;

@@ -1,1 +1,143 @@
-//! How often somebody may call: the three buckets.
+//! How often somebody may call: three buckets, each with a limit a minute and a limit a day.
+//!
+//! The minute is a token bucket (GCRA, by `governor`): N at once, then one every 60/N seconds, so that whoever calls
+//! evenly at N a minute is never refused. The day is an exact count per UTC day that outlives a restart. A refused call
+//! counts in neither.
+//!
+//! **Invariant:** a bucket belongs to a client or an address, never to a token; nothing turns limits off.
+//!
+//! **Invariant:** a call is counted on disk before it is let through: after a crash a day's count is at most one block
+//! of reserved calls too high and never too low (see [`day`]).
+//!
+//! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see [`bucket`]).
+
+mod address;
+mod bucket;
+pub mod day;
+mod decision;
+#[cfg(test)]
+mod fixtures;
+mod minute;
+mod steady;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::ToSpan;
+use jiff::civil::Date;
+
+use self::address::AddressKey;
+use self::bucket::{Bucket, Moment};
+use self::day::DayCounts;
+pub use self::decision::{Decision, RateHeaders, Refusal};
+use self::steady::SteadyTime;
+use crate::context::Clock;
+use crate::domain::calendar;
+use crate::domain::client::{Client, ClientId};
+use crate::error::AppError;
+
+/// What a key may do in a minute and in a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Calls a minute; at least 1.
+    pub per_minute: u32,
+    /// Calls in a UTC day; at least 1.
+    pub per_day: u32,
+}
+
+/// Token requests from one address: a client needs one a day; more are guesses.
+pub const TOKEN_QUOTA: Quota = Quota { per_minute: 5, per_day: 50 };
+/// Calls of one client that has no limits of its own.
+pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000 };
+/// Calls from one address that carry no valid token.
+pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000 };
+
+/// The most addresses or clients that one bucket keeps in memory, about 100 bytes each.
+const KEYS_MAX: usize = 1_000_000;
+/// Counts of so many days before today are kept, in case the clock was wrong and is set back.
+const DAYS_KEPT: i64 = 2;
+
+/// The three buckets of a server.
+pub struct Limits {
+    clock: Arc<dyn Clock>,
+    steady: SteadyTime,
+    counts: Arc<dyn DayCounts>,
+    token: Bucket<AddressKey>,
+    client: Bucket<ClientId>,
+    unauthenticated: Bucket<AddressKey>,
+    cleared_on: Mutex<Option<Date>>,
+}
+
+impl Limits {
+    /// Buckets that are all full, but for what is counted of today already.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, counts: Arc<dyn DayCounts>) -> Self {
+        Self {
+            steady: SteadyTime::starting_at(clock.now()),
+            token: Bucket::new("token", KEYS_MAX, Arc::clone(&counts)),
+            client: Bucket::new("client", KEYS_MAX, Arc::clone(&counts)),
+            unauthenticated: Bucket::new("unauthenticated", KEYS_MAX, Arc::clone(&counts)),
+            cleared_on: Mutex::new(None),
+            clock,
+            counts,
+        }
+    }
+
+    /// Counts a token request, before anything in it is looked at.
+    ///
+    /// # Errors
+    /// When a day's count cannot be read or written: the request is then not let through.
+    pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
+        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, || self.moment()).await
+    }
+
+    /// Counts a call of an authenticated client, against its own limits where it has them. A change of them acts on the
+    /// next call.
+    ///
+    /// # Errors
+    /// When a day's count cannot be read or written: the call is then not let through.
+    pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
+        let quota = Quota {
+            per_minute: client.rate_limit_per_minute.map_or(CLIENT_QUOTA_DEFAULT.per_minute, |limit| limit.requests()),
+            per_day: client.rate_limit_per_day.map_or(CLIENT_QUOTA_DEFAULT.per_day, |limit| limit.requests()),
+        };
+        self.client.charge(&client.id, quota, || self.moment()).await
+    }
+
+    /// Counts a call without a valid token, or of something that needs none.
+    ///
+    /// # Errors
+    /// When a day's count cannot be read or written: the call is then not let through.
+    pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
+        self.unauthenticated.charge(&AddressKey::of(address), UNAUTHENTICATED_QUOTA, || self.moment()).await
+    }
+
+    /// Drops idle keys, and once a day the counts of past days. To be called each minute.
+    ///
+    /// # Errors
+    /// When the counts of past days cannot be removed; the next call tries again.
+    pub async fn maintain(&self) -> Result<(), AppError> {
+        let moment = self.moment();
+        self.token.prune(moment);
+        self.client.prune(moment);
+        self.unauthenticated.prune(moment);
+        let is_cleared = *self.cleared_on() == Some(moment.today);
+        if !is_cleared && let Ok(oldest) = moment.today.checked_sub(DAYS_KEPT.days()) {
+            self.counts.forget_before(oldest).await.map_err(AppError::Unavailable)?;
+            *self.cleared_on() = Some(moment.today);
+        }
+        Ok(())
+    }
+
+    fn cleared_on(&self) -> std::sync::MutexGuard<'_, Option<Date>> {
+        self.cleared_on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn moment(&self) -> Moment {
+        let now = self.clock.now();
+        Moment { now, today: calendar::utc_day(now), steady_ns: self.steady.reading(now) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,35 @@
 //! Vocabularies in memory: lookup, hierarchy, concept groups, versions, the generation that a request keeps.
+//!
+//! The way of a pack: what its plugin brought ([`crate::domain::vocabulary::PackContents`]) goes through [`check()`], which
+//! tells all that is wrong or indexes it; a [`GenerationBuilder`] puts packs and numbers together; [`Vocabularies`] holds
+//! the [`Generation`] in force. From there on nothing asks the plugin again.
+//!
+//! **Invariant:** what a reader sees of codes never changes under it: vocabularies and generations are immutable.
+//!
+//! **Invariant:** whatever a client writes, a look-up costs no more than its answer, and an error message a bounded search.
+
+mod check;
+mod code_problem;
+mod compact;
+mod digest;
+mod generation;
+mod hierarchy;
+mod language;
+mod nearest;
+mod table;
+pub mod testing;
+mod vocabulary;
+
+pub use self::check::problem::{PackFault, PackProblem, PackProblems, Place, TextFault};
+pub use self::check::{CheckedPack, check, check_concept_group, limits};
+pub use self::code_problem::{CodeProblem, Suggestion};
+pub use self::compact::ConceptIndex;
+pub use self::digest::ContentDigest;
+pub use self::generation::{
+    CodeDisplay, DefinedBy, Generation, GenerationBuilder, PackOrigin, PublishFault, PublishProblem, PublishedGroup,
+    QuestionProblem, Vocabularies, WELL_KNOWN_CONCEPT_GROUPS,
+};
+pub use self::hierarchy::{DEPTH_MAX, EXTRA_INTERVALS_MAX};
+pub use self::language::LanguagePreference;
+pub use self::table::{CodeTable, TableError};
+pub use self::vocabulary::{ConceptRef, Label, Vocabulary};

@@ -1,1 +1,62 @@
-fn main() {}
+//! Build tasks: `cargo xtask <command>`.
+//!
+//! What cargo alone cannot say: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
+//! server then makes the packs. One file for each command.
+//!
+//! **Invariant:** no command needs anything installed but Rust; what is missing of Rust is installed by `rustup`, and said.
+
+mod bench;
+mod build;
+mod demo;
+mod dist;
+mod failure;
+mod files;
+mod guests;
+mod packs;
+mod steps;
+mod test;
+mod workspace;
+mod wrap;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+use steps::Steps;
+use workspace::{Profile, Workspace};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  build [--release]   everything a server needs: guests, server, packs, in the target folder
+  guests              only what is compiled for the sandbox; the server's build needs it once
+  demo [ARGS]         build (release) and run `daftar demo`
+  test [ARGS]         build (dev) and run every test; ARGS go to `cargo test`
+  bench [ARGS]        build (release) and run the benchmarks
+  dist                the release: dist/daftar, dist/plugins, dist/modules";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let Some((command, rest)) = arguments.split_first() else { return Err(Failure::usage(USAGE)) };
+    let workspace = Workspace::find()?;
+    let steps = Steps::start();
+    match (command.as_str(), rest) {
+        ("build", []) => build::run(&workspace, &steps, Profile::Dev),
+        ("build", [flag]) if flag == "--release" => build::run(&workspace, &steps, Profile::Release),
+        ("guests", []) => guests::run(&workspace, &steps),
+        ("demo", rest) => demo::run(&workspace, &steps, rest),
+        ("test", rest) => test::run(&workspace, &steps, rest),
+        ("bench", rest) => bench::run(&workspace, &steps, rest),
+        ("dist", []) => dist::run(&workspace, &steps),
+        _ => Err(Failure::usage(USAGE)),
+    }
+}

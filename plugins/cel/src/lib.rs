@@ -1,1 +1,30 @@
-//! placeholder
+//! The eligibility engine: rules in CEL over the columns of a registry, as a WebAssembly component.
+//!
+//! A rule goes through [`syntax`] (text to syntax tree), [`check`] (syntax tree to typed [`tree`] and [`plan`]), [`bind`]
+//! (the host's answers about codes) and [`evaluate`] (three-valued, row by row, over [`columns`]). [`rule`] strings them
+//! together; the private module `component` turns all of it into the interface that the host calls.
+//!
+//! **Invariant:** everything but `component` is plain Rust without interface types and is tested natively.
+//! **Invariant:** the component imports no function: no clock, no randomness, no files, no network.
+//! **Invariant:** nothing that comes in, expression, schema, answers or batch, can make the engine panic.
+
+pub mod batch;
+pub mod bind;
+pub mod calendar;
+pub mod check;
+pub mod columns;
+mod component;
+pub mod diagnostic;
+pub mod evaluate;
+pub mod facts;
+pub mod leaf;
+pub mod limits;
+pub mod outcome;
+pub mod plan;
+pub mod rule;
+pub mod schema;
+pub mod span;
+mod suggestion;
+pub mod syntax;
+pub mod tree;
+pub mod value;

@@ -1,1 +1,66 @@
-//! placeholder
+//! What an author of a daftar plugin in Rust depends on.
+//!
+//! A plugin is a crate of type `cdylib`, built for `wasm32-unknown-unknown` and wrapped as a component. This crate brings
+//! the types of the plugin interface 0.1.0, a trait to implement for each kind of plugin, and the macro that exports the
+//! implementation. It gives a plugin no rights: what the host does not link does not exist.
+//!
+//! # A complete vocabulary pack
+//!
+//! ```
+//! use daftar_sdk::vocabulary::{
+//!     Concept, ConceptGroup, ConceptPage, PageError, Selection, VocabularyDescription, VocabularyPack, page_of,
+//! };
+//!
+//! const NAMESPACE: &str = "urn:example:water-source";
+//! const SOURCES: [(&str, &str, &str); 3] =
+//!     [("piped", "Piped water", "Eau courante"), ("well", "Well", "Puits"), ("river", "River", "Rivière")];
+//!
+//! struct WaterSources;
+//!
+//! impl VocabularyPack for WaterSources {
+//!     fn describe() -> Vec<VocabularyDescription> {
+//!         let description = VocabularyDescription::new(NAMESPACE, "Water source", "Housing", "1.0.0", "en")
+//!             .with_language("fr")
+//!             .with_licence("CC0-1.0", "Example Statistics Office")
+//!             .with_concept_count(SOURCES.len() as u32);
+//!         vec![description]
+//!     }
+//!
+//!     fn concepts(namespace: &str, cursor: u32, limit: u32) -> Result<ConceptPage, PageError> {
+//!         if namespace != NAMESPACE {
+//!             return Err(PageError::UnknownNamespace);
+//!         }
+//!         page_of(&SOURCES, cursor, limit, |(code, english, french)| {
+//!             Concept::new(*code, "en", *english).with_label("fr", *french)
+//!         })
+//!     }
+//!
+//!     fn concept_groups() -> Vec<ConceptGroup> {
+//!         let safe = ConceptGroup::new("safe_water", "Sources that need no treatment.")
+//!             .including(Selection::Code(format!("{NAMESPACE}#piped")));
+//!         vec![safe]
+//!     }
+//! }
+//!
+//! # #[cfg(target_arch = "wasm32")]
+//! daftar_sdk::export_vocabulary_pack!(WaterSources);
+//! # let page = WaterSources::concepts(NAMESPACE, 0, 2).unwrap();
+//! # assert_eq!((page.concepts.len(), page.next), (2, Some(2)));
+//! # assert_eq!(WaterSources::describe()[0].languages, ["en", "fr"]);
+//! # assert_eq!(WaterSources::concept_groups()[0].includes.len(), 1);
+//! ```
+//!
+//! A list that is only data needs no code at all: `daftar pack build` makes its pack from plain files.
+//!
+//! **Invariant:** nothing in this crate calls out of the sandbox; the interface has no imports.
+
+// The export macros name this crate, from other crates and from here alike.
+extern crate self as daftar_sdk;
+
+#[doc(hidden)]
+pub mod bindings;
+pub mod eligibility;
+pub mod vocabulary;
+
+pub use bindings::eligibility_engine::export_eligibility_engine;
+pub use bindings::vocabulary_pack::export_vocabulary_pack;

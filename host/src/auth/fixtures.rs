@@ -1,0 +1,88 @@
+//! Clients, keys and tokens for the tests of this module.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use secrecy::{ExposeSecret, SecretString};
+use tempfile::TempDir;
+
+use super::directory::ClientDirectory;
+use super::keys::TokenKeys;
+use super::secret::SecretHasher;
+use super::token;
+use crate::config::TokenConfig;
+use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus};
+use crate::domain::scope::{Scope, ScopeSet};
+
+/// That many seconds after the instant at which the tests begin.
+pub fn at(seconds: i64) -> Timestamp {
+    let start: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+    start + SignedDuration::from_secs(seconds)
+}
+
+pub fn scopes(text: &str) -> ScopeSet {
+    text.split_whitespace().map(|scope| Scope::parse(scope).unwrap()).collect()
+}
+
+pub fn client(id: &str) -> Client {
+    Client {
+        id: ClientId::parse(id).unwrap(),
+        name: ClientName::parse("A client").unwrap(),
+        status: ClientStatus::Active,
+        grants: ScopeSet::default(),
+        secrets: Vec::new(),
+        not_before: None,
+        rate_limit_per_minute: None,
+        rate_limit_per_day: None,
+        created_at: at(0),
+        updated_at: at(0),
+    }
+}
+
+pub fn hasher() -> (TempDir, SecretHasher) {
+    let folder = tempfile::tempdir().unwrap();
+    let hasher = SecretHasher::load_or_create(folder.path(), at(0)).unwrap();
+    (folder, hasher)
+}
+
+/// Everything that a token endpoint and an API need.
+pub struct Fixture {
+    pub folder: TempDir,
+    pub keys: TokenKeys,
+    pub hasher: SecretHasher,
+    pub directory: ClientDirectory,
+    pub config: TokenConfig,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        let (folder, hasher) = hasher();
+        let keys = TokenKeys::load_or_create(folder.path(), at(0)).unwrap();
+        Self { folder, keys, hasher, directory: ClientDirectory::default(), config: TokenConfig::default() }
+    }
+
+    /// Puts a client with the secret `<id>-secret` into the directory.
+    pub fn put_client(&self, id: &str, change: impl FnOnce(&mut Client)) {
+        let mut client = client(id);
+        let secret = SecretString::from(format!("{id}-secret"));
+        let hash = self.hasher.hash(id, &secret);
+        client.secrets.push(ClientSecret { hash, created_at: at(0), expires_at: None });
+        change(&mut client);
+        self.directory.put(Arc::new(client));
+    }
+
+    pub fn token(&self, id: &str, granted: &str, now: Timestamp) -> String {
+        let id = ClientId::parse(id).unwrap();
+        let issued = token::issue(&self.keys, &self.config, &id, &scopes(granted), "token-1".to_owned(), now).unwrap();
+        issued.text.expose_secret().to_owned()
+    }
+
+    /// The bytes of the key that signs, as a forger would want them.
+    pub fn signing_key(&self) -> Vec<u8> {
+        use base64::Engine;
+        let text = std::fs::read_to_string(self.folder.path().join("keys/token.json")).unwrap();
+        let form: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let secret = form["keys"][0]["secret"].as_str().unwrap();
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(secret).unwrap()
+    }
+}

@@ -1,0 +1,136 @@
+//! Why a token request is refused, in the words of OAuth (RFC 6749 §5.2).
+//!
+//! **Invariant:** an unknown id, a wrong secret and a disabled client give one and the same value.
+
+use serde::Serialize;
+
+/// What every refusal of an unsupported or unreadable request adds.
+const ONLY_CLIENT_CREDENTIALS: &str = "only grant_type=client_credentials is supported";
+
+/// The name of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OAuthErrorCode {
+    /// The request cannot be understood.
+    InvalidRequest,
+    /// The client cannot be authenticated.
+    InvalidClient,
+    /// Another grant than client credentials.
+    UnsupportedGrantType,
+    /// A scope that does not exist or that the client does not hold.
+    InvalidScope,
+    /// Too many requests, or the server cannot answer now.
+    TemporarilyUnavailable,
+    /// A defect of ours.
+    ServerError,
+}
+
+impl OAuthErrorCode {
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidClient => "invalid_client",
+            Self::UnsupportedGrantType => "unsupported_grant_type",
+            Self::InvalidScope => "invalid_scope",
+            Self::TemporarilyUnavailable => "temporarily_unavailable",
+            Self::ServerError => "server_error",
+        }
+    }
+}
+
+/// Why a token request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthError {
+    /// The name of the error.
+    pub code: OAuthErrorCode,
+    description: String,
+}
+
+/// The body of the answer, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OAuthErrorBody {
+    /// The name of the error.
+    pub error: &'static str,
+    /// What is wrong, for a person.
+    pub error_description: String,
+    /// The same, and what is supported, where the request was not understood.
+    pub detail: String,
+}
+
+impl OAuthError {
+    /// An error with a description of what is wrong.
+    #[must_use]
+    pub fn new(code: OAuthErrorCode, description: &str) -> Self {
+        Self { code, description: description.chars().map(printable).collect() }
+    }
+
+    /// The request cannot be understood.
+    #[must_use]
+    pub fn invalid_request(description: &str) -> Self {
+        Self::new(OAuthErrorCode::InvalidRequest, description)
+    }
+
+    /// The one answer for an unknown id, a wrong secret and a disabled client.
+    #[must_use]
+    pub fn invalid_client() -> Self {
+        Self::new(OAuthErrorCode::InvalidClient, "client authentication failed")
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The body of the answer.
+    #[must_use]
+    pub fn body(&self) -> OAuthErrorBody {
+        let detail = match self.code {
+            OAuthErrorCode::InvalidRequest | OAuthErrorCode::UnsupportedGrantType => {
+                format!("{}; {ONLY_CLIENT_CREDENTIALS}", self.description)
+            }
+            OAuthErrorCode::InvalidClient
+            | OAuthErrorCode::InvalidScope
+            | OAuthErrorCode::TemporarilyUnavailable
+            | OAuthErrorCode::ServerError => self.description.clone(),
+        };
+        OAuthErrorBody { error: self.code.name(), error_description: self.description.clone(), detail }
+    }
+}
+
+/// RFC 6749 allows printable ASCII without quotation mark and backslash.
+fn printable(character: char) -> char {
+    match character {
+        '"' => '\'',
+        '\\' => '/',
+        ' '..='~' => character,
+        _ => '?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_supported_where_the_request_was_not_understood() {
+        let body = OAuthError::invalid_request("the body is not JSON").body();
+        assert_eq!(
+            serde_json::to_value(&body).unwrap(),
+            serde_json::json!({
+                "error": "invalid_request",
+                "error_description": "the body is not JSON",
+                "detail": "the body is not JSON; only grant_type=client_credentials is supported"
+            })
+        );
+        let body = OAuthError::invalid_client().body();
+        assert_eq!((body.error, body.detail), ("invalid_client", "client authentication failed".to_owned()));
+    }
+
+    #[test]
+    fn a_description_holds_only_what_the_standard_allows() {
+        let error = OAuthError::invalid_request("a \"quoted\" \\ é\r\n`x`");
+        assert_eq!(error.description(), "a 'quoted' / ???`x`");
+    }
+}

@@ -1,0 +1,232 @@
+//! Files that hold secrets: private to their owner, written whole or not at all.
+//!
+//! **Invariant:** a file or folder that others may read is refused, never silently repaired: what it holds may be known
+//! already.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret, SecretString};
+
+/// The biggest secret file that is read.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+/// What group and others may do; must be nothing.
+const OTHERS_MASK: u32 = 0o077;
+
+/// Why a secret file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretFileError {
+    /// Others may read it.
+    #[error(
+        "`{path}` may be read by others (mode {mode:03o}): what it holds may be known. If you trust it still, run `chmod {right} {path}`; else delete it so that a new one is made"
+    )]
+    NotPrivate {
+        /// Which file or folder.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+        /// What they should be.
+        right: &'static str,
+    },
+    /// It is a folder, a device or the like.
+    #[error("`{0}` is not a regular file")]
+    NotAFile(PathBuf),
+    /// It is no folder.
+    #[error("`{0}` is not a folder")]
+    NotAFolder(PathBuf),
+    /// It is too big to be one of ours.
+    #[error("`{0}` is bigger than {FILE_BYTES_MAX} bytes")]
+    TooBig(PathBuf),
+    /// It does not hold text.
+    #[error("`{0}` does not hold UTF-8 text")]
+    NotText(PathBuf),
+    /// The disk or the permissions said no.
+    #[error("cannot {action} `{path}`")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl SecretFileError {
+    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// Makes sure that a folder exists and is private to its owner.
+///
+/// # Errors
+/// When it cannot be made, is no folder, or others may look into it.
+pub fn prepare_folder(path: &Path) -> Result<(), SecretFileError> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(SecretFileError::io("make the folder", path, error)),
+    }
+    let metadata = fs::metadata(path).map_err(|error| SecretFileError::io("look at", path, error))?;
+    if !metadata.is_dir() {
+        return Err(SecretFileError::NotAFolder(path.to_owned()));
+    }
+    check_private(path, metadata.permissions().mode(), "700")
+}
+
+/// Reads a secret file; `None` when there is none.
+///
+/// # Errors
+/// When it cannot be read, is too big, is not text, or others may read it.
+pub fn read(path: &Path) -> Result<Option<SecretString>, SecretFileError> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => return Err(SecretFileError::NotAFile(path.to_owned())),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(SecretFileError::io("look at", path, error)),
+    }
+    let file = File::open(path).map_err(|error| SecretFileError::io("open", path, error))?;
+    let metadata = file.metadata().map_err(|error| SecretFileError::io("look at", path, error))?;
+    check_private(path, metadata.permissions().mode(), "600")?;
+    // Room for all of it at once: growing would leave copies of the secret behind in freed memory.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(metadata.len().min(FILE_BYTES_MAX) as usize + 1));
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| SecretFileError::io("read", path, error))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(SecretFileError::TooBig(path.to_owned()));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| SecretFileError::NotText(path.to_owned()))?;
+    Ok(Some(SecretString::from(text)))
+}
+
+/// Writes a secret file that must not exist yet; false when it does, and then nothing is changed. On disk when it
+/// returns.
+///
+/// # Errors
+/// When the disk or the permissions do not allow it.
+pub fn create(path: &Path, content: &SecretString) -> Result<bool, SecretFileError> {
+    let written = write_beside(path, content)?;
+    match written.persist_noclobber(path) {
+        Ok(_) => sync_folder(path).map(|()| true),
+        Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(refused) => Err(SecretFileError::io("write", path, refused.error)),
+    }
+}
+
+/// Writes a secret file over the one that is there. Readers see the old or the new one, whole; on disk when it returns.
+///
+/// # Errors
+/// When the disk or the permissions do not allow it; the old one is then still in place.
+pub fn replace(path: &Path, content: &SecretString) -> Result<(), SecretFileError> {
+    let written = write_beside(path, content)?;
+    written.persist(path).map_err(|refused| SecretFileError::io("write", path, refused.error))?;
+    sync_folder(path)
+}
+
+/// A temporary file in the same folder, with mode 0600 from the start, on disk.
+fn write_beside(path: &Path, content: &SecretString) -> Result<tempfile::NamedTempFile, SecretFileError> {
+    let failed = |error| SecretFileError::io("write", path, error);
+    let mut file = tempfile::Builder::new()
+        .prefix(".daftar-")
+        .permissions(fs::Permissions::from_mode(0o600))
+        .tempfile_in(folder_of(path))
+        .map_err(failed)?;
+    file.write_all(content.expose_secret().as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    Ok(file)
+}
+
+/// Makes a rename last: the folder's entry is on disk only after this.
+fn sync_folder(path: &Path) -> Result<(), SecretFileError> {
+    let folder = folder_of(path);
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| SecretFileError::io("write to disk", folder, error))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn check_private(path: &Path, mode: u32, right: &'static str) -> Result<(), SecretFileError> {
+    if mode & OTHERS_MASK == 0 {
+        Ok(())
+    } else {
+        Err(SecretFileError::NotPrivate { path: path.to_owned(), mode: mode & 0o777, right })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(text: &str) -> SecretString {
+        SecretString::from(text)
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn writes_for_the_owner_alone_and_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys");
+        prepare_folder(&keys).unwrap();
+        prepare_folder(&keys).unwrap();
+        assert_eq!(mode(&keys), 0o700);
+        let path = keys.join("a.json");
+        assert!(read(&path).unwrap().is_none());
+        assert!(create(&path, &secret("one")).unwrap());
+        assert_eq!(mode(&path), 0o600);
+        assert!(!create(&path, &secret("two")).unwrap(), "an existing file is left alone");
+        assert_eq!(read(&path).unwrap().unwrap().expose_secret(), "one");
+        replace(&path, &secret("three")).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(read(&path).unwrap().unwrap().expose_secret(), "three");
+        assert_eq!(fs::read_dir(&keys).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn refuses_what_others_may_read_and_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        create(&path, &secret("x")).unwrap();
+        for wide in [0o640, 0o604, 0o660, 0o610] {
+            set_mode(&path, wide);
+            let message = read(&path).unwrap_err().to_string();
+            assert!(message.contains(&format!("(mode {wide:03o})")), "{message}");
+            assert!(message.contains("chmod 600"), "{message}");
+        }
+        set_mode(&path, 0o400);
+        assert!(read(&path).is_ok());
+        let open = folder.path().join("open");
+        fs::create_dir(&open).unwrap();
+        set_mode(&open, 0o755);
+        assert!(prepare_folder(&open).unwrap_err().to_string().contains("chmod 700"));
+    }
+
+    #[test]
+    fn refuses_what_is_no_secret_file() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(read(folder.path()), Err(SecretFileError::NotAFile(_))));
+        let path = folder.path().join("a");
+        fs::write(&path, vec![b'x'; FILE_BYTES_MAX as usize + 1]).unwrap();
+        set_mode(&path, 0o600);
+        assert!(matches!(read(&path), Err(SecretFileError::TooBig(_))));
+        fs::write(&path, [0xff]).unwrap();
+        assert!(matches!(read(&path), Err(SecretFileError::NotText(_))));
+        assert!(matches!(prepare_folder(&path), Err(SecretFileError::NotAFolder(_))));
+    }
+}

@@ -1,0 +1,113 @@
+//! How the rest of the host evaluates rules: by traits over domain types, with the sandbox out of sight.
+//!
+//! **Invariant:** a budget that an expression exhausts is its own [`EngineError::Exhausted`], charged to whoever sent the
+//! expression; it is never a fault of the engine, or one client could switch eligibility off for all.
+
+use std::sync::Arc;
+
+use super::fault::PluginFault;
+use super::stats::Usage;
+use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema, Severity};
+
+/// A compiled rule in its sandbox, for one request.
+pub trait RuleSession {
+    /// The fields that it reads, all of them fields of the schema.
+    fn references(&self) -> &[Reference];
+
+    /// What it asks about codes.
+    fn questions(&self) -> &[PlacedQuestion];
+
+    /// What is doubtful about it; it runs all the same.
+    fn warnings(&self) -> &[Diagnostic];
+
+    /// Answers its questions. Once, before the first `evaluate`, also when it asks nothing.
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError>;
+
+    /// Evaluates a batch: one outcome for each row, in order.
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError>;
+
+    /// What the session has used so far.
+    fn usage(&self) -> Usage;
+}
+
+/// Why a rule gave no outcomes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The expression is wrong; at least one of these is an error.
+    #[error("{}", first_error(.0))]
+    Diagnostics(Vec<Diagnostic>),
+    /// The expression needs more than one call may use.
+    #[error("the expression exhausts the budget `{budget}` of {allowed}")]
+    Exhausted {
+        /// `fuel`, `memory`, `stack` or `output`.
+        budget: &'static str,
+        /// How large the budget is: fuel, or bytes.
+        allowed: u64,
+    },
+    /// The expression needs more room than the engine allows itself.
+    #[error("the expression exhausts the engine's own budget `{budget}`")]
+    EngineBudget {
+        /// The engine's name for it.
+        budget: String,
+    },
+    /// The engine did not answer as it should.
+    #[error(transparent)]
+    Fault(#[from] PluginFault),
+    /// Too much is waiting already.
+    #[error("too many rules are being evaluated, retry later")]
+    Busy,
+    /// No engine is active.
+    #[error("no eligibility engine is active: install one, or name one of several as `engine` in `[plugins]`")]
+    NoEngine,
+    /// The work was dropped before it was done: the server is stopping, or the task panicked.
+    #[error("the evaluation was given up before it was done")]
+    Abandoned,
+}
+
+/// What is done with a rule, on a plugin thread.
+pub type RuleTask = Box<dyn FnOnce(Result<&mut dyn RuleSession, EngineError>) + Send>;
+
+/// Compiles and evaluates rules.
+pub trait EligibilityEngine: Send + Sync {
+    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
+    fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError>;
+
+    /// The active engine as the decision block names it: `name@version sha256:…`.
+    fn engine_name(&self) -> Option<String>;
+}
+
+/// Runs `task` on a plugin thread with the compiled rule, and waits for its value.
+///
+/// # Errors
+/// There is no rule: see [`EngineError`]. What goes wrong inside `task` is for its value to say.
+pub async fn run_rule<R: Send + 'static>(
+    engine: &dyn EligibilityEngine,
+    expression: String,
+    schema: Arc<Schema>,
+    task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
+) -> Result<R, EngineError> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let answer = move |session: Result<&mut dyn RuleSession, EngineError>| {
+        // The request may have been given up while it waited; then nobody reads the answer.
+        let _ = sender.send(session.map(task));
+    };
+    engine.submit(expression, schema, Box::new(answer))?;
+    receiver.await.map_err(|_| EngineError::Abandoned)?
+}
+
+fn first_error(diagnostics: &[Diagnostic]) -> String {
+    let first = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+    first.map_or_else(
+        || "the expression is not valid".to_owned(),
+        |error| format!("{} (line {}, column {})", error.message, error.line, error.column),
+    )
+}

@@ -1,0 +1,174 @@
+//! The wasmtime engine that all plugins share, set up to trust nothing.
+//!
+//! **Invariant:** only the WebAssembly features listed in [`FEATURES`] are on, whatever a new wasmtime enables by default.
+//! **Invariant:** while an engine lives, exactly one thread moves its epoch on; it ends with the engine.
+
+use std::time::Duration;
+
+use wasmtime::{
+    Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig, Strategy, WasmFeatures,
+};
+
+use super::limits::{CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, STACK_BYTES, TABLE_ELEMENTS_CEILING};
+
+/// How often the epoch moves on. A call is stopped at most one tick after its time is over.
+pub(super) const TICK: Duration = Duration::from_millis(5);
+
+/// The most instances at a time, whatever the number of threads. Each takes address space, not memory.
+pub(super) const INSTANCES_MAX: usize = 32;
+
+/// What guests made by current compilers use, and no more: no threads, no 64-bit memories, no garbage collection, no
+/// exceptions, and no relaxed SIMD, whose results differ between machines.
+pub(super) const FEATURES: WasmFeatures = WasmFeatures::MUTABLE_GLOBAL
+    .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
+    .union(WasmFeatures::SIGN_EXTENSION)
+    .union(WasmFeatures::REFERENCE_TYPES)
+    .union(WasmFeatures::MULTI_VALUE)
+    .union(WasmFeatures::BULK_MEMORY)
+    .union(WasmFeatures::SIMD)
+    .union(WasmFeatures::FLOATS)
+    .union(WasmFeatures::EXTENDED_CONST)
+    .union(WasmFeatures::COMPONENT_MODEL);
+
+/// An engine, with the thread that moves its epoch on.
+pub(super) struct SandboxEngine {
+    engine: Engine,
+}
+
+impl SandboxEngine {
+    /// Makes an engine, with a pool of instances where the machine has the address space for one.
+    ///
+    /// # Errors
+    /// This machine cannot run or compile WebAssembly, or gives no thread.
+    pub fn new() -> Result<Self, EngineError> {
+        let engine = match Engine::new(&config(Allocation::Pooled)) {
+            Ok(engine) => engine,
+            Err(error) => {
+                tracing::warn!(error = %error, "no pool of plugin instances on this machine, each is allocated when needed");
+                Engine::new(&config(Allocation::OnDemand)).map_err(|error| EngineError(error.to_string()))?
+            }
+        };
+        start_ticker(engine.weak()).map_err(|error| EngineError(error.to_string()))?;
+        Ok(Self { engine })
+    }
+
+    /// The engine.
+    pub fn wasmtime(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+#[error("this machine cannot run plugins: {0}")]
+pub struct EngineError(String);
+
+/// How instances get their memory.
+#[derive(Debug, Clone, Copy)]
+enum Allocation {
+    Pooled,
+    OnDemand,
+}
+
+fn config(allocation: Allocation) -> Config {
+    let mut config = Config::new();
+    config
+        .strategy(Strategy::Cranelift)
+        .wasm_features(WasmFeatures::all(), false)
+        .wasm_features(FEATURES, true)
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(STACK_BYTES)
+        // Nobody reads a guest's frames; collecting them takes time at each trap.
+        .wasm_backtrace_max_frames(None);
+    if let Allocation::Pooled = allocation {
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
+    }
+    config
+}
+
+/// All totals are set together: one that stays behind would become the limit.
+fn pool() -> PoolingAllocationConfig {
+    let instances = saturated(INSTANCES_MAX);
+    let per_component = saturated(CORE_INSTANCES_MAX);
+    let parts = instances.saturating_mul(per_component);
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(instances)
+        .total_core_instances(parts)
+        .total_tables(parts)
+        // A guest has one memory; those with more find the pool's other slots.
+        .total_memories(instances.saturating_mul(2))
+        .max_core_instances_per_component(per_component)
+        .max_tables_per_component(per_component)
+        .max_memories_per_component(per_component)
+        .max_memory_size(MEMORY_BYTES_CEILING)
+        .table_elements(TABLE_ELEMENTS_CEILING);
+    pool
+}
+
+fn saturated(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// A thread of its own: a runtime's task could be kept from running by the very guest that it should stop.
+fn start_ticker(engine: EngineWeak) -> std::io::Result<()> {
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    std::thread::Builder::new().name("plugin-epoch".to_owned()).spawn(tick).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::Module;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_of_allocating_are_sound_configurations() {
+        assert!(Engine::new(&config(Allocation::Pooled)).is_ok());
+        assert!(Engine::new(&config(Allocation::OnDemand)).is_ok());
+    }
+
+    #[test]
+    fn features_that_are_not_listed_are_refused() {
+        let engine = SandboxEngine::new().unwrap();
+        let bytes_of = |limits: wasm_encoder::MemoryType| {
+            let mut module = wasm_encoder::Module::new();
+            let mut memories = wasm_encoder::MemorySection::new();
+            memories.memory(limits);
+            module.section(&memories);
+            module.finish()
+        };
+        let plain = wasm_encoder::MemoryType {
+            minimum: 1,
+            maximum: Some(2),
+            memory64: false,
+            shared: false,
+            page_size_log2: None,
+        };
+        assert!(Module::from_binary(engine.wasmtime(), &bytes_of(plain)).is_ok());
+        for wrong in [
+            wasm_encoder::MemoryType { memory64: true, ..plain },
+            wasm_encoder::MemoryType { shared: true, ..plain },
+            wasm_encoder::MemoryType { page_size_log2: Some(0), ..plain },
+        ] {
+            assert!(Module::from_binary(engine.wasmtime(), &bytes_of(wrong)).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_ticker_does_not_keep_an_engine_alive() {
+        let weak = SandboxEngine::new().unwrap().wasmtime().weak();
+        // The ticker holds the engine for an instant at each tick.
+        let is_gone = (0..200).any(|_| {
+            std::thread::sleep(TICK);
+            weak.upgrade().is_none()
+        });
+        assert!(is_gone);
+    }
+}

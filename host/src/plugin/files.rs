@@ -1,0 +1,98 @@
+//! Files that survive a crash at any point: there is the old content or the new, never half of either.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// What a file that is still being written is called, whatever it will be called.
+const UNFINISHED_PREFIX: &str = ".unfinished-";
+
+/// A folder or file that plugins need and that is not as it should be.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", .path.display())]
+pub struct FolderError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl FolderError {
+    pub(super) fn new(path: &Path, error: io::Error) -> Self {
+        Self { path: path.to_owned(), error }
+    }
+}
+
+/// Makes a folder that only this account can enter, or makes sure that it is one.
+///
+/// # Errors
+/// It cannot be made, or it belongs to another account.
+pub(super) fn private_folder(path: &Path) -> Result<(), FolderError> {
+    let failed = |error| FolderError::new(path, error);
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(failed(io::Error::other("the folder belongs to another account")));
+    }
+    if metadata.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Writes a file that only this account can read, at once: when this returns it is on disk, and before that the old one was.
+///
+/// # Errors
+/// The disk failed; the old file is still there.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("the path names no file"))?;
+    let mut unfinished = tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempfile_in(folder)?;
+    unfinished.write_all(bytes)?;
+    unfinished.as_file().sync_all()?;
+    unfinished.persist(path).map_err(|error| error.error)?;
+    // The new name must be on disk too, not only the content.
+    File::open(folder)?.sync_all()
+}
+
+/// Removes what writes that never finished left behind.
+pub(super) fn remove_unfinished(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED_PREFIX) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        write_whole(&path, b"old and long").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_open_folder_is_closed_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        private_folder(folder.path()).unwrap();
+        assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn unfinished_files_are_removed_and_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".unfinished-abc"), b"half").unwrap();
+        fs::write(folder.path().join("whole"), b"whole").unwrap();
+        remove_unfinished(folder.path());
+        assert!(!folder.path().join(".unfinished-abc").exists());
+        assert!(folder.path().join("whole").exists());
+    }
+}

@@ -1,0 +1,422 @@
+//! The set of installed plugins, on disk and in memory.
+//!
+//! The folder holds a file `<digest>.wasm` for each plugin, and `installed.json`, which says which of them count.
+//!
+//! **Invariant:** a crash at any point leaves the old set or the new one: a plugin's file is on disk before the list names it,
+//! and the list is replaced whole.
+//! **Invariant:** whoever took the current set keeps it: a plugin that is replaced or removed ends with the last call in it.
+//! **Invariant:** a plugin that fails an install leaves the installed one in place.
+
+mod records;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+
+use self::records::{Record, Records};
+use super::eligibility::{EligibilityEngine, EngineError, RuleTask};
+use super::files::{FolderError, private_folder, remove_unfinished, write_whole};
+use super::install::{InstallError, InstallStep, LoadedPlugin};
+use super::package::{Digest, Package, check_size, manifest_of};
+use super::{PackContents, PluginHost, PluginManifest, Schema};
+use crate::domain::manifest::{PluginKind, PluginName};
+
+const LIST_FILE: &str = "installed.json";
+const LOCK_FILE: &str = "lock";
+
+/// An installed plugin.
+#[derive(Debug, Clone)]
+pub struct InstalledPlugin {
+    loaded: Arc<LoadedPlugin>,
+    installed_at: Timestamp,
+}
+
+impl InstalledPlugin {
+    /// The plugin, ready to be called.
+    #[must_use]
+    pub fn loaded(&self) -> &Arc<LoadedPlugin> {
+        &self.loaded
+    }
+
+    /// What it says about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &PluginManifest {
+        self.loaded.manifest()
+    }
+
+    /// When it was installed.
+    #[must_use]
+    pub fn installed_at(&self) -> Timestamp {
+        self.installed_at
+    }
+}
+
+/// The plugins installed at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct PluginSet {
+    plugins: BTreeMap<PluginName, InstalledPlugin>,
+    /// The engine that the configuration names, if it names one.
+    wanted_engine: Option<PluginName>,
+}
+
+impl PluginSet {
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &InstalledPlugin> {
+        self.plugins.values()
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn get(&self, name: &PluginName) -> Option<&InstalledPlugin> {
+        self.plugins.get(name)
+    }
+
+    /// The vocabulary packs, by name.
+    pub fn packs(&self) -> impl Iterator<Item = &InstalledPlugin> {
+        self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::VocabularyPack)
+    }
+
+    /// The active eligibility engine: the one that the configuration names, else the only one.
+    #[must_use]
+    pub fn engine(&self) -> Option<&InstalledPlugin> {
+        let mut engines = self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::EligibilityEngine);
+        if let Some(wanted) = &self.wanted_engine {
+            return engines.find(|plugin| plugin.manifest().name == *wanted);
+        }
+        let first = engines.next();
+        if engines.next().is_some() { None } else { first }
+    }
+}
+
+/// A plugin that passed every step and is not installed yet.
+#[derive(Debug)]
+pub struct Prepared {
+    loaded: Arc<LoadedPlugin>,
+    contents: Option<PackContents>,
+    bytes: Vec<u8>,
+}
+
+impl Prepared {
+    /// What it says about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &PluginManifest {
+        self.loaded.manifest()
+    }
+
+    /// What it brings, if it is a pack: read from it, not yet checked against anything.
+    #[must_use]
+    pub fn contents(&self) -> Option<&PackContents> {
+        self.contents.as_ref()
+    }
+
+    /// Refuses it for what it brings.
+    #[must_use]
+    pub fn refuse(&self, reason: impl std::fmt::Display) -> InstallError {
+        InstallError::of(&self.manifest().name, InstallStep::Content, reason)
+    }
+}
+
+/// Why the folder of installed plugins cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The folder cannot be made or read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Another process uses it.
+    #[error("the plugin folder {} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// Nothing of that name is installed.
+    #[error("no plugin `{0}` is installed")]
+    NotInstalled(PluginName),
+}
+
+/// A library that was opened, and what could not be loaded.
+#[derive(Debug)]
+pub struct OpenedLibrary {
+    /// The library with all plugins that could be loaded.
+    pub library: PluginLibrary,
+    /// The others; they stay installed and are tried again at the next start.
+    pub refused: Vec<InstallError>,
+}
+
+/// What became of one file of a folder of plugins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SyncedFile {
+    /// It was absent or newer, and is installed now.
+    Installed(PluginName),
+    /// The same or a newer version is installed already.
+    Kept(PluginName),
+    /// It was removed by hand and stays removed.
+    RemainsRemoved(PluginName),
+    /// It was refused.
+    Refused(InstallError),
+}
+
+/// What became of the files of a folder of plugins, by path.
+pub type SyncReport = BTreeMap<PathBuf, SyncedFile>;
+
+/// The installed plugins.
+pub struct PluginLibrary {
+    host: Arc<PluginHost>,
+    folder: PathBuf,
+    records: Mutex<Records>,
+    current: ArcSwap<PluginSet>,
+    /// Held open: the lock ends with it.
+    _lock: File,
+}
+
+impl PluginLibrary {
+    /// Opens the library in `folder` and loads what is installed. `engine` names the eligibility engine to use, where several
+    /// may be installed. Takes as long as compiling does: not for async code.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or its list is damaged. A plugin that cannot be loaded is no error.
+    pub fn open(
+        host: Arc<PluginHost>,
+        folder: &Path,
+        engine: Option<PluginName>,
+    ) -> Result<OpenedLibrary, LibraryError> {
+        private_folder(folder)?;
+        let lock = locked(folder)?;
+        remove_unfinished(folder);
+        let list = folder.join(LIST_FILE);
+        let records = Records::read(&list).map_err(|error| FolderError::new(&list, error))?;
+        let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
+        let mut refused = Vec::new();
+        for (name, record) in &records.installed {
+            match load_recorded(&host, folder, name, record) {
+                Ok(plugin) => drop(set.plugins.insert(name.clone(), plugin)),
+                Err(error) => refused.push(error),
+            }
+        }
+        let current = ArcSwap::from_pointee(set);
+        let library = Self { host, folder: folder.to_owned(), records: Mutex::new(records), current, _lock: lock };
+        library.sweep(&library.lock());
+        Ok(OpenedLibrary { library, refused })
+    }
+
+    /// The plugins installed now. The set never changes; ask again to see changes.
+    #[must_use]
+    pub fn current(&self) -> Arc<PluginSet> {
+        self.current.load_full()
+    }
+
+    /// The installed plugins, by name.
+    #[must_use]
+    pub fn list(&self) -> Vec<InstalledPlugin> {
+        self.current().iter().cloned().collect()
+    }
+
+    /// The plugins removed by hand.
+    #[must_use]
+    pub fn removed(&self) -> Vec<PluginName> {
+        self.lock().removed.iter().cloned().collect()
+    }
+
+    /// Takes a plugin through every step of an install but the last, which is [`Self::commit`]. Takes as long as compiling
+    /// does: not for async code.
+    ///
+    /// # Errors
+    /// The step that refused it.
+    pub fn prepare(&self, bytes: Vec<u8>) -> Result<Prepared, InstallError> {
+        let package = Package::read(bytes)?;
+        let loaded = Arc::new(self.host.load(&package)?);
+        let contents = self.host.try_out(&loaded)?;
+        Ok(Prepared { loaded, contents, bytes: package.into_bytes() })
+    }
+
+    /// Installs what was prepared: on disk first, then for all calls that begin from now on.
+    ///
+    /// # Errors
+    /// A refusal at `store`: the disk failed, and what was installed is as before.
+    pub fn commit(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+        let Prepared { loaded, bytes, .. } = prepared;
+        let manifest = loaded.manifest();
+        let name = manifest.name.clone();
+        let failed = |error: io::Error| InstallError::of(&name, InstallStep::Store, error);
+        let record =
+            Record { version: manifest.version, kind: manifest.kind, digest: loaded.digest(), installed_at: now };
+
+        let mut records = self.lock();
+        write_whole(&self.path_of(record.digest), &bytes).map_err(failed)?;
+        let mut changed = records.clone();
+        changed.installed.insert(name.clone(), record);
+        changed.removed.remove(&name);
+        changed.write(&self.folder.join(LIST_FILE)).map_err(failed)?;
+        *records = changed;
+        let installed = InstalledPlugin { loaded, installed_at: now };
+        self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
+        self.sweep(&records);
+        Ok(installed)
+    }
+
+    /// Installs a plugin, if `accept` has nothing against what it brings.
+    ///
+    /// # Errors
+    /// The step that refused it; what was installed is as before.
+    pub fn install(
+        &self,
+        bytes: Vec<u8>,
+        now: Timestamp,
+        accept: &Accept<'_>,
+    ) -> Result<InstalledPlugin, InstallError> {
+        let prepared = self.prepare(bytes)?;
+        accept(&prepared).map_err(|reason| prepared.refuse(reason))?;
+        self.commit(prepared, now)
+    }
+
+    /// Removes a plugin and remembers that it was removed by hand. Calls in flight end on it.
+    ///
+    /// # Errors
+    /// Nothing of that name is installed, or the disk failed and it still is.
+    pub fn remove(&self, name: &PluginName) -> Result<(), LibraryError> {
+        let mut records = self.lock();
+        let mut changed = records.clone();
+        if changed.installed.remove(name).is_none() {
+            return Err(LibraryError::NotInstalled(name.clone()));
+        }
+        changed.removed.insert(name.clone());
+        let list = self.folder.join(LIST_FILE);
+        changed.write(&list).map_err(|error| FolderError::new(&list, error))?;
+        *records = changed;
+        self.publish(|plugins| drop(plugins.remove(name)));
+        self.sweep(&records);
+        Ok(())
+    }
+
+    /// Installs the plugins of a folder that are absent or newer than what is installed. One that was removed by hand stays
+    /// removed; a broken file is reported and skipped.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn sync_from(&self, folder: &Path, now: Timestamp, accept: &Accept<'_>) -> Result<SyncReport, FolderError> {
+        let failed = |error| FolderError::new(folder, error);
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "wasm") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let sync = |path: PathBuf| {
+            let outcome = self.sync_file(&path, now, accept).unwrap_or_else(SyncedFile::Refused);
+            (path, outcome)
+        };
+        Ok(paths.into_iter().map(sync).collect())
+    }
+
+    fn sync_file(&self, path: &Path, now: Timestamp, accept: &Accept<'_>) -> Result<SyncedFile, InstallError> {
+        let bytes = read_file(path)?;
+        let manifest = manifest_of(&bytes)?;
+        let name = manifest.name;
+        if self.lock().removed.contains(&name) {
+            return Ok(SyncedFile::RemainsRemoved(name));
+        }
+        // What is recorded and could not be loaded is not in the current set, and is mended from here.
+        let is_newer =
+            self.current().get(&name).is_none_or(|installed| installed.manifest().version < manifest.version);
+        if !is_newer {
+            return Ok(SyncedFile::Kept(name));
+        }
+        self.install(bytes, now, accept).map(|_| SyncedFile::Installed(name))
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut BTreeMap<PluginName, InstalledPlugin>)) {
+        let mut set = PluginSet::clone(&self.current.load());
+        change(&mut set.plugins);
+        self.current.store(Arc::new(set));
+    }
+
+    /// Removes files that the list does not name: of plugins that were replaced or removed, and of installs that a crash ended.
+    fn sweep(&self, records: &Records) {
+        let digests: Vec<_> = records.installed.values().map(|record| record.digest).collect();
+        let kept: Vec<_> = digests.iter().map(|digest| self.path_of(*digest)).collect();
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+            let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
+            if is_plugin && !kept.contains(&path) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+        self.host.keep_code_of(&digests);
+    }
+
+    fn path_of(&self, digest: Digest) -> PathBuf {
+        file_of(&self.folder, digest)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        // The records are replaced whole, so a panic leaves them sound.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has its say on what a plugin brings before it is installed; the error is the reason for a refusal.
+pub type Accept<'a> = dyn Fn(&Prepared) -> Result<(), String> + 'a;
+
+impl EligibilityEngine for PluginLibrary {
+    fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError> {
+        let set = self.current.load();
+        let engine = set.engine().ok_or(EngineError::NoEngine)?;
+        self.host.submit_rule(engine.loaded(), expression, schema, task)
+    }
+
+    fn engine_name(&self) -> Option<String> {
+        self.current.load().engine().map(|engine| engine.loaded().reference())
+    }
+}
+
+impl std::fmt::Debug for PluginLibrary {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PluginLibrary").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+fn file_of(folder: &Path, digest: Digest) -> PathBuf {
+    folder.join(format!("{}.wasm", digest.to_hex()))
+}
+
+/// Takes the folder for this process.
+fn locked(folder: &Path) -> Result<File, LibraryError> {
+    let path = folder.join(LOCK_FILE);
+    let file = File::create(&path).map_err(|error| FolderError::new(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LibraryError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(FolderError::new(&path, error).into()),
+    }
+}
+
+/// Loads a plugin that the list names, if its file is the one that was installed.
+fn load_recorded(
+    host: &PluginHost,
+    folder: &Path,
+    name: &PluginName,
+    record: &Record,
+) -> Result<InstalledPlugin, InstallError> {
+    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
+    let bytes = read_file(&file_of(folder, record.digest)).map_err(named)?;
+    let digest = Digest::of(&bytes);
+    if digest != record.digest {
+        let reason = format!("its file has the digest {digest}; {} was installed", record.digest);
+        return Err(InstallError::of(name, InstallStep::Unreadable, reason));
+    }
+    let package = Package::read(bytes).map_err(named)?;
+    let loaded = Arc::new(host.load(&package)?);
+    Ok(InstalledPlugin { loaded, installed_at: record.installed_at })
+}
+
+/// Reads a plugin's file, if it is not too large.
+fn read_file(path: &Path) -> Result<Vec<u8>, InstallError> {
+    let unreadable =
+        |error: io::Error| InstallError::new(InstallStep::Unreadable, format_args!("{}: {error}", path.display()));
+    let length = fs::metadata(path).map_err(unreadable)?.len();
+    check_size(usize::try_from(length).unwrap_or(usize::MAX))?;
+    fs::read(path).map_err(unreadable)
+}

@@ -1,0 +1,183 @@
+//! One instance of a plugin, for one request.
+//!
+//! **Invariant:** every call sets its fuel and its deadline before the guest runs.
+//! **Invariant:** after a fault the instance is never entered again: each later call answers with the same fault.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wasmtime::{Engine, Store};
+
+use super::engine::TICK;
+use super::fault::{FaultKind, PluginFault};
+use super::limits::{Limiter, PluginLimits};
+use super::stats::{Counted, PluginStats, Usage};
+use crate::domain::manifest::PluginName;
+
+/// What the host keeps beside an instance. There is nothing in it that a guest could reach: plugins have no imports.
+#[derive(Debug)]
+pub(super) struct HostState {
+    limiter: Limiter,
+    input_bytes_max: usize,
+    _counted: Counted,
+}
+
+impl HostState {
+    /// How many bytes one call may give to the plugin.
+    pub fn input_bytes_max(&self) -> usize {
+        self.input_bytes_max
+    }
+}
+
+/// What an instance is made from, apart from its code.
+pub(super) struct SandboxOf<'p> {
+    pub engine: &'p Engine,
+    pub plugin: &'p PluginName,
+    pub limits: &'p PluginLimits,
+    pub stats: &'p Arc<PluginStats>,
+}
+
+/// Why a call gave no value.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// Wasmtime stopped it.
+    Stopped(wasmtime::Error),
+    /// It answered, and the answer breaks the interface; says how.
+    InvalidAnswer(String),
+    /// Its answers together are more than the host takes; says how much that is.
+    TooLarge(String),
+    /// It refused what the host gave it, which is the host's mistake; says why.
+    RefusedInput(String),
+}
+
+impl From<wasmtime::Error> for CallError {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Stopped(error)
+    }
+}
+
+/// A store with one instance of a plugin, and the exports `G` of that instance.
+pub(super) struct Sandbox<G> {
+    store: Store<HostState>,
+    exports: G,
+    plugin: PluginName,
+    limits: PluginLimits,
+    stats: Arc<PluginStats>,
+    usage: Usage,
+    ended: Option<PluginFault>,
+}
+
+impl<G> Sandbox<G> {
+    /// Makes an instance with `instantiate`, under limits like any other call: a guest's start function is guest code.
+    ///
+    /// # Errors
+    /// The fault that kept it from starting.
+    pub fn start(
+        of: SandboxOf<'_>,
+        instantiate: impl FnOnce(&mut Store<HostState>) -> wasmtime::Result<G>,
+    ) -> Result<Self, PluginFault> {
+        let state = HostState {
+            limiter: Limiter::new(of.limits),
+            input_bytes_max: of.limits.input_bytes,
+            _counted: of.stats.count_instance(),
+        };
+        let mut store = Store::new(of.engine, state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(of.limits.output_bytes);
+        let mut sandbox = Sandbox {
+            store,
+            exports: (),
+            plugin: of.plugin.clone(),
+            limits: of.limits.clone(),
+            stats: of.stats.clone(),
+            usage: Usage::default(),
+            ended: None,
+        };
+        let exports = sandbox.call(of.limits.fuel_base, |store, ()| Ok(instantiate(store)?))?;
+        let Sandbox { store, exports: (), plugin, limits, stats, usage, ended } = sandbox;
+        Ok(Sandbox { store, exports, plugin, limits, stats, usage, ended })
+    }
+
+    /// Makes one call with that much fuel.
+    ///
+    /// # Errors
+    /// The fault of this call, or that of an earlier one.
+    pub fn call<R>(
+        &mut self,
+        fuel: u64,
+        call: impl FnOnce(&mut Store<HostState>, &G) -> Result<R, CallError>,
+    ) -> Result<R, PluginFault> {
+        if let Some(fault) = &self.ended {
+            return Err(fault.clone());
+        }
+        let started = Instant::now();
+        let answer = match self.store.set_fuel(fuel) {
+            Ok(()) => {
+                self.store.set_epoch_deadline(ticks_of(Duration::from_millis(self.limits.call_ms)));
+                call(&mut self.store, &self.exports)
+            }
+            Err(error) => Err(CallError::Stopped(error)),
+        };
+        self.record(fuel, started.elapsed());
+        answer.map_err(|error| self.end(&error))
+    }
+
+    /// The plugin's limits.
+    pub fn limits(&self) -> &PluginLimits {
+        &self.limits
+    }
+
+    /// What the instance has used so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Ends the instance because an answer cannot be believed.
+    pub fn distrust(&mut self, reason: impl Into<String>) -> PluginFault {
+        self.end(&CallError::InvalidAnswer(reason.into()))
+    }
+
+    /// Ends the instance because its answers together are more than the host takes.
+    pub fn overflow(&mut self, reason: impl Into<String>) -> PluginFault {
+        self.end(&CallError::TooLarge(reason.into()))
+    }
+
+    fn record(&mut self, fuel: u64, time: Duration) {
+        let burnt = fuel.saturating_sub(self.store.get_fuel().unwrap_or(0));
+        let memory_bytes = u64::try_from(self.store.data().limiter.memory_bytes()).unwrap_or(u64::MAX);
+        self.usage.fuel = self.usage.fuel.saturating_add(burnt);
+        self.usage.peak_memory_bytes = self.usage.peak_memory_bytes.max(memory_bytes);
+        self.usage.time += time;
+        self.stats.record_call(burnt, time, memory_bytes);
+    }
+
+    fn end(&mut self, error: &CallError) -> PluginFault {
+        let fault = match error {
+            CallError::Stopped(error) => PluginFault::classify(&self.plugin, error, &self.limits),
+            CallError::InvalidAnswer(reason) => PluginFault::new(&self.plugin, FaultKind::InvalidAnswer, reason),
+            CallError::TooLarge(reason) => PluginFault::new(&self.plugin, FaultKind::OutputTooLarge, reason),
+            CallError::RefusedInput(reason) => PluginFault::new(&self.plugin, FaultKind::RefusedInput, reason),
+        };
+        self.stats.record_fault(fault.kind);
+        self.ended = Some(fault.clone());
+        fault
+    }
+}
+
+/// How many ticks cover that time. One more than fit: the first tick may come at once.
+fn ticks_of(time: Duration) -> u64 {
+    let ticks = time.as_nanos().div_ceil(TICK.as_nanos()).saturating_add(1);
+    u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_never_shorter_than_its_time() {
+        assert_eq!(ticks_of(Duration::ZERO), 1);
+        assert_eq!(ticks_of(TICK), 2);
+        assert_eq!(ticks_of(TICK * 3 / 2), 3);
+    }
+}

@@ -1,0 +1,247 @@
+//! The versions of the plugin interface that this host speaks.
+//!
+//! The rest of the host speaks domain types only. Each version has a module that translates between those and the types
+//! generated for it, so an old plugin works as long as its module is kept.
+//!
+//! **Invariant:** what comes out of a guest passes through one of these modules, where it is bounded and becomes domain types.
+
+mod read;
+mod v0_1;
+
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Engine, Store};
+
+use super::sandbox::{CallError, HostState};
+use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema};
+use crate::domain::manifest::{PluginKind, PluginVersion};
+use crate::domain::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
+
+/// A version of the plugin interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InterfaceVersion {
+    V0_1_0,
+}
+
+impl InterfaceVersion {
+    /// Every version that this host speaks, the newest first.
+    pub const SPOKEN: [Self; 1] = [Self::V0_1_0];
+
+    /// The version of that number, if this host speaks it.
+    pub fn of(number: PluginVersion) -> Option<Self> {
+        Self::SPOKEN.into_iter().find(|version| version.number() == number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> PluginVersion {
+        match self {
+            Self::V0_1_0 => PluginVersion::new(0, 1, 0),
+        }
+    }
+
+    /// The interface that a plugin of that kind must export.
+    pub const fn export(self, kind: PluginKind) -> &'static str {
+        match (self, kind) {
+            (Self::V0_1_0, PluginKind::VocabularyPack) => "daftar:plugin/vocabulary@0.1.0",
+            (Self::V0_1_0, PluginKind::EligibilityEngine) => "daftar:plugin/eligibility@0.1.0",
+        }
+    }
+
+    /// The imports that hold types only, which every plugin may name: they give it nothing to call.
+    pub const fn type_imports(self) -> &'static [&'static str] {
+        match self {
+            Self::V0_1_0 => &[
+                "daftar:plugin/schema@0.1.0",
+                "daftar:plugin/columns@0.1.0",
+                "daftar:plugin/vocabulary@0.1.0",
+                "daftar:plugin/eligibility@0.1.0",
+            ],
+        }
+    }
+
+    /// The imports with functions that the host links for that kind: a plugin's rights. None has any yet.
+    pub const fn granted_imports(self, kind: PluginKind) -> &'static [&'static str] {
+        match (self, kind) {
+            (Self::V0_1_0, PluginKind::VocabularyPack | PluginKind::EligibilityEngine) => &[],
+        }
+    }
+}
+
+/// A compiled plugin with its imports linked, ready to be instantiated.
+#[derive(Clone)]
+pub(super) enum Linked {
+    Pack(LinkedPack),
+    Engine(LinkedEngine),
+}
+
+/// Links a component as a plugin of that kind.
+///
+/// # Errors
+/// It imports what is not linked, or lacks an export.
+pub(super) fn link(
+    version: InterfaceVersion,
+    kind: PluginKind,
+    engine: &Engine,
+    component: &Component,
+) -> wasmtime::Result<Linked> {
+    let mut linker = Linker::<HostState>::new(engine);
+    for import in version.type_imports() {
+        linker.instance(import)?;
+    }
+    let pre = linker.instantiate_pre(component)?;
+    Ok(match (version, kind) {
+        (InterfaceVersion::V0_1_0, PluginKind::VocabularyPack) => {
+            Linked::Pack(LinkedPack::V0_1(v0_1::vocabulary::Linked::new(pre)?))
+        }
+        (InterfaceVersion::V0_1_0, PluginKind::EligibilityEngine) => {
+            Linked::Engine(LinkedEngine::V0_1(v0_1::eligibility::Linked::new(pre)?))
+        }
+    })
+}
+
+/// A vocabulary pack of any version.
+#[derive(Clone)]
+pub(super) enum LinkedPack {
+    V0_1(v0_1::vocabulary::Linked),
+}
+
+impl LinkedPack {
+    /// Makes an instance.
+    pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Pack> {
+        match self {
+            Self::V0_1(linked) => linked.instantiate(store).map(Pack::V0_1),
+        }
+    }
+}
+
+/// An instance of a vocabulary pack, in the terms of the newest version.
+pub(super) enum Pack {
+    V0_1(v0_1::vocabulary::Pack),
+}
+
+/// Some concepts and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ConceptPage {
+    pub concepts: Vec<Concept>,
+    pub next: Option<u32>,
+}
+
+impl Pack {
+    /// Its vocabularies.
+    pub fn describe(&self, store: &mut Store<HostState>) -> Result<Vec<VocabularyDescription>, CallError> {
+        match self {
+            Self::V0_1(pack) => pack.describe(store),
+        }
+    }
+
+    /// Its concept groups.
+    pub fn concept_groups(&self, store: &mut Store<HostState>) -> Result<Vec<ConceptGroup>, CallError> {
+        match self {
+            Self::V0_1(pack) => pack.concept_groups(store),
+        }
+    }
+
+    /// A page of a vocabulary that it described.
+    pub fn concepts(
+        &self,
+        store: &mut Store<HostState>,
+        vocabulary: &VocabularyDescription,
+        cursor: u32,
+        limit: u32,
+    ) -> Result<ConceptPage, CallError> {
+        match self {
+            Self::V0_1(pack) => pack.concepts(store, vocabulary, cursor, limit),
+        }
+    }
+}
+
+/// An eligibility engine of any version.
+#[derive(Clone)]
+pub(super) enum LinkedEngine {
+    V0_1(v0_1::eligibility::Linked),
+}
+
+impl LinkedEngine {
+    /// Makes an instance.
+    pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Rules> {
+        match self {
+            Self::V0_1(linked) => linked.instantiate(store).map(Rules::V0_1),
+        }
+    }
+}
+
+/// An instance of an eligibility engine, in the terms of the newest version.
+pub(super) enum Rules {
+    V0_1(v0_1::eligibility::Rules),
+}
+
+/// A rule inside an instance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RuleHandle(wasmtime::component::ResourceAny);
+
+/// What an engine says about a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Evaluated {
+    /// It decided.
+    Outcomes(Outcomes),
+    /// The rule needs more room than the engine's own budget of that name.
+    Exhausted(String),
+}
+
+impl Rules {
+    /// Compiles an expression: a rule, or at least one error.
+    pub fn compile(
+        &self,
+        store: &mut Store<HostState>,
+        expression: &str,
+        schema: &Schema,
+    ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
+        match self {
+            Self::V0_1(rules) => rules.compile(store, expression, schema),
+        }
+    }
+
+    /// The fields that a rule reads, each of them one of `schema`.
+    pub fn references(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        schema: &Schema,
+    ) -> Result<Vec<Reference>, CallError> {
+        match self {
+            Self::V0_1(rules) => rules.references(store, rule, schema),
+        }
+    }
+
+    /// What a rule asks about codes.
+    pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
+        match self {
+            Self::V0_1(rules) => rules.questions(store, rule),
+        }
+    }
+
+    /// What is doubtful about a rule.
+    pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
+        match self {
+            Self::V0_1(rules) => rules.warnings(store, rule),
+        }
+    }
+
+    /// Answers a rule's questions.
+    pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
+        match self {
+            Self::V0_1(rules) => rules.bind(store, rule, bindings),
+        }
+    }
+
+    /// Evaluates a batch. What comes back has one outcome for each row.
+    pub fn evaluate(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        batch: &Batch,
+    ) -> Result<Evaluated, CallError> {
+        match self {
+            Self::V0_1(rules) => rules.evaluate(store, rule, batch),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Interface version 0.1.0 in domain types.
+
+pub(in crate::plugin) mod eligibility;
+mod eligibility_input;
+pub(in crate::plugin) mod vocabulary;

@@ -1,0 +1,123 @@
+//! The small parts that an index of codes is laid out with: texts in one piece, and lists in one piece.
+//!
+//! **Invariant:** nothing here allocates per concept: a vocabulary of 17,000 codes is a handful of long vectors.
+
+/// The place of a concept in its vocabulary's order of codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConceptIndex(pub(super) u32);
+
+impl ConceptIndex {
+    pub(super) fn at(position: usize) -> Self {
+        Self(to_u32(position))
+    }
+
+    pub(super) fn position(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Narrows a position. What is counted here is bounded far below four thousand million by `check/limits.rs`; should a bound
+/// ever fail, the position past every end that comes out finds nothing.
+pub(super) fn to_u32(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}
+
+/// Where a text lies in [`Texts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    bytes: u32,
+}
+
+/// Texts laid end to end.
+#[derive(Clone, Default)]
+pub(super) struct Texts {
+    all: String,
+}
+
+impl Texts {
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Self { all: String::with_capacity(bytes) }
+    }
+
+    pub(super) fn push(&mut self, text: &str) -> Span {
+        let span = Span { start: to_u32(self.all.len()), bytes: to_u32(text.len()) };
+        self.all.push_str(text);
+        span
+    }
+
+    pub(super) fn get(&self, span: Span) -> &str {
+        let start = span.start as usize;
+        self.all.get(start..start.saturating_add(span.bytes as usize)).unwrap_or_default()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.all.capacity()
+    }
+}
+
+/// One list for each row, laid end to end.
+#[derive(Clone)]
+pub(super) struct Lists<T> {
+    starts: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T> Lists<T> {
+    pub(super) fn with_capacity(rows: usize, items: usize) -> Self {
+        let mut starts = Vec::with_capacity(rows + 1);
+        starts.push(0);
+        Self { starts, items: Vec::with_capacity(items) }
+    }
+
+    pub(super) fn push_row(&mut self, row: impl IntoIterator<Item = T>) {
+        self.items.extend(row);
+        self.starts.push(to_u32(self.items.len()));
+    }
+
+    pub(super) fn row_count(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    pub(super) fn item_count(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(super) fn of(&self, row: ConceptIndex) -> &[T] {
+        let bounds = (self.starts.get(row.position()), self.starts.get(row.position() + 1));
+        let (Some(start), Some(end)) = bounds else { return &[] };
+        self.items.get(*start as usize..*end as usize).unwrap_or_default()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        vector_bytes(&self.starts) + vector_bytes(&self.items)
+    }
+}
+
+/// What a vector holds of the heap, in bytes.
+pub(super) fn vector_bytes<T>(vector: &Vec<T>) -> usize {
+    vector.capacity() * size_of::<T>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_where_it_was_put() {
+        let mut texts = Texts::default();
+        let (first, empty, second) = (texts.push("ab"), texts.push(""), texts.push("é"));
+        assert_eq!((texts.get(first), texts.get(empty), texts.get(second)), ("ab", "", "é"));
+    }
+
+    #[test]
+    fn a_list_past_the_end_is_empty() {
+        let mut lists = Lists::with_capacity(2, 3);
+        lists.push_row([1, 2]);
+        lists.push_row([3]);
+        assert_eq!(lists.of(ConceptIndex(0)), [1, 2]);
+        assert_eq!(lists.of(ConceptIndex(1)), [3]);
+        assert_eq!(lists.of(ConceptIndex(2)), [0; 0]);
+        assert_eq!(lists.row_count(), 2);
+    }
+}

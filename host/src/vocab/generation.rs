@@ -1,0 +1,164 @@
+//! Everything about codes that is published at one time: vocabularies, concept groups, numbers, under one digest.
+//!
+//! **Invariant:** a generation never changes. A request takes one and keeps it, so that what it accepts, shows and decides
+//! fits together while packs come and go.
+//!
+//! **Invariant:** a code number below [`Generation::code_count`] has a name here even when its pack is gone.
+
+mod builder;
+mod display;
+mod group;
+mod index;
+mod publish_problem;
+mod question;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+pub use self::builder::{GenerationBuilder, PackOrigin};
+pub use self::display::CodeDisplay;
+pub use self::group::{DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
+use self::index::Index;
+pub use self::publish_problem::{PublishFault, PublishProblem};
+pub use self::question::QuestionProblem;
+use super::digest::ContentDigest;
+use super::table::CodeTable;
+use super::vocabulary::{ConceptRef, Vocabulary};
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+
+/// The vocabularies, concept groups and numbers that are in force together.
+pub struct Generation {
+    digest: ContentDigest,
+    concept_groups_digest: ContentDigest,
+    packs: Vec<PackOrigin>,
+    index: Index,
+    /// By name.
+    groups: BTreeMap<String, PublishedGroup>,
+}
+
+impl fmt::Debug for Generation {
+    /// Says which generation it is, not its thousands of concepts.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Generation")
+            .field("digest", &self.digest)
+            .field("vocabularies", &self.vocabularies().collect::<Vec<_>>())
+            .field("concept_groups", &self.groups.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Generation {
+    /// Digest over each vocabulary's namespace, version and contents, and over the concept groups. Numbers are left out:
+    /// two registries with the same packs have the same digest.
+    #[must_use]
+    pub fn digest(&self) -> &ContentDigest {
+        &self.digest
+    }
+
+    /// Digest over the definitions of the concept groups alone.
+    #[must_use]
+    pub fn concept_groups_digest(&self) -> &ContentDigest {
+        &self.concept_groups_digest
+    }
+
+    /// The packs that it was made of, in the order in which they were added.
+    #[must_use]
+    pub fn packs(&self) -> &[PackOrigin] {
+        &self.packs
+    }
+
+    /// Every vocabulary, by namespace.
+    pub fn vocabularies(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
+        self.index.installed().iter().map(|installed| &installed.vocabulary)
+    }
+
+    /// The vocabulary of a namespace.
+    #[must_use]
+    pub fn vocabulary(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
+        self.index.find(namespace).map(|installed| &installed.vocabulary)
+    }
+
+    /// The pack that brought the vocabulary of a namespace.
+    #[must_use]
+    pub fn pack_of(&self, namespace: &Namespace) -> Option<&PackOrigin> {
+        self.packs.get(self.index.find(namespace)?.pack)
+    }
+
+    /// The number of the version of a namespace's vocabulary that is in force.
+    #[must_use]
+    pub fn edition_of(&self, namespace: &Namespace) -> Option<EditionNumber> {
+        self.index.find(namespace).map(|installed| installed.edition)
+    }
+
+    /// The concept of a number; none when its pack is gone or no longer has it.
+    #[must_use]
+    pub fn code(&self, number: CodeNumber) -> Option<ConceptRef<'_>> {
+        self.index.concept(number)
+    }
+
+    /// The number of a code that was ever stored or published.
+    #[must_use]
+    pub fn number_of(&self, uri: &CodeUri) -> Option<CodeNumber> {
+        self.index.table().number(uri)
+    }
+
+    /// How many codes are numbered; every number that a record written under this generation can hold is below it.
+    #[must_use]
+    pub fn code_count(&self) -> usize {
+        self.index.table().code_count()
+    }
+
+    /// The numbers and names of codes and editions.
+    #[must_use]
+    pub fn table(&self) -> &Arc<CodeTable> {
+        self.index.table()
+    }
+
+    /// The concept group of a name. The four of [`WELL_KNOWN_CONCEPT_GROUPS`] are always there, if only unset.
+    #[must_use]
+    pub fn concept_group(&self, name: &str) -> Option<&PublishedGroup> {
+        self.groups.get(name)
+    }
+
+    /// Every concept group, by name.
+    pub fn concept_groups(&self) -> impl ExactSizeIterator<Item = &PublishedGroup> {
+        self.groups.values()
+    }
+}
+
+/// The generation in force, for everybody who asks.
+#[derive(Debug)]
+pub struct Vocabularies {
+    current: ArcSwap<Generation>,
+}
+
+impl Vocabularies {
+    /// Begins with a generation.
+    #[must_use]
+    pub fn new(generation: Generation) -> Self {
+        Self { current: ArcSwap::from_pointee(generation) }
+    }
+
+    /// The generation in force. A request takes it once and keeps it.
+    ///
+    /// Where records are read too (a rule over columns), take the records' snapshot first and the generation after: then
+    /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not exist.
+    #[must_use]
+    pub fn current(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    /// Puts another generation in force; requests that hold an older one end with it.
+    pub fn publish(&self, generation: Generation) -> Arc<Generation> {
+        let generation = Arc::new(generation);
+        self.current.store(Arc::clone(&generation));
+        generation
+    }
+}

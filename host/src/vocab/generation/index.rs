@@ -1,0 +1,145 @@
+//! Numbers to concepts and back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::publish_problem::PublishFault;
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::vocabulary::Completeness;
+use crate::vocab::compact::ConceptIndex;
+use crate::vocab::table::CodeTable;
+use crate::vocab::vocabulary::{ConceptRef, Vocabulary};
+
+/// A vocabulary in force.
+pub(super) struct Installed {
+    pub vocabulary: Arc<Vocabulary>,
+    /// The place of its pack.
+    pub pack: usize,
+    pub edition: EditionNumber,
+    /// By concept.
+    numbers: Vec<CodeNumber>,
+    /// Numbers of the namespace that the vocabulary has no concept of, such as codes of a version before.
+    strangers: RoaringBitmap,
+}
+
+/// Where the concept of a number is.
+#[derive(Clone, Copy)]
+struct Slot {
+    vocabulary: u32,
+    concept: ConceptIndex,
+}
+
+/// The vocabularies in force, by namespace and by code number.
+pub(super) struct Index {
+    installed: Vec<Installed>,
+    places: HashMap<Namespace, usize>,
+    slots: Vec<Option<Slot>>,
+    table: Arc<CodeTable>,
+}
+
+/// Numbers for which something holds, and for which it cannot be said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Known {
+    pub yes: RoaringBitmap,
+    pub unknown: RoaringBitmap,
+}
+
+impl Index {
+    /// Puts each vocabulary's concepts at their numbers.
+    pub(super) fn build(
+        mut vocabularies: Vec<(Arc<Vocabulary>, usize)>,
+        table: Arc<CodeTable>,
+    ) -> Result<Self, (usize, PublishFault)> {
+        vocabularies.sort_by(|one, other| one.0.namespace().cmp(other.0.namespace()));
+        let mut slots = vec![None; table.code_count()];
+        let mut installed = Vec::with_capacity(vocabularies.len());
+        for (place, (vocabulary, pack)) in (0..).zip(vocabularies) {
+            let namespace = vocabulary.namespace();
+            let not_numbered = |what: String| (pack, PublishFault::NotNumbered { what });
+            let version = &vocabulary.description().version;
+            let edition = table
+                .edition_number(namespace, version)
+                .ok_or_else(|| not_numbered(format!("version `{version}` of `{namespace}`")))?;
+            let mut numbers = Vec::with_capacity(vocabulary.concept_count());
+            for concept in vocabulary.concepts() {
+                let number =
+                    table.number_of(namespace, concept.code()).ok_or_else(|| not_numbered(concept.uri_text()))?;
+                numbers.push(number);
+                if let Some(slot) = slots.get_mut(number.0 as usize) {
+                    *slot = Some(Slot { vocabulary: place, concept: concept.index() });
+                }
+            }
+            let all = table.numbers_in(namespace).iter();
+            let is_stranger = |number: &&CodeNumber| slots.get(number.0 as usize).is_none_or(Option::is_none);
+            let strangers = all.filter(is_stranger).map(|number| number.0).collect();
+            installed.push(Installed { vocabulary, pack, edition, numbers, strangers });
+        }
+        let places = (0..).zip(&installed).map(|(place, one)| (one.vocabulary.namespace().clone(), place)).collect();
+        Ok(Self { installed, places, slots, table })
+    }
+
+    pub(super) fn installed(&self) -> &[Installed] {
+        &self.installed
+    }
+
+    pub(super) fn table(&self) -> &Arc<CodeTable> {
+        &self.table
+    }
+
+    pub(super) fn find(&self, namespace: &Namespace) -> Option<&Installed> {
+        self.installed.get(*self.places.get(namespace)?)
+    }
+
+    pub(super) fn concept(&self, number: CodeNumber) -> Option<ConceptRef<'_>> {
+        let slot = (*self.slots.get(number.0 as usize)?)?;
+        self.installed.get(slot.vocabulary as usize)?.vocabulary.concept(slot.concept)
+    }
+
+    /// The concept of a code in its vocabulary in force.
+    pub(super) fn concept_of(&self, uri: &CodeUri) -> Option<(&Installed, ConceptRef<'_>)> {
+        let installed = self.find(&uri.namespace)?;
+        Some((installed, installed.vocabulary.find(uri.code.as_str())?))
+    }
+
+    /// Whether a code that is not found cannot exist: its vocabulary is here, whole, and a list.
+    pub(super) fn is_certainly_unknown(&self, uri: &CodeUri) -> bool {
+        self.find(&uri.namespace).is_some_and(|installed| {
+            let description = installed.vocabulary.description();
+            let is_whole = description.completeness == Completeness::Full && !description.is_open;
+            is_whole && installed.vocabulary.find(uri.code.as_str()).is_none()
+        })
+    }
+
+    /// Adds to `known` which numbers are the code or below it.
+    ///
+    /// Of numbers in the code's namespace whose place in the hierarchy is not here (the vocabulary is not installed, is a
+    /// fragment without the code, or no longer has their concept) it cannot be said.
+    pub(super) fn add_at_or_below(&self, uri: &CodeUri, known: &mut Known) {
+        let Some((installed, concept)) = self.concept_of(uri) else {
+            known.yes.extend(self.table.number(uri).map(|number| number.0));
+            known.unknown.extend(self.table.numbers_in(&uri.namespace).iter().map(|number| number.0));
+            return;
+        };
+        known.unknown |= &installed.strangers;
+        known
+            .yes
+            .extend([concept].into_iter().chain(concept.descendants()).filter_map(|one| installed.number(one.index())));
+    }
+
+    /// Which numbers are the code or below it.
+    pub(super) fn at_or_below(&self, uri: &CodeUri) -> Known {
+        let mut known = Known::default();
+        self.add_at_or_below(uri, &mut known);
+        known.unknown -= &known.yes;
+        known
+    }
+}
+
+impl Installed {
+    /// The number of a concept.
+    pub(super) fn number(&self, concept: ConceptIndex) -> Option<u32> {
+        self.numbers.get(concept.position()).map(|number| number.0)
+    }
+}

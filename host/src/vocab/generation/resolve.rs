@@ -1,0 +1,173 @@
+//! From what a client wrote to what a record or a filter keeps.
+//!
+//! A new record takes an active, selectable code of its field's vocabulary, spelt exactly. A filter takes any well-formed
+//! code of that vocabulary, for old records hold old codes; one that nobody ever stored matches nothing.
+
+use super::Generation;
+use super::index::Installed;
+use crate::domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
+use crate::domain::vocabulary::{CodedField, Completeness, ConceptStatus, ID_TYPE_NAMESPACE};
+use crate::vocab::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
+use crate::vocab::nearest::{SUGGESTIONS_MAX, in_other_case, nearest};
+use crate::vocab::vocabulary::ConceptRef;
+
+/// The property of a relationship that says whether it is one of a person to a group or one between groups.
+const KIND: &str = "kind";
+/// The field of an identifier that a code of the ID types stands in.
+const IDENTIFIER_SYSTEM: &str = "identifier.system";
+
+impl Generation {
+    /// The value that a new record keeps for a code in a field.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn resolve(&self, field: CodedField, uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
+        let (installed, concept) = self.usable(field.path(), field.namespaces(), uri)?;
+        if let Some(wanted) = kind_of(field)
+            && let Some(kind) = concept.property(KIND)
+            && kind != wanted
+        {
+            let others = installed.vocabulary.concepts();
+            let such_as = others.filter(|other| other.is_usable() && other.property(KIND) == Some(wanted));
+            return Err(CodeProblem::WrongKind {
+                uri: uri.clone(),
+                field: field.path().to_owned(),
+                kind: kind.to_owned(),
+                wanted,
+                such_as: Suggestion::all(such_as.take(SUGGESTIONS_MAX)),
+            });
+        }
+        value(installed, concept).ok_or_else(|| unknown(installed, uri))
+    }
+
+    /// The same for a field that takes codes of `namespaces`, such as one that a module declares.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn resolve_in(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
+        let (installed, concept) = self.usable(field, namespaces, uri)?;
+        value(installed, concept).ok_or_else(|| unknown(installed, uri))
+    }
+
+    /// Whether a code is an ID type that new identifiers may use as their system.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn check_identifier_system(&self, uri: &CodeUri) -> Result<(), CodeProblem> {
+        self.usable(IDENTIFIER_SYSTEM, &[ID_TYPE_NAMESPACE], uri).map(|_| ())
+    }
+
+    /// The ID types that new identifiers may use as their system, by code.
+    #[must_use]
+    pub fn identifier_systems(&self) -> Vec<Suggestion> {
+        let id_types = Namespace::parse(ID_TYPE_NAMESPACE).ok();
+        let vocabulary = id_types.and_then(|namespace| self.vocabulary(&namespace));
+        let concepts = vocabulary.into_iter().flat_map(|vocabulary| vocabulary.concepts());
+        Suggestion::all(concepts.filter(|concept| concept.is_usable()))
+    }
+
+    /// The number that a filter on a field looks for; none when no record can hold the code.
+    ///
+    /// # Errors
+    /// When the field does not take codes of that vocabulary.
+    pub fn resolve_filter(&self, field: CodedField, uri: &CodeUri) -> Result<Option<CodeNumber>, CodeProblem> {
+        self.check_vocabulary(field.path(), field.namespaces(), uri)?;
+        Ok(self.number_of(uri))
+    }
+
+    /// The numbers that a filter for a code and everything below it looks for; none when no record can hold one.
+    ///
+    /// # Errors
+    /// When the field does not take codes of that vocabulary.
+    pub fn resolve_filter_below(&self, field: CodedField, uri: &CodeUri) -> Result<Vec<CodeNumber>, CodeProblem> {
+        self.check_vocabulary(field.path(), field.namespaces(), uri)?;
+        Ok(self.index.at_or_below(uri).yes.iter().map(CodeNumber).collect())
+    }
+
+    /// The concept of a code in its exact spelling, in use or not.
+    pub(super) fn exact(&self, uri: &CodeUri) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
+        let installed =
+            self.index.find(&uri.namespace).ok_or_else(|| CodeProblem::NotInstalled { uri: uri.clone() })?;
+        let concept = installed.vocabulary.find(uri.code.as_str()).ok_or_else(|| unknown(installed, uri))?;
+        Ok((installed, concept))
+    }
+
+    fn usable(
+        &self,
+        field: &str,
+        namespaces: &[&str],
+        uri: &CodeUri,
+    ) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
+        self.check_vocabulary(field, namespaces, uri)?;
+        let (installed, concept) = self.exact(uri)?;
+        if concept.status() == ConceptStatus::Inactive {
+            let successor = concept.active_successor().map(Suggestion::of);
+            return Err(CodeProblem::Inactive { uri: uri.clone(), successor });
+        }
+        if !concept.is_selectable() {
+            let below = concept.descendants().filter(|concept| concept.is_usable()).take(SUGGESTIONS_MAX);
+            return Err(CodeProblem::NotSelectable { uri: uri.clone(), below: Suggestion::all(below) });
+        }
+        Ok((installed, concept))
+    }
+
+    fn check_vocabulary(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<(), CodeProblem> {
+        if namespaces.contains(&uri.namespace.as_str()) {
+            return Ok(());
+        }
+        let (uri, field) = (uri.clone(), field.to_owned());
+        let expected = namespaces.iter().map(|namespace| (*namespace).to_owned()).collect();
+        if self.index.find(&uri.namespace).is_some() || is_used_by_a_field(&uri.namespace) {
+            Err(CodeProblem::WrongVocabulary { uri, field, expected })
+        } else {
+            Err(CodeProblem::UnknownVocabulary { uri, field, expected })
+        }
+    }
+}
+
+/// The kind of relationship that a field takes.
+fn kind_of(field: CodedField) -> Option<&'static str> {
+    match field {
+        CodedField::MemberRole => Some("individual"),
+        CodedField::Gender
+        | CodedField::MaritalStatus
+        | CodedField::Country
+        | CodedField::Religion
+        | CodedField::EthnoculturalStatus
+        | CodedField::Education
+        | CodedField::Occupation
+        | CodedField::EconomicActivity
+        | CodedField::PregnancyStatus
+        | CodedField::Languages
+        | CodedField::DisabilityCodes
+        | CodedField::HealthConditions
+        | CodedField::AddressCountry
+        | CodedField::IncomeCurrency
+        | CodedField::GroupType
+        | CodedField::HousingType => None,
+    }
+}
+
+fn value(installed: &Installed, concept: ConceptRef<'_>) -> Option<CodedValue> {
+    let number = installed.number(concept.index()).map(CodeNumber)?;
+    Some(CodedValue { number, edition: installed.edition })
+}
+
+/// Why a code is not among those of its vocabulary.
+fn unknown(installed: &Installed, uri: &CodeUri) -> CodeProblem {
+    let (vocabulary, code, uri) = (&installed.vocabulary, uri.code.as_str(), uri.clone());
+    if vocabulary.concept_count() == 0 {
+        return CodeProblem::EmptyVocabulary { uri };
+    }
+    if let Some(concept) = in_other_case(vocabulary, code) {
+        return CodeProblem::WrongCase { uri, right: Suggestion::of(concept) };
+    }
+    if let Some(concept) = vocabulary.find_alias(code) {
+        return CodeProblem::Alias { uri, right: Suggestion::of(concept) };
+    }
+    let nearest = Suggestion::all(nearest(vocabulary, code));
+    match vocabulary.description().completeness {
+        Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
+        Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
+    }
+}

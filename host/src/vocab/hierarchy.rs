@@ -1,0 +1,309 @@
+//! Who is above whom, in intervals.
+//!
+//! The primary parents make a forest. Numbering it in preorder gives each concept one interval that holds everything
+//! below it in the forest. A concept that reaches more by other parents' links keeps those parts as extra intervals, merged
+//! and disjoint. So `is_below` is a comparison, or a binary search in a short list, and `descendants` costs its answer.
+//!
+//! **Invariant:** a hierarchy has no cycle; one that has is never built.
+
+use super::compact::{ConceptIndex, Lists, to_u32, vector_bytes};
+
+/// How many levels there may be. The deepest known classification, ICD-11 with its blocks, has 11.
+pub const DEPTH_MAX: usize = 64;
+/// How many extra intervals a vocabulary may need. AGROVOC's crops need a few hundred; a web of random links can need as
+/// many as the square of its concepts.
+pub const EXTRA_INTERVALS_MAX: usize = 2_000_000;
+/// The longest stretch of a cycle that is shown.
+const CYCLE_SHOWN_MAX: usize = 10;
+
+/// Why links between concepts are not a hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HierarchyFault {
+    /// Concepts that are above themselves: each list goes from a concept to its parent and so on, back to the first.
+    Cycles(Vec<Vec<ConceptIndex>>),
+    /// These are the first ones below [`DEPTH_MAX`] levels.
+    TooDeep(Vec<ConceptIndex>),
+    /// More than [`EXTRA_INTERVALS_MAX`] are needed.
+    TooTangled,
+}
+
+/// An interval of preorder positions, `start..end`.
+type Interval = (u32, u32);
+
+/// The parents, children, ancestors and descendants of every concept of a vocabulary.
+#[derive(Clone)]
+pub(super) struct Hierarchy {
+    /// The primary parent first.
+    parents: Lists<ConceptIndex>,
+    /// In the order of codes.
+    children: Lists<ConceptIndex>,
+    /// By concept: its preorder position and one past the last below it in the forest.
+    intervals: Vec<Interval>,
+    /// By preorder position.
+    preorder: Vec<ConceptIndex>,
+    /// By concept; no rows at all where nobody has a second parent.
+    extras: Lists<Interval>,
+}
+
+impl Hierarchy {
+    /// Builds from each concept's parents, the primary one first, none twice.
+    pub(super) fn build(parents: Lists<ConceptIndex>) -> Result<Self, HierarchyFault> {
+        let count = parents.row_count();
+        let children = children_of(&parents);
+        let downwards = parents_first(&parents, &children)?;
+        check_depth(&parents, &downwards)?;
+        let (intervals, preorder) = number_forest(&parents, &children);
+        let extras = if parents.item_count() + roots(&parents).count() == count {
+            Lists::with_capacity(0, 0)
+        } else {
+            extra_intervals(&children, &intervals, &downwards)?
+        };
+        Ok(Self { parents, children, intervals, preorder, extras })
+    }
+
+    pub(super) fn parents(&self, concept: ConceptIndex) -> &[ConceptIndex] {
+        self.parents.of(concept)
+    }
+
+    pub(super) fn children(&self, concept: ConceptIndex) -> &[ConceptIndex] {
+        self.children.of(concept)
+    }
+
+    /// Those without parents, in the order of codes.
+    pub(super) fn roots(&self) -> impl Iterator<Item = ConceptIndex> + '_ {
+        roots(&self.parents)
+    }
+
+    /// Everything, each primary parent right before what is below it.
+    pub(super) fn preorder(&self) -> &[ConceptIndex] {
+        &self.preorder
+    }
+
+    /// Everything below the concept, itself left out, each once.
+    pub(super) fn descendants(&self, concept: ConceptIndex) -> impl Iterator<Item = ConceptIndex> + '_ {
+        let own = self.intervals.get(concept.position()).map(|(start, end)| (start + 1, *end));
+        own.into_iter()
+            .chain(self.extras.of(concept).iter().copied())
+            .flat_map(|(start, end)| self.preorder.get(start as usize..end as usize).unwrap_or_default())
+            .copied()
+    }
+
+    /// How many are below the concept.
+    pub(super) fn descendant_count(&self, concept: ConceptIndex) -> usize {
+        let own = self.intervals.get(concept.position()).map_or(0, |(start, end)| end - start - 1);
+        let extras = self.extras.of(concept).iter().map(|(start, end)| (end - start) as usize);
+        own as usize + extras.sum::<usize>()
+    }
+
+    /// Whether `concept` is somewhere below `ancestor`. Nothing is below itself.
+    pub(super) fn is_below(&self, concept: ConceptIndex, ancestor: ConceptIndex) -> bool {
+        let (Some((place, _)), Some((start, end))) =
+            (self.intervals.get(concept.position()), self.intervals.get(ancestor.position()))
+        else {
+            return false;
+        };
+        if start < place && place < end {
+            return true;
+        }
+        let extras = self.extras.of(ancestor);
+        let before = extras.partition_point(|(start, _)| start <= place);
+        before.checked_sub(1).and_then(|index| extras.get(index)).is_some_and(|(_, end)| place < end)
+    }
+
+    /// Everything above the concept, nearest first, each once.
+    pub(super) fn ancestors(&self, concept: ConceptIndex) -> Vec<ConceptIndex> {
+        let mut found: Vec<ConceptIndex> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        let mut next: Vec<ConceptIndex> = vec![concept];
+        while !next.is_empty() {
+            let mut above = Vec::new();
+            for child in next {
+                above.extend(self.parents(child).iter().copied().filter(|parent| seen.insert(*parent)));
+            }
+            found.extend(&above);
+            next = above;
+        }
+        found
+    }
+
+    /// The level counted by primary parents: 1 at the top.
+    pub(super) fn level(&self, concept: ConceptIndex) -> u32 {
+        let above = std::iter::successors(self.parents(concept).first(), |parent| self.parents(**parent).first());
+        1 + to_u32(above.take(DEPTH_MAX).count())
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.parents.heap_bytes()
+            + self.children.heap_bytes()
+            + self.extras.heap_bytes()
+            + vector_bytes(&self.intervals)
+            + vector_bytes(&self.preorder)
+    }
+}
+
+fn concepts(count: usize) -> impl DoubleEndedIterator<Item = ConceptIndex> {
+    (0..count).map(ConceptIndex::at)
+}
+
+fn roots(parents: &Lists<ConceptIndex>) -> impl Iterator<Item = ConceptIndex> + '_ {
+    concepts(parents.row_count()).filter(|concept| parents.of(*concept).is_empty())
+}
+
+fn children_of(parents: &Lists<ConceptIndex>) -> Lists<ConceptIndex> {
+    let count = parents.row_count();
+    let mut links: Vec<(ConceptIndex, ConceptIndex)> =
+        concepts(count).flat_map(|child| parents.of(child).iter().map(move |parent| (*parent, child))).collect();
+    links.sort_unstable();
+    let mut children = Lists::with_capacity(count, links.len());
+    let mut links = links.into_iter().peekable();
+    for parent in concepts(count) {
+        children.push_row(std::iter::from_fn(|| links.next_if(|(of, _)| *of == parent)).map(|(_, child)| child));
+    }
+    children
+}
+
+/// Every concept after all of its parents.
+fn parents_first(
+    parents: &Lists<ConceptIndex>,
+    children: &Lists<ConceptIndex>,
+) -> Result<Vec<ConceptIndex>, HierarchyFault> {
+    let count = parents.row_count();
+    let mut waiting_for: Vec<usize> = concepts(count).map(|concept| parents.of(concept).len()).collect();
+    let mut order: Vec<ConceptIndex> = roots(parents).collect();
+    let mut done = 0;
+    while let Some(concept) = order.get(done).copied() {
+        done += 1;
+        for child in children.of(concept) {
+            let Some(waiting) = waiting_for.get_mut(child.position()) else { continue };
+            *waiting -= 1;
+            if *waiting == 0 {
+                order.push(*child);
+            }
+        }
+    }
+    if order.len() == count { Ok(order) } else { Err(HierarchyFault::Cycles(cycles(parents, &waiting_for))) }
+}
+
+/// One cycle above each concept that never got a place in the order.
+fn cycles(parents: &Lists<ConceptIndex>, waiting_for: &[usize]) -> Vec<Vec<ConceptIndex>> {
+    let is_stuck = |concept: ConceptIndex| waiting_for.get(concept.position()).is_some_and(|waiting| *waiting > 0);
+    // By concept: the walk on which it was met, and its step on it.
+    let mut met: Vec<Option<(usize, usize)>> = vec![None; parents.row_count()];
+    let mut found = Vec::new();
+    for (walk, start) in concepts(parents.row_count()).filter(|concept| is_stuck(*concept)).enumerate() {
+        let mut path = Vec::new();
+        let mut next = Some(start);
+        while let Some(concept) = next {
+            let Some(mark) = met.get_mut(concept.position()) else { break };
+            if let Some((earlier_walk, step)) = *mark {
+                if earlier_walk == walk {
+                    let cycle = path.iter().skip(step).take(CYCLE_SHOWN_MAX).copied();
+                    found.push(cycle.chain([concept]).collect());
+                }
+                break;
+            }
+            *mark = Some((walk, path.len()));
+            path.push(concept);
+            next = parents.of(concept).iter().copied().find(|parent| is_stuck(*parent));
+        }
+    }
+    found
+}
+
+fn check_depth(parents: &Lists<ConceptIndex>, downwards: &[ConceptIndex]) -> Result<(), HierarchyFault> {
+    let mut levels: Vec<usize> = vec![0; downwards.len()];
+    let mut too_deep = Vec::new();
+    for concept in downwards {
+        let above = parents.of(*concept).iter().filter_map(|parent| levels.get(parent.position())).max();
+        let level = above.map_or(1, |above| above + 1);
+        if level == DEPTH_MAX + 1 {
+            too_deep.push(*concept);
+        }
+        if let Some(own) = levels.get_mut(concept.position()) {
+            *own = level;
+        }
+    }
+    too_deep.sort_unstable();
+    if too_deep.is_empty() { Ok(()) } else { Err(HierarchyFault::TooDeep(too_deep)) }
+}
+
+fn number_forest(parents: &Lists<ConceptIndex>, children: &Lists<ConceptIndex>) -> (Vec<Interval>, Vec<ConceptIndex>) {
+    let count = parents.row_count();
+    let mut intervals = vec![(0, 0); count];
+    let mut preorder = Vec::with_capacity(count);
+    let mut roots: Vec<ConceptIndex> = roots(parents).collect();
+    roots.reverse();
+    // A concept is met twice: to be numbered, and after everything below it to be closed.
+    let mut to_visit: Vec<(ConceptIndex, bool)> = roots.into_iter().map(|root| (root, false)).collect();
+    while let Some((concept, is_closing)) = to_visit.pop() {
+        let place = to_u32(preorder.len());
+        let Some(interval) = intervals.get_mut(concept.position()) else { continue };
+        if is_closing {
+            interval.1 = place;
+            continue;
+        }
+        interval.0 = place;
+        preorder.push(concept);
+        to_visit.push((concept, true));
+        let below = children.of(concept).iter().rev().filter(|child| parents.of(**child).first() == Some(&concept));
+        to_visit.extend(below.map(|child| (*child, false)));
+    }
+    (intervals, preorder)
+}
+
+/// What each concept reaches beyond its own interval, from the leaves up.
+fn extra_intervals(
+    children: &Lists<ConceptIndex>,
+    intervals: &[Interval],
+    downwards: &[ConceptIndex],
+) -> Result<Lists<Interval>, HierarchyFault> {
+    let mut extras: Vec<Vec<Interval>> = vec![Vec::new(); intervals.len()];
+    let mut total = 0;
+    for concept in downwards.iter().rev() {
+        let Some(own) = intervals.get(concept.position()) else { continue };
+        let mut reached: Vec<Interval> = Vec::new();
+        for child in children.of(*concept) {
+            let whole = intervals.get(child.position()).into_iter();
+            let beyond = extras.get(child.position()).into_iter().flatten();
+            reached.extend(whole.chain(beyond).flat_map(|part| outside(*part, *own)));
+            if reached.len() > EXTRA_INTERVALS_MAX {
+                return Err(HierarchyFault::TooTangled);
+            }
+        }
+        let merged = merged(reached);
+        total += merged.len();
+        if total > EXTRA_INTERVALS_MAX {
+            return Err(HierarchyFault::TooTangled);
+        }
+        if let Some(extra) = extras.get_mut(concept.position()) {
+            *extra = merged;
+        }
+    }
+    let mut lists = Lists::with_capacity(intervals.len(), total);
+    for extra in extras {
+        lists.push_row(extra);
+    }
+    Ok(lists)
+}
+
+/// What of `part` lies outside `own`.
+fn outside(part: Interval, own: Interval) -> impl Iterator<Item = Interval> {
+    let sides = [(part.0, part.1.min(own.0)), (part.0.max(own.1), part.1)];
+    sides.into_iter().filter(|(start, end)| start < end)
+}
+
+/// The same positions in as few intervals as possible, in order.
+fn merged(mut intervals: Vec<Interval>) -> Vec<Interval> {
+    intervals.sort_unstable();
+    let mut merged: Vec<Interval> = Vec::new();
+    for interval in intervals {
+        match merged.last_mut() {
+            Some(last) if interval.0 <= last.1 => last.1 = last.1.max(interval.1),
+            _ => merged.push(interval),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests;

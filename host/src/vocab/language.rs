@@ -1,0 +1,163 @@
+//! Which language a reader wants.
+//!
+//! **Invariant:** a wish is never an error: what cannot be read of it is passed over, and what is too long is cut.
+
+/// How much of an `Accept-Language` header is read, in bytes.
+pub const ACCEPT_LANGUAGE_BYTES_MAX: usize = 1_000;
+/// How many languages of it are kept.
+pub const LANGUAGE_RANGES_MAX: usize = 16;
+/// The longest language tag, in bytes; RFC 5646 asks for room for 35.
+pub const LANGUAGE_TAG_BYTES_MAX: usize = 35;
+
+/// The languages that a reader understands, the dearest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LanguagePreference {
+    ranges: Vec<String>,
+}
+
+impl LanguagePreference {
+    /// No wish: everything is shown in each vocabulary's default language.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Reads an `Accept-Language` header.
+    #[must_use]
+    pub fn parse(accept_language: &str) -> Self {
+        let cut = accept_language.floor_char_boundary(ACCEPT_LANGUAGE_BYTES_MAX);
+        let readable = accept_language.get(..cut).unwrap_or_default();
+        let mut weighted: Vec<(u16, String)> =
+            readable.split(',').filter_map(weighted_range).filter(|(weight, _)| *weight > 0).collect();
+        // Stable: of equal weights, the one that is written first.
+        weighted.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+        weighted.truncate(LANGUAGE_RANGES_MAX);
+        Self { ranges: weighted.into_iter().map(|(_, range)| range).collect() }
+    }
+
+    /// Which of `languages` serves the reader best. The first of them is the default; one that `has` no text is passed over.
+    ///
+    /// Each wanted language is tried whole and then without its last parts (`pt-BR`, then `pt`) before the next one.
+    #[must_use]
+    pub(super) fn choose(&self, languages: &[String], has: impl Fn(usize) -> bool) -> Choice {
+        for range in &self.ranges {
+            if range == "*" {
+                return Choice { language: 0, is_fallback: false };
+            }
+            let mut wanted = Some(range.as_str());
+            while let Some(tag) = wanted {
+                let found = languages.iter().position(|language| language.eq_ignore_ascii_case(tag));
+                if let Some(language) = found.filter(|language| has(*language)) {
+                    return Choice { language, is_fallback: false };
+                }
+                wanted = shorter(tag);
+            }
+        }
+        Choice { language: 0, is_fallback: !self.ranges.is_empty() }
+    }
+}
+
+/// A language that was chosen, by its place among those offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub language: usize,
+    /// Whether none of the wanted languages was there.
+    pub is_fallback: bool,
+}
+
+/// Whether a text is shaped like a language tag.
+pub(super) fn is_language_tag(text: &str) -> bool {
+    let starts_with_letters =
+        text.split('-').next().is_some_and(|first| first.bytes().all(|b| b.is_ascii_alphabetic()));
+    text.len() <= LANGUAGE_TAG_BYTES_MAX
+        && starts_with_letters
+        && text.split('-').all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// The tag without its last part; a single letter that is then last introduced that part, and goes too.
+fn shorter(tag: &str) -> Option<&str> {
+    let (shorter, _) = tag.rsplit_once('-')?;
+    match shorter.rsplit_once('-') {
+        Some((rest, last)) if last.len() == 1 => Some(rest),
+        _ => Some(shorter),
+    }
+}
+
+/// A range and its weight in thousandths.
+fn weighted_range(item: &str) -> Option<(u16, String)> {
+    let (range, weight) = match item.split_once(';') {
+        None => (item, 1_000),
+        Some((range, parameter)) => (range, thousandths(parameter.trim().strip_prefix(['q', 'Q'])?.trim_start())?),
+    };
+    let range = range.trim();
+    (range == "*" || is_language_tag(range)).then(|| (weight, range.to_ascii_lowercase()))
+}
+
+/// Reads `=0.5`: one digit, and up to three behind the point.
+fn thousandths(text: &str) -> Option<u16> {
+    let value = text.strip_prefix('=')?.trim_start();
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
+    let is_number = whole.len() == 1 && fraction.len() <= 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let whole: u16 = if is_number { whole.parse().ok()? } else { return None };
+    let fraction: u16 = format!("{fraction:0<3}").parse().ok()?;
+    let weight = whole * 1_000 + fraction;
+    (weight <= 1_000).then_some(weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(header: &str, languages: &[&str]) -> (usize, bool) {
+        let languages: Vec<String> = languages.iter().map(|language| (*language).to_owned()).collect();
+        let choice = LanguagePreference::parse(header).choose(&languages, |_| true);
+        (choice.language, choice.is_fallback)
+    }
+
+    #[test]
+    fn orders_by_weight_and_then_by_place() {
+        let preference = LanguagePreference::parse("en;q=0.5, fr, de;q=0.5, sw;q=0, ar ; q=0.9");
+        assert_eq!(preference.ranges, ["fr", "ar", "en", "de"]);
+    }
+
+    #[test]
+    fn tries_the_tag_then_its_primary_language_then_the_default() {
+        assert_eq!(chosen("pt-BR", &["en", "pt", "pt-br"]), (2, false));
+        assert_eq!(chosen("pt-BR", &["en", "pt"]), (1, false));
+        assert_eq!(chosen("zh-Hant-x-private", &["en", "zh-Hant"]), (1, false));
+        assert_eq!(chosen("pt-BR", &["en", "fr"]), (0, true));
+        assert_eq!(chosen("sw, fr;q=0.1", &["en", "fr"]), (1, false));
+    }
+
+    #[test]
+    fn no_wish_is_not_a_fallback() {
+        assert_eq!(chosen("", &["en", "fr"]), (0, false));
+        assert_eq!(chosen("*", &["en", "fr"]), (0, false));
+        assert_eq!(chosen("sw, *;q=0.1", &["en", "fr"]), (0, false));
+    }
+
+    #[test]
+    fn passes_over_what_it_cannot_read() {
+        let preference =
+            LanguagePreference::parse("fr;q=2, de;q=x, ;;, -, f_r, en;level=1, *, sw;q=1.001, ar;q=0.12345");
+        assert_eq!(preference.ranges, ["*"]);
+        assert_eq!(LanguagePreference::parse("\u{0}é,\n"), LanguagePreference::none());
+    }
+
+    #[test]
+    fn reads_a_bounded_part_of_a_long_header() {
+        let many = "fr,".repeat(LANGUAGE_RANGES_MAX + 5);
+        assert_eq!(LanguagePreference::parse(&many).ranges.len(), LANGUAGE_RANGES_MAX);
+        let padded = format!("{}fr", " ".repeat(ACCEPT_LANGUAGE_BYTES_MAX));
+        assert_eq!(LanguagePreference::parse(&padded), LanguagePreference::none());
+        let split_character = format!("{}é", "a".repeat(ACCEPT_LANGUAGE_BYTES_MAX - 1));
+        assert_eq!(LanguagePreference::parse(&split_character), LanguagePreference::none());
+    }
+
+    #[test]
+    fn a_language_without_text_is_passed_over() {
+        let languages = ["en".to_owned(), "fr".to_owned()];
+        let choice = LanguagePreference::parse("fr").choose(&languages, |language| language == 0);
+        assert_eq!(choice, Choice { language: 0, is_fallback: true });
+    }
+}

@@ -1,0 +1,142 @@
+//! The host's answers about codes, as the evaluator uses them.
+//!
+//! **Invariant:** there is exactly one answer for each question of the plan, of the kind that the question asks for.
+
+use crate::facts::{Fact, FactSet};
+use crate::plan::{Plan, Question};
+use crate::schema::Space;
+use crate::tree::QuestionId;
+use crate::value::{Truth, Unknown};
+use std::collections::{BTreeMap, HashMap};
+
+/// The host's answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// For every code number 0 no, 1 yes, 2 not known; past the end no.
+    Truths {
+        /// By code number.
+        truths: Vec<u8>,
+        /// What is missing where the truth is not known; none for the field that held the code.
+        missing: Option<String>,
+    },
+    /// The number of the code that was asked for.
+    Number(u32),
+}
+
+/// What can be read of one code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeTexts {
+    /// `.namespace`
+    pub namespace: String,
+    /// `.code`
+    pub code: String,
+    /// `.display`
+    pub display: String,
+    /// `.uri`
+    pub uri: String,
+}
+
+impl CodeTexts {
+    /// The texts of a code; its URI is made of the others.
+    pub fn new(namespace: String, code: String, display: String) -> Self {
+        let uri = format!("{namespace}#{code}");
+        Self { namespace, code, display, uri }
+    }
+}
+
+/// Why bindings were refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindFault {
+    /// Not one answer for each question.
+    WrongAnswerCount,
+    /// The answer of that number is not of the kind that its question asks for.
+    WrongAnswerKind(u32),
+}
+
+/// The answers, with the names of everything that can be missing.
+#[derive(Debug)]
+pub struct Bindings {
+    answers: Vec<Answer>,
+    texts: HashMap<u32, CodeTexts>,
+    /// Every name once, sorted, with the facts that go by it.
+    names: Vec<(String, FactSet)>,
+}
+
+impl Bindings {
+    /// Takes the answers to the questions of a plan.
+    ///
+    /// # Errors
+    ///
+    /// The answers do not fit the questions.
+    pub fn new(
+        plan: &Plan,
+        answers: Vec<Answer>,
+        texts: impl IntoIterator<Item = (u32, CodeTexts)>,
+    ) -> Result<Self, BindFault> {
+        if answers.len() != plan.questions().len() {
+            return Err(BindFault::WrongAnswerCount);
+        }
+        for (index, (placed, answer)) in (0..).zip(plan.questions().iter().zip(&answers)) {
+            let is_fitting = match (&placed.question, answer) {
+                (Question::InGroup(_) | Question::DescendsFrom(_), Answer::Truths { .. }) => true,
+                (Question::Code(_), Answer::Number(_)) => true,
+                (Question::InGroup(_) | Question::DescendsFrom(_), Answer::Number(_)) => false,
+                (Question::Code(_), Answer::Truths { .. }) => false,
+            };
+            if !is_fitting {
+                return Err(BindFault::WrongAnswerKind(index));
+            }
+        }
+        let names = names(plan, &answers);
+        Ok(Self { answers, texts: texts.into_iter().collect(), names })
+    }
+
+    /// Whether that code is among those that the question asks for; `field` is where the code was read.
+    pub fn is_among(&self, question: QuestionId, code: u32, field: FactSet) -> Truth {
+        let Some(Answer::Truths { truths, missing }) = self.answers.get(question) else { return Ok(false) };
+        match truths.get(code as usize) {
+            None | Some(0) => Ok(false),
+            Some(1) => Ok(true),
+            Some(_) if missing.is_some() => Err(Unknown::missing(FactSet::of(Fact::Question(question)))),
+            Some(_) => Err(Unknown::missing(field)),
+        }
+    }
+
+    /// The number of the code that the question asks for.
+    pub fn number(&self, question: QuestionId) -> Option<u32> {
+        match self.answers.get(question)? {
+            Answer::Number(number) => Some(*number),
+            Answer::Truths { .. } => None,
+        }
+    }
+
+    /// The texts of a code.
+    pub fn texts(&self, code: u32) -> Option<&CodeTexts> {
+        self.texts.get(&code)
+    }
+
+    /// The names of missing facts, each once and sorted, with the facts that go by it.
+    pub fn names(&self) -> &[(String, FactSet)] {
+        &self.names
+    }
+}
+
+fn names(plan: &Plan, answers: &[Answer]) -> Vec<(String, FactSet)> {
+    let mut names: BTreeMap<String, FactSet> = BTreeMap::new();
+    let fields = plan
+        .references()
+        .iter()
+        .enumerate()
+        .map(|(number, reference)| (format!("{}.{}", reference.space.root(), reference.path), Fact::Field(number)));
+    let questions = answers.iter().enumerate().filter_map(|(number, answer)| match answer {
+        Answer::Truths { missing: Some(name), .. } => Some((name.clone(), Fact::Question(number))),
+        Answer::Truths { missing: None, .. } | Answer::Number(_) => None,
+    });
+    let rows = [(Space::Members, Fact::Members), (Space::Programs, Fact::Programs)];
+    let rows = rows.into_iter().map(|(space, fact)| (space.root().to_owned(), fact));
+    for (name, fact) in fields.chain(questions).chain(rows) {
+        let facts = names.entry(name).or_default();
+        *facts = facts.union(FactSet::of(fact));
+    }
+    names.into_iter().collect()
+}

@@ -1,0 +1,149 @@
+//! Calls: finding the function, counting its arguments, and the functions that CEL brings.
+
+use super::Checker;
+use super::signature::{self, Function, Method, Signature};
+use crate::diagnostic::{Diagnostic, Fault};
+use crate::leaf::{CONVERSIONS, Conversion, Matcher};
+use crate::span::Span;
+use crate::tree::{Constant, Kind, Node, TextTest, Type};
+use cel_interpreter::IdedExpr;
+use cel_interpreter::common::ast::{Expr, LiteralValue};
+
+impl Checker<'_> {
+    /// `function(arguments)`
+    pub(super) fn function(&mut self, expression: &IdedExpr, name: &str, arguments: &[IdedExpr]) -> Option<Node> {
+        let open = self.parsed.token(expression);
+        let at = self.parsed.before(open);
+        let span = at.to(self.parsed.closing(open));
+        let Some(signature) = signature::function(name) else { return self.unknown_function(name, at) };
+        self.count(signature, arguments.len(), at)?;
+        match (signature.function, arguments) {
+            (Function::Has, [argument]) => self.has(argument, at, span),
+            (Function::Size, [argument]) => {
+                let operand = self.expression(argument)?;
+                self.size(operand, at, span)
+            }
+            (Function::Matches, [text, pattern]) => {
+                let (text, pattern) = self.both(text, pattern)?;
+                self.text_test(TextTest::Matches(Matcher::find()), text, pattern, at, span)
+            }
+            (Function::Convert, [argument]) => {
+                let operand = self.expression(argument)?;
+                self.convert(name, operand, at, span)
+            }
+            (helper, arguments) => self.helper(helper, arguments, at, span),
+        }
+    }
+
+    /// `target.method(arguments)`
+    pub(super) fn method(
+        &mut self,
+        expression: &IdedExpr,
+        target: &IdedExpr,
+        name: &str,
+        arguments: &[IdedExpr],
+    ) -> Option<Node> {
+        let open = self.parsed.token(expression);
+        let at = self.parsed.before(open);
+        let target = self.expression(target);
+        let Some(signature) = signature::method(name) else { return self.unknown_method(name, at, target.as_ref()) };
+        self.count(signature, arguments.len(), at)?;
+        let target = target?;
+        let span = target.span.to(self.parsed.closing(open));
+        let test = match signature.function {
+            Method::Exists | Method::All | Method::ExistsOne | Method::Filter | Method::Map => {
+                return self.comprehension(signature.function, target, arguments, at, span);
+            }
+            Method::Size => return self.size(target, at, span),
+            Method::Contains => TextTest::Contains,
+            Method::StartsWith => TextTest::StartsWith,
+            Method::EndsWith => TextTest::EndsWith,
+            Method::Matches => TextTest::Matches(Matcher::find()),
+        };
+        let argument = self.expression(arguments.first()?)?;
+        self.text_test(test, target, argument, at, span)
+    }
+
+    /// The text that an argument writes out.
+    pub(super) fn written_text(&mut self, function: &str, argument: &IdedExpr) -> Option<(String, Span)> {
+        if let Expr::Literal(LiteralValue::String(text)) = &argument.expr {
+            return Some((text.inner().to_owned(), self.parsed.token(argument)));
+        }
+        let span = self.expression(argument).map_or_else(|| self.parsed.token(argument), |node| node.span);
+        let message = format!("`{function}` takes this as a text written out between quotes");
+        self.error(Fault::NotLiteral, span, message);
+        None
+    }
+
+    fn count<F>(&mut self, signature: &Signature<F>, given: usize, at: Span) -> Option<()> {
+        let Signature { name, arguments_min, arguments_max, usage, .. } = signature;
+        if (*arguments_min..=*arguments_max).contains(&given) {
+            return Some(());
+        }
+        let wanted = if arguments_min == arguments_max {
+            format!("{arguments_min}")
+        } else {
+            format!("{arguments_min} or {arguments_max}")
+        };
+        let plural = if *arguments_max == 1 { "" } else { "s" };
+        let message = format!("`{name}` takes {wanted} argument{plural}, not {given}: `{usage}`");
+        self.error(Fault::WrongArgumentCount, at, message);
+        None
+    }
+
+    fn unknown_function(&mut self, name: &str, at: Span) -> Option<Node> {
+        if let Some(method) = signature::method(name) {
+            let message = format!("`{name}` is called on a value: `{}`", method.usage);
+            return self.error(Fault::UnknownFunction, at, message);
+        }
+        let suggestion = signature::nearest_function(name);
+        let message = match suggestion {
+            Some(suggestion) => format!("there is no function `{name}`; did you mean `{suggestion}`?"),
+            None => format!("there is no function `{name}`"),
+        };
+        self.report(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
+    }
+
+    fn unknown_method(&mut self, name: &str, at: Span, target: Option<&Node>) -> Option<Node> {
+        if let Some(function) = signature::function(name) {
+            let message = format!("`{name}` takes its value in brackets: `{}`", function.usage);
+            return self.error(Fault::UnknownFunction, at, message);
+        }
+        // A target that is wrong itself is reported already, and the name behind it may be right.
+        target?;
+        let suggestion = signature::nearest_method(name);
+        let message = match suggestion {
+            Some(suggestion) => format!("there is no function `.{name}()`; did you mean `.{suggestion}()`?"),
+            None => format!("there is no function `.{name}()`"),
+        };
+        self.report(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
+    }
+
+    fn text_test(&mut self, test: TextTest, text: Node, argument: Node, at: Span, span: Span) -> Option<Node> {
+        for node in [&text, &argument] {
+            if node.value == Type::Text {
+                continue;
+            }
+            let is_code = matches!(node.value, Type::Coded(_));
+            let suggestion = is_code.then(|| format!("{}.code", node.span.text(self.source)));
+            let message = format!("{} takes text; {}", self.quote(at), self.describe(node));
+            return self.report(Diagnostic::error(Fault::WrongType, node.span, message).suggest(suggestion));
+        }
+        if let (TextTest::Matches(matcher), Kind::Constant(Constant::Text(pattern))) = (test, &argument.kind)
+            && matcher.matches("", pattern).is_none()
+        {
+            let message = format!("{} is not a regular expression", self.quote(argument.span));
+            return self.error(Fault::InvalidLiteral, argument.span, message);
+        }
+        Some(Node { kind: Kind::TestText(test, Box::new(text), Box::new(argument)), value: Type::Boolean, span, at })
+    }
+
+    fn convert(&mut self, name: &str, operand: Node, at: Span, span: Span) -> Option<Node> {
+        let value = CONVERSIONS.iter().find(|(conversion, _)| *conversion == name).map(|(_, value)| value.clone())?;
+        let Some(conversion) = Conversion::find(name, &operand.value) else {
+            let message = format!("`{name}` cannot convert this: {}", self.describe(&operand));
+            return self.error(Fault::WrongType, operand.span, message);
+        };
+        Some(Node { kind: Kind::Convert(conversion, Box::new(operand)), value, span, at })
+    }
+}

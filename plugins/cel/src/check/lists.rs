@@ -1,0 +1,155 @@
+//! Lists: written out, indexed, searched, and comprehensions over them.
+
+use super::operators::can_equal;
+use super::{Checker, signature::Method};
+use crate::diagnostic::{Diagnostic, Fault};
+use crate::span::Span;
+use crate::tree::{Kind, Node, Quantifier, Type};
+use cel_interpreter::IdedExpr;
+use cel_interpreter::common::ast::Expr;
+
+impl Checker<'_> {
+    /// `[a, b, c]`
+    pub(super) fn list(&mut self, expression: &IdedExpr, elements: &[IdedExpr]) -> Option<Node> {
+        let at = self.parsed.token(expression);
+        let checked: Vec<Option<Node>> = elements.iter().map(|element| self.expression(element)).collect();
+        let elements: Vec<Node> = checked.into_iter().collect::<Option<_>>()?;
+        let mut item = Type::Nothing;
+        for element in &elements {
+            item = match item.common(&element.value) {
+                Some(item) => item,
+                None => {
+                    let message = format!(
+                        "a list holds values of one type; {} stands among values that are {}",
+                        self.describe(element),
+                        item.name()
+                    );
+                    return self.error(Fault::WrongType, element.span, message);
+                }
+            };
+        }
+        let span = at.to(self.parsed.closing(at));
+        Some(Node { kind: Kind::List(elements), value: Type::List(Box::new(item)), span, at })
+    }
+
+    /// `item in list`
+    pub(super) fn is_in(&mut self, at: Span, item: &IdedExpr, list: &IdedExpr) -> Option<Node> {
+        let (item, list) = self.both(item, list)?;
+        let span = item.span.to(list.span);
+        let Type::List(inner) = &list.value else {
+            let hint = if list.value == Type::Text { "; a part of a text is found with `contains`" } else { "" };
+            let message = format!("`in` takes a list on its right; {}{hint}", self.describe(&list));
+            return self.error(Fault::WrongType, list.span, message);
+        };
+        if !can_equal(&item.value, inner) {
+            let is_code_among_texts = matches!(item.value, Type::Coded(_)) && **inner == Type::Text;
+            let hint = if is_code_among_texts { "; write the codes as `code('uri')`" } else { "" };
+            let message = format!("`in` cannot find {} in a list of {}{hint}", item.value.name(), plural(inner));
+            return self.error(Fault::WrongType, span, message);
+        }
+        Some(Node { kind: Kind::In(Box::new(item), Box::new(list)), value: Type::Boolean, span, at })
+    }
+
+    /// `list[index]`
+    pub(super) fn index(&mut self, at: Span, list: &IdedExpr, index: &IdedExpr) -> Option<Node> {
+        let (list, index) = self.both(list, index)?;
+        let span = list.span.to(self.parsed.closing(at));
+        let Type::List(item) = &list.value else {
+            let message = format!("only a list has items by number; {}", self.describe(&list));
+            return self.error(Fault::WrongType, list.span, message);
+        };
+        if index.value != Type::Integer {
+            let message = format!("an item is named by its number, from 0; {}", self.describe(&index));
+            return self.error(Fault::WrongType, index.span, message);
+        }
+        let value = (**item).clone();
+        Some(Node { kind: Kind::Index(Box::new(list), Box::new(index)), value, span, at })
+    }
+
+    /// The length of a list or text.
+    pub(super) fn size(&mut self, operand: Node, at: Span, span: Span) -> Option<Node> {
+        if !matches!(operand.value, Type::List(_) | Type::Text) {
+            let message = format!("`size` takes a list or text; {}", self.describe(&operand));
+            return self.error(Fault::WrongType, operand.span, message);
+        }
+        Some(Node { kind: Kind::Size(Box::new(operand)), value: Type::Integer, span, at })
+    }
+
+    /// `list.exists(x, …)` and its like.
+    pub(super) fn comprehension(
+        &mut self,
+        method: Method,
+        list: Node,
+        arguments: &[IdedExpr],
+        at: Span,
+        span: Span,
+    ) -> Option<Node> {
+        let Type::List(item) = &list.value else {
+            let message = format!("{} takes a list; {}", self.quote(at), self.describe(&list));
+            return self.error(Fault::WrongType, list.span, message);
+        };
+        let item = (**item).clone();
+        match (method, arguments) {
+            (Method::Exists, [variable, body]) => {
+                self.quantified(Quantifier::Exists, list, &item, variable, body, at, span)
+            }
+            (Method::All, [variable, body]) => self.quantified(Quantifier::All, list, &item, variable, body, at, span),
+            (Method::ExistsOne, [variable, body]) => {
+                self.quantified(Quantifier::ExistsOne, list, &item, variable, body, at, span)
+            }
+            (Method::Filter, [variable, body]) => {
+                self.quantified(Quantifier::Filter, list, &item, variable, body, at, span)
+            }
+            (Method::Map, [variable, body]) => self.quantified(Quantifier::Map, list, &item, variable, body, at, span),
+            (Method::Map, [variable, condition, body]) => {
+                let kept = self.quantified(Quantifier::Filter, list, &item, variable, condition, at, span)?;
+                self.quantified(Quantifier::Map, kept, &item, variable, body, at, span)
+            }
+            _ => None,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the call as it was written")]
+    fn quantified(
+        &mut self,
+        quantifier: Quantifier,
+        list: Node,
+        item: &Type,
+        variable: &IdedExpr,
+        body: &IdedExpr,
+        at: Span,
+        span: Span,
+    ) -> Option<Node> {
+        let Expr::Ident(name) = &variable.expr else {
+            let message = format!("{} first takes a name for the item, such as `m`", self.quote(at));
+            let span = self.parsed.token(variable);
+            return self.report(Diagnostic::error(Fault::WrongType, span, message));
+        };
+        self.scopes.push((name.clone(), item.clone()));
+        let number = self.scopes.len();
+        let body = self.expression(body);
+        self.scopes.pop();
+        let body = body?;
+        let value = match quantifier {
+            Quantifier::Map => Type::List(Box::new(body.value.clone())),
+            _ if !self.is_boolean(at, &body) => return None,
+            Quantifier::Filter => list.value.clone(),
+            Quantifier::Exists | Quantifier::All | Quantifier::ExistsOne => Type::Boolean,
+        };
+        let kind = Kind::Comprehension { quantifier, list: Box::new(list), variable: number, body: Box::new(body) };
+        Some(Node { kind, value, span, at })
+    }
+}
+
+fn plural(item: &Type) -> &'static str {
+    match item {
+        Type::Boolean => "truths",
+        Type::Integer | Type::Number => "numbers",
+        Type::Text => "texts",
+        Type::Date => "dates",
+        Type::Coded(_) => "codes",
+        Type::Record(_) => "records",
+        Type::List(_) => "lists",
+        Type::Nothing => "nothing",
+    }
+}

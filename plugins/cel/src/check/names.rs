@@ -1,0 +1,206 @@
+//! Roots, variables, fields and parts of codes.
+
+use super::{Checker, origin, signature};
+use crate::diagnostic::{Diagnostic, Fault};
+use crate::schema::{Field, FieldType, Space};
+use crate::span::Span;
+use crate::suggestion::nearest;
+use crate::tree::{CodePart, Domain, Kind, Node, RecordType, Type};
+use cel_interpreter::IdedExpr;
+use cel_interpreter::common::ast::{Expr, SelectExpr};
+
+const ROOTS: [&str; 4] = ["me", "members", "programs", "as_of"];
+const CODE_PARTS: [(&str, CodePart); 4] = [
+    ("code", CodePart::Code),
+    ("uri", CodePart::Uri),
+    ("display", CodePart::Display),
+    ("namespace", CodePart::Namespace),
+];
+
+impl Checker<'_> {
+    /// A root or a variable.
+    pub(super) fn name(&mut self, expression: &IdedExpr, name: &str) -> Option<Node> {
+        let span = self.parsed.token(expression);
+        if let Some(index) = self.scopes.iter().rposition(|(variable, _)| variable == name) {
+            let value = self.scopes.get(index).map(|(_, value)| value.clone())?;
+            return Some(Node { kind: Kind::Variable(index + 1), value, span, at: span });
+        }
+        let (kind, value) = match name {
+            "me" => (Kind::Variable(0), row(Space::Me)),
+            "members" => (Kind::Rows(Space::Members), Type::List(Box::new(row(Space::Members)))),
+            "programs" => (Kind::Rows(Space::Programs), Type::List(Box::new(row(Space::Programs)))),
+            "as_of" => (Kind::AsOf, Type::Date),
+            _ => return self.unknown_name(name, span),
+        };
+        if let Kind::Rows(space) = kind {
+            self.plan.read_rows(space);
+        }
+        Some(Node { kind, value, span, at: span })
+    }
+
+    /// `operand.field`
+    pub(super) fn select(&mut self, expression: &IdedExpr, select: &SelectExpr) -> Option<Node> {
+        let operand = self.expression(&select.operand)?;
+        let at = self.parsed.after(self.parsed.token(expression));
+        let span = operand.span.to(at);
+        match &operand.value {
+            Type::Record(record) => {
+                let record = record.clone();
+                self.field(operand, &record, &select.field, at)
+            }
+            Type::Coded(fields) => {
+                let fields = *fields;
+                let Some((_, part)) = CODE_PARTS.iter().find(|(name, _)| *name == select.field) else {
+                    let suggestion = nearest(&select.field, CODE_PARTS.map(|(name, _)| name)).map(str::to_owned);
+                    let message = format!("a code has no `{}`; it has code, uri, display and namespace", select.field);
+                    return self.report(Diagnostic::error(Fault::UnknownField, at, message).suggest(suggestion));
+                };
+                self.plan.read_texts(fields);
+                Some(Node { kind: Kind::CodeText(*part, Box::new(operand)), value: Type::Text, span, at })
+            }
+            _ => {
+                let message = format!("{}, which has no field `{}`", self.describe(&operand), select.field);
+                self.error(Fault::WrongType, at, message)
+            }
+        }
+    }
+
+    /// `has(operand.field)`
+    pub(super) fn has(&mut self, argument: &IdedExpr, name: Span, span: Span) -> Option<Node> {
+        let Expr::Select(select) = &argument.expr else {
+            let message = "`has` takes a field, such as `has(me.birth_date)`";
+            return self.error(Fault::WrongType, name, message);
+        };
+        let recorded = match self.expression(&select.operand)? {
+            operand @ Node { value: Type::Coded(_), .. } => vec![operand],
+            Node { value: Type::Record(record), kind, span, at } => {
+                let path = format!("{}{}", record.prefix, select.field);
+                let operand = Node { kind, value: Type::Record(record.clone()), span, at };
+                let parts = self.parts_of_structure(&record, &path);
+                if parts.is_empty() {
+                    let at = self.parsed.after(self.parsed.token(argument));
+                    vec![self.field(operand, &record, &select.field, at)?]
+                } else {
+                    parts.iter().filter_map(|part| self.read(operand.clone(), part, &record, span, at)).collect()
+                }
+            }
+            operand => {
+                let message = format!("{}, which has no fields", self.describe(&operand));
+                return self.error(Fault::WrongType, operand.span, message);
+            }
+        };
+        Some(Node { kind: Kind::IsRecorded(recorded), value: Type::Boolean, span, at: name })
+    }
+
+    /// A field of a record, or a structure in it whose fields are written behind one more dot.
+    pub(super) fn field(&mut self, operand: Node, record: &RecordType, name: &str, at: Span) -> Option<Node> {
+        let path = format!("{}{name}", record.prefix);
+        let span = operand.span.to(at);
+        if let Some(field) = self.plain_field(record.space, &path) {
+            return self.read(operand, &field, record, span, at);
+        }
+        let prefix = format!("{path}.");
+        if self.schema.below(record.space, &prefix).next().is_some() {
+            let value = Type::Record(RecordType { prefix, ..record.clone() });
+            return Some(Node { value, span, at, ..operand });
+        }
+        let names = self.schema.names_below(record.space, &record.prefix);
+        let suggestion = nearest(name, names.iter().copied()).map(str::to_owned);
+        let message = match &suggestion {
+            Some(suggestion) => {
+                format!("{} has no field `{name}`; did you mean `{suggestion}`?", self.quote(operand.span))
+            }
+            None => format!("{} has no field `{name}`", self.quote(operand.span)),
+        };
+        self.report(Diagnostic::error(Fault::UnknownField, at, message).suggest(suggestion))
+    }
+
+    /// The field of that path, unless it is a structure that is not repeated and so has no value of its own.
+    fn plain_field(&self, space: Space, path: &str) -> Option<Field> {
+        let field = self.schema.field(space, path)?;
+        (field.is_repeated || field.kind != FieldType::Structure).then(|| field.clone())
+    }
+
+    /// The fields of a structure that is not repeated; none where the path is a field or nothing.
+    fn parts_of_structure(&self, record: &RecordType, path: &str) -> Vec<Field> {
+        if self.plain_field(record.space, path).is_some() {
+            return Vec::new();
+        }
+        let prefix = format!("{path}.");
+        let parts = self.schema.below(record.space, &prefix);
+        parts.filter(|part| !part.path.get(prefix.len()..).unwrap_or("").contains("[]")).cloned().collect()
+    }
+
+    fn read(&mut self, operand: Node, field: &Field, record: &RecordType, span: Span, at: Span) -> Option<Node> {
+        let columns = match self.plan.read_field(field, record.domain) {
+            Ok(columns) => columns,
+            Err(full) => {
+                self.plan_full(full, at);
+                return None;
+            }
+        };
+        let item = match field.kind {
+            FieldType::Boolean => Type::Boolean,
+            FieldType::Integer => Type::Integer,
+            FieldType::Number => Type::Number,
+            FieldType::Text => Type::Text,
+            FieldType::Date => Type::Date,
+            FieldType::Coded => Type::Coded(columns.missing),
+            FieldType::Structure => Type::Record(RecordType {
+                space: field.space,
+                prefix: format!("{}[].", field.path),
+                domain: Domain::Items(columns.column),
+            }),
+        };
+        let value = if field.is_repeated { Type::List(Box::new(item)) } else { item };
+        let kind = Kind::Field { record: Box::new(operand), column: columns.column, items: columns.items };
+        Some(Node { kind, value, span, at })
+    }
+
+    fn unknown_name(&mut self, name: &str, span: Span) -> Option<Node> {
+        if let Some(usage) = signature::usage(name) {
+            let message = format!("`{name}` is a function; write `{usage}`");
+            return self.error(Fault::UnknownName, span, message);
+        }
+        let suggestion = self.field_of_that_name(name).or_else(|| {
+            let variables = self.scopes.iter().map(|(variable, _)| variable.as_str());
+            nearest(name, ROOTS.into_iter().chain(variables)).map(str::to_owned)
+        });
+        let message = match &suggestion {
+            Some(suggestion) => format!("there is no `{name}`; did you mean `{suggestion}`?"),
+            None => format!("there is no `{name}`; an expression begins with `me`, `members`, `programs` or `as_of`"),
+        };
+        self.report(Diagnostic::error(Fault::UnknownName, span, message).suggest(suggestion))
+    }
+
+    /// `m.gender` or `me.gender` for a bare `gender`.
+    fn field_of_that_name(&self, name: &str) -> Option<String> {
+        let records = self.scopes.iter().rev().filter_map(|(variable, value)| match value {
+            Type::Record(record) => Some((variable.as_str(), record.space, record.prefix.as_str())),
+            _ => None,
+        });
+        records.chain([("me", Space::Me, "")]).find_map(|(variable, space, prefix)| {
+            let names = self.schema.names_below(space, prefix);
+            names.contains(&name).then(|| format!("{variable}.{name}"))
+        })
+    }
+
+    /// Checks that a node is a code.
+    pub(super) fn is_code(&mut self, function: &str, node: &Node) -> bool {
+        let is_code = matches!(node.value, Type::Coded(_));
+        if !is_code {
+            let message = format!("`{function}` takes a code; {}", self.describe(node));
+            self.error(Fault::WrongType, node.span, message);
+        } else if origin(&node.value).is_empty() {
+            let message = format!("`{function}` takes a code that was recorded, such as `me.gender`");
+            self.error(Fault::WrongType, node.span, message);
+            return false;
+        }
+        is_code
+    }
+}
+
+/// The type of a row of that space.
+fn row(space: Space) -> Type {
+    Type::Record(RecordType { space, prefix: String::new(), domain: Domain::Space(space) })
+}

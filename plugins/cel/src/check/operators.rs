@@ -1,0 +1,244 @@
+//! Operators: logic, comparison, arithmetic, the ternary.
+
+use super::{Checker, origin};
+use crate::diagnostic::{Diagnostic, Fault};
+use crate::span::Span;
+use crate::tree::{Comparison, Constant, Kind, Node, Operator, Type};
+use cel_interpreter::IdedExpr;
+use cel_interpreter::common::ast::operators as symbols;
+
+impl Checker<'_> {
+    /// An operator; nothing where the call is a function.
+    pub(super) fn operator(
+        &mut self,
+        expression: &IdedExpr,
+        name: &str,
+        operands: &[IdedExpr],
+    ) -> Option<Option<Node>> {
+        let at = self.parsed.token(expression);
+        Some(match (name, operands) {
+            (symbols::LOGICAL_AND | symbols::LOGICAL_OR, [left, right]) => {
+                self.logic(at, name == symbols::LOGICAL_AND, left, right)
+            }
+            (symbols::LOGICAL_NOT, [operand]) => self.not(at, operand),
+            (symbols::CONDITIONAL, [condition, then, otherwise]) => self.conditional(at, condition, then, otherwise),
+            (symbols::NEGATE, [operand]) => self.negate(at, operand),
+            (symbols::IN, [item, list]) => self.is_in(at, item, list),
+            (symbols::INDEX, [list, index]) => self.index(at, list, index),
+            (_, [left, right]) => match (comparison(name), arithmetic(name)) {
+                (Some(comparison), _) => self.compare(at, comparison, left, right),
+                (None, Some(operator)) => self.arithmetic(at, operator, left, right),
+                (None, None) => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Checks both operands, so that faults in either are found.
+    pub(super) fn both(&mut self, left: &IdedExpr, right: &IdedExpr) -> Option<(Node, Node)> {
+        let left = self.expression(left);
+        let right = self.expression(right);
+        Some((left?, right?))
+    }
+
+    fn logic(&mut self, at: Span, is_and: bool, left: &IdedExpr, right: &IdedExpr) -> Option<Node> {
+        let (left, right) = self.both(left, right)?;
+        let is_left = self.is_boolean(at, &left);
+        let is_right = self.is_boolean(at, &right);
+        if !is_left || !is_right {
+            return None;
+        }
+        let span = left.span.to(right.span);
+        let (left, right) = (Box::new(left), Box::new(right));
+        let kind = if is_and { Kind::And(left, right) } else { Kind::Or(left, right) };
+        Some(Node { kind, value: Type::Boolean, span, at })
+    }
+
+    fn not(&mut self, at: Span, operand: &IdedExpr) -> Option<Node> {
+        let operand = self.expression(operand)?;
+        if operand.value != Type::Boolean {
+            let message = format!(
+                "{} takes true or false, and only what follows it closely; {}; put what it belongs to in brackets",
+                self.quote(at),
+                self.describe(&operand)
+            );
+            return self.error(Fault::WrongType, operand.span, message);
+        }
+        let span = at.to(operand.span);
+        Some(Node { kind: Kind::Not(Box::new(operand)), value: Type::Boolean, span, at })
+    }
+
+    /// Checks that an operand or condition is true or false.
+    pub(super) fn is_boolean(&mut self, at: Span, node: &Node) -> bool {
+        if node.value == Type::Boolean {
+            return true;
+        }
+        let message = format!("{} takes true or false; {}", self.quote(at), self.describe(node));
+        self.error(Fault::WrongType, node.span, message);
+        false
+    }
+
+    fn conditional(&mut self, at: Span, condition: &IdedExpr, then: &IdedExpr, otherwise: &IdedExpr) -> Option<Node> {
+        let condition = self.expression(condition);
+        let branches = self.both(then, otherwise);
+        let condition = condition?;
+        let is_boolean = self.is_boolean(at, &condition);
+        let (then, otherwise) = branches?;
+        let Some(value) = then.value.common(&otherwise.value) else {
+            let message = format!(
+                "both answers of `? :` must be of one type; {} and {}",
+                self.describe(&then),
+                self.describe(&otherwise)
+            );
+            return self.error(Fault::WrongType, then.span.to(otherwise.span), message);
+        };
+        if !is_boolean {
+            return None;
+        }
+        let span = condition.span.to(otherwise.span);
+        let kind = Kind::Conditional(Box::new(condition), Box::new(then), Box::new(otherwise));
+        Some(Node { kind, value, span, at })
+    }
+
+    fn negate(&mut self, at: Span, operand: &IdedExpr) -> Option<Node> {
+        let operand = self.expression(operand)?;
+        if !operand.value.is_numeric() {
+            let message = format!("`-` takes a number; {}", self.describe(&operand));
+            return self.error(Fault::WrongType, operand.span, message);
+        }
+        let span = at.to(operand.span);
+        let value = operand.value.clone();
+        Some(Node { kind: Kind::Negate(Box::new(operand)), value, span, at })
+    }
+
+    fn compare(&mut self, at: Span, comparison: Comparison, left: &IdedExpr, right: &IdedExpr) -> Option<Node> {
+        let (left, right) = self.both(left, right)?;
+        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let is_sound = if is_equality { can_equal(&left.value, &right.value) } else { has_order(&left, &right) };
+        if !is_sound {
+            return self.incomparable(at, &left, &right);
+        }
+        let span = left.span.to(right.span);
+        let kind = Kind::Compare(comparison, Box::new(left), Box::new(right));
+        Some(Node { kind, value: Type::Boolean, span, at })
+    }
+
+    /// Says why two values cannot be compared and what was probably meant.
+    pub(super) fn incomparable(&mut self, at: Span, left: &Node, right: &Node) -> Option<Node> {
+        let operator = self.quote(at);
+        for (one, other) in [(left, right), (right, left)] {
+            match (&one.value, &other.value, &other.kind) {
+                (Type::Coded(_), Type::Text, Kind::Constant(Constant::Text(text))) if text.contains('#') => {
+                    let message = format!("{} is a code; compare it with `code(…)`", self.quote(one.span));
+                    let suggestion = format!("code({})", other.span.text(self.source));
+                    let fault = Diagnostic::error(Fault::WrongType, other.span, message);
+                    return self.report(fault.suggest(Some(suggestion)));
+                }
+                (Type::Coded(_), Type::Text, _) => {
+                    let code = one.span.text(self.source);
+                    let message = format!(
+                        "{} is a code; compare its `.code`, or the whole with `code('uri')`",
+                        self.quote(one.span)
+                    );
+                    let suggestion = (!origin(&one.value).is_empty()).then(|| format!("{code}.code"));
+                    return self.report(Diagnostic::error(Fault::WrongType, one.span, message).suggest(suggestion));
+                }
+                (Type::Date, Type::Text, _) => {
+                    let message = format!("{} is a date; compare it with `date(…)`", self.quote(one.span));
+                    let suggestion = format!("date({})", other.span.text(self.source));
+                    let fault = Diagnostic::error(Fault::WrongType, other.span, message);
+                    return self.report(fault.suggest(Some(suggestion)));
+                }
+                (Type::Record(_) | Type::List(_), _, _) => {
+                    let message = format!("{operator} cannot compare this: {}", self.describe(one));
+                    return self.error(Fault::WrongType, one.span, message);
+                }
+                _ => {}
+            }
+        }
+        let message = format!("{operator} cannot compare {} with {}", left.value.name(), right.value.name());
+        self.error(Fault::WrongType, left.span.to(right.span), message)
+    }
+
+    fn arithmetic(&mut self, at: Span, operator: Operator, left: &IdedExpr, right: &IdedExpr) -> Option<Node> {
+        let (left, right) = self.both(left, right)?;
+        let value = match (operator, &left.value, &right.value) {
+            (_, Type::Integer, Type::Integer) => Type::Integer,
+            (Operator::Remainder, _, _) => return self.not_arithmetic(at, "whole numbers", &left, &right),
+            (_, Type::Number, Type::Number) => Type::Number,
+            (Operator::Add, Type::Text, Type::Text) => Type::Text,
+            (Operator::Add, these @ Type::List(_), those @ Type::List(_)) => match these.common(those) {
+                Some(value) => value,
+                None => return self.not_arithmetic(at, "two lists of one type", &left, &right),
+            },
+            (_, Type::Integer, Type::Number) => return self.mixed_numbers(at, &left),
+            (_, Type::Number, Type::Integer) => return self.mixed_numbers(at, &right),
+            (Operator::Subtract, Type::Date, Type::Date) => {
+                let message =
+                    "dates are not subtracted; `days_since(x)` and `age_years(x)` count from a date to `as_of`";
+                return self.error(Fault::WrongType, left.span.to(right.span), message);
+            }
+            (Operator::Add, _, _) => return self.not_arithmetic(at, "two numbers, texts or lists", &left, &right),
+            _ => return self.not_arithmetic(at, "two numbers", &left, &right),
+        };
+        let span = left.span.to(right.span);
+        Some(Node { kind: Kind::Arithmetic(operator, Box::new(left), Box::new(right)), value, span, at })
+    }
+
+    fn not_arithmetic(&mut self, at: Span, wanted: &str, left: &Node, right: &Node) -> Option<Node> {
+        let message =
+            format!("{} takes {wanted}, not {} and {}", self.quote(at), left.value.name(), right.value.name());
+        self.error(Fault::WrongType, left.span.to(right.span), message)
+    }
+
+    fn mixed_numbers(&mut self, at: Span, integer: &Node) -> Option<Node> {
+        let text = integer.span.text(self.source);
+        let is_decimal = matches!(integer.kind, Kind::Constant(_)) && !text.contains("0x");
+        let suggestion = if is_decimal { format!("{text}.0") } else { format!("double({text})") };
+        let message = format!("{} does not mix whole numbers with fractions; write `{suggestion}`", self.quote(at));
+        self.report(Diagnostic::error(Fault::WrongType, integer.span, message).suggest(Some(suggestion)))
+    }
+}
+
+/// Whether `==` may be asked of two values of these types.
+pub(super) fn can_equal(left: &Type, right: &Type) -> bool {
+    match (left, right) {
+        (Type::Record(_), _) | (_, Type::Record(_)) => false,
+        (Type::List(these), Type::List(those)) => can_equal(these, those),
+        _ => (left.is_numeric() && right.is_numeric()) || left.common(right).is_some(),
+    }
+}
+
+/// Whether `<` may be asked of these values.
+pub(super) fn has_order(left: &Node, right: &Node) -> bool {
+    matches!(
+        (&left.value, &right.value),
+        (Type::Integer | Type::Number, Type::Integer | Type::Number)
+            | (Type::Text, Type::Text)
+            | (Type::Date, Type::Date)
+            | (Type::Boolean, Type::Boolean)
+    )
+}
+
+fn comparison(name: &str) -> Option<Comparison> {
+    Some(match name {
+        symbols::EQUALS => Comparison::Equal,
+        symbols::NOT_EQUALS => Comparison::NotEqual,
+        symbols::LESS => Comparison::Less,
+        symbols::LESS_EQUALS => Comparison::LessOrEqual,
+        symbols::GREATER => Comparison::Greater,
+        symbols::GREATER_EQUALS => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+fn arithmetic(name: &str) -> Option<Operator> {
+    Some(match name {
+        symbols::ADD => Operator::Add,
+        symbols::SUBSTRACT => Operator::Subtract,
+        symbols::MULTIPLY => Operator::Multiply,
+        symbols::DIVIDE => Operator::Divide,
+        symbols::MODULO => Operator::Remainder,
+        _ => return None,
+    })
+}

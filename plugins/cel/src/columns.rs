@@ -1,0 +1,133 @@
+//! A batch that has been checked against the rule's plan: every offset, bitmap and length can be relied on.
+//!
+//! **Invariant:** columns stand in the order of the plan, so a column's number in the tree is its place here.
+//! **Invariant:** reading never panics; a row that does not exist reads as a missing value.
+
+mod validate;
+
+pub use validate::{BatchFault, validate};
+
+use crate::calendar::Day;
+use crate::facts::FactSet;
+use crate::schema::Space;
+use crate::span::Span;
+use crate::tree::ColumnId;
+use crate::value::{Evaluated, FailureKind, List, Unknown, Value};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The columns of a batch, ready to be read.
+#[derive(Debug)]
+pub struct Columns {
+    rows: u32,
+    as_of: i32,
+    today: Day,
+    members: Option<Rows>,
+    programs: Option<Rows>,
+    columns: Vec<CheckedColumn>,
+}
+
+/// Consecutive rows for each owner, where they are known.
+#[derive(Debug)]
+struct Rows {
+    offsets: Vec<u32>,
+    known: Bitmap,
+}
+
+#[derive(Debug)]
+struct CheckedColumn {
+    valid: Bitmap,
+    values: CheckedValues,
+    missing: FactSet,
+}
+
+#[derive(Debug)]
+enum CheckedValues {
+    Booleans(Vec<u8>),
+    Integers(Vec<i64>),
+    Numbers(Vec<f64>),
+    Days(Vec<i32>),
+    Codes(Vec<u32>),
+    Texts { offsets: Vec<u32>, text: String },
+    Lists(Vec<u32>),
+}
+
+/// One bit a row; none at all where every bit is set.
+#[derive(Debug)]
+struct Bitmap(Vec<u8>);
+
+impl Bitmap {
+    fn has(&self, row: u32) -> bool {
+        self.0.is_empty() || self.0.get(row as usize / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
+    }
+}
+
+impl Rows {
+    fn of(&self, owner: u32) -> Option<Range<u32>> {
+        if self.known.has(owner) { range(&self.offsets, owner) } else { None }
+    }
+}
+
+impl Columns {
+    /// How many subjects there are.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// The day on which the rule is asked, in days since 1970-01-01.
+    pub fn as_of(&self) -> i32 {
+        self.as_of
+    }
+
+    /// The same day by its parts.
+    pub fn today(&self) -> Day {
+        self.today
+    }
+
+    /// The members or memberships of a subject; nothing where they are not known.
+    pub fn children(&self, space: Space, subject: u32) -> Option<Range<u32>> {
+        match space {
+            Space::Me => Some(subject..subject + 1),
+            Space::Members => self.members.as_ref()?.of(subject),
+            Space::Programs => self.programs.as_ref()?.of(subject),
+        }
+    }
+
+    /// The value of a row; a list reads the values of its items from the column `items`.
+    pub fn read(&self, column: ColumnId, items: Option<ColumnId>, row: u32, at: Span) -> Evaluated<'_> {
+        let Some(column) = self.columns.get(column) else {
+            return Err(Unknown::failure(FailureKind::WrongType, at));
+        };
+        column.read(items, row).ok_or(Unknown::missing(column.missing))
+    }
+}
+
+impl CheckedColumn {
+    fn read(&self, items: Option<ColumnId>, row: u32) -> Option<Value<'_>> {
+        if !self.valid.has(row) {
+            return None;
+        }
+        let index = row as usize;
+        Some(match &self.values {
+            CheckedValues::Booleans(values) => Value::Boolean(*values.get(index)? != 0),
+            CheckedValues::Integers(values) => Value::Integer(*values.get(index)?),
+            CheckedValues::Numbers(values) => Value::Number(*values.get(index)?),
+            CheckedValues::Days(values) => Value::Date(*values.get(index)?),
+            CheckedValues::Codes(values) => Value::Code(*values.get(index)?),
+            CheckedValues::Texts { offsets, text } => {
+                let range = range(offsets, row)?;
+                Value::Text(Cow::Borrowed(text.get(range.start as usize..range.end as usize)?))
+            }
+            CheckedValues::Lists(offsets) => {
+                let range = range(offsets, row)?;
+                Value::List(List::Rows { start: range.start, end: range.end, items })
+            }
+        })
+    }
+}
+
+/// The range between the offsets of `owner` and of the one after it.
+fn range(offsets: &[u32], owner: u32) -> Option<Range<u32>> {
+    let owner = owner as usize;
+    Some(*offsets.get(owner)?..*offsets.get(owner + 1)?)
+}

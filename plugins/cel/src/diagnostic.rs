@@ -1,0 +1,133 @@
+//! What is said about an expression that is wrong or doubtful.
+//!
+//! **Invariant:** a message is one sentence, names the text concerned in backticks and says what to do where that is known.
+//! It is made from the expression and the schema alone, never from a record.
+
+use crate::limits::DIAGNOSTICS_MAX;
+use crate::span::{Place, Span};
+
+/// Whether a diagnostic stops the expression from running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It cannot run.
+    Error,
+    /// It can run, and perhaps not as meant.
+    Warning,
+}
+
+/// The kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The text is not an expression.
+    Syntax,
+    /// The text is longer than the bound.
+    TooLong,
+    /// Brackets, ternaries or chains go deeper than the bound.
+    TooDeep,
+    /// More fields or questions than one rule may have, or a schema beyond its bound.
+    TooMany,
+    /// The schema has no such field.
+    UnknownField,
+    /// There is no such root or variable.
+    UnknownName,
+    /// There is no such function.
+    UnknownFunction,
+    /// An operand or argument is of a type that the operation does not take.
+    WrongType,
+    /// The expression does not answer yes or no.
+    NotBoolean,
+    /// A function was given too few or too many arguments.
+    WrongArgumentCount,
+    /// An argument must be written out as a text.
+    NotLiteral,
+    /// A written-out date, number, URI or pattern cannot be read.
+    InvalidLiteral,
+    /// Part of CEL that this engine does not offer.
+    Unsupported,
+    /// The expression reads nothing about its subject.
+    Constant,
+}
+
+impl Fault {
+    /// The stable name that clients see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Syntax => "syntax",
+            Fault::TooLong => "too_long",
+            Fault::TooDeep => "too_deep",
+            Fault::TooMany => "too_many",
+            Fault::UnknownField => "unknown_field",
+            Fault::UnknownName => "unknown_name",
+            Fault::UnknownFunction => "unknown_function",
+            Fault::WrongType => "wrong_type",
+            Fault::NotBoolean => "not_boolean",
+            Fault::WrongArgumentCount => "wrong_argument_count",
+            Fault::NotLiteral => "not_literal",
+            Fault::InvalidLiteral => "invalid_literal",
+            Fault::Unsupported => "unsupported",
+            Fault::Constant => "constant",
+        }
+    }
+}
+
+/// One remark about an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Whether the expression can run all the same.
+    pub severity: Severity,
+    /// The kind of fault.
+    pub fault: Fault,
+    /// One English sentence.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// What was probably meant, to be put in place of the text at `span`.
+    pub suggestion: Option<String>,
+}
+
+impl Diagnostic {
+    /// Something that stops the expression from running.
+    pub fn error(fault: Fault, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, fault, message: message.into(), span, suggestion: None }
+    }
+
+    /// Something that is perhaps not as meant.
+    pub fn warning(fault: Fault, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, fault, message: message.into(), span, suggestion: None }
+    }
+
+    /// The same with a text to be put in place of the one concerned.
+    pub fn suggest(mut self, suggestion: Option<String>) -> Self {
+        self.suggestion = suggestion;
+        self
+    }
+
+    /// Line, column and length in `source`.
+    pub fn place(&self, source: &str) -> Place {
+        self.span.place(source)
+    }
+}
+
+/// The remarks about one expression, bounded and in the order of their places.
+#[derive(Debug, Default)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// Adds a remark; beyond the bound it is dropped, since an earlier one already stops the expression.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if self.0.len() < DIAGNOSTICS_MAX {
+            self.0.push(diagnostic);
+        }
+    }
+
+    /// Whether any of them stops the expression from running.
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// All of them by place.
+    pub fn into_sorted(mut self) -> Vec<Diagnostic> {
+        self.0.sort_by_key(|diagnostic| diagnostic.span);
+        self.0
+    }
+}

@@ -1,0 +1,91 @@
+//! A rule from its text to its outcomes.
+
+use crate::batch::Batch;
+use crate::bind::Bindings;
+use crate::check;
+use crate::columns::{self, BatchFault};
+use crate::diagnostic::Diagnostic;
+use crate::evaluate::{Budget, Evaluator};
+use crate::outcome::{Collector, Outcomes};
+use crate::plan::{Plan, Reference};
+use crate::schema::{Schema, Space};
+use crate::syntax;
+use crate::tree::Node;
+
+/// A checked expression, ready to be evaluated many times.
+#[derive(Debug)]
+pub struct Rule {
+    source: String,
+    tree: Node,
+    plan: Plan,
+    warnings: Vec<Diagnostic>,
+}
+
+/// Why a batch gave no outcomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvaluationFault {
+    /// The batch is not what the rule needs.
+    Batch(BatchFault),
+    /// The rule needs more room than it may have.
+    Exhausted(Budget),
+}
+
+impl Rule {
+    /// Parses an expression and checks it against a schema.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, by place.
+    pub fn compile(source: &str, schema: &Schema) -> Result<Self, Vec<Diagnostic>> {
+        let parsed = syntax::parse(source).map_err(|fault| vec![fault])?;
+        let checked = check::check(source, &parsed, schema)?;
+        Ok(Self { source: source.to_owned(), tree: checked.tree, plan: checked.plan, warnings: checked.warnings })
+    }
+
+    /// The text of the expression.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The checked expression.
+    pub fn tree(&self) -> &Node {
+        &self.tree
+    }
+
+    /// What the rule needs.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What is doubtful about it.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// The fields that the host must send, with one of an empty path for a space whose rows are asked for and no field.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut references = self.plan.references().to_vec();
+        for space in [Space::Members, Space::Programs] {
+            if self.plan.reads_rows_of(space) && !references.iter().any(|reference| reference.space == space) {
+                references.push(Reference { space, path: String::new(), needs_texts: false });
+            }
+        }
+        references
+    }
+
+    /// One outcome for each subject of a batch, in order.
+    ///
+    /// # Errors
+    ///
+    /// The batch contradicts itself, the schema or the rule, or the rule needs too much room.
+    pub fn evaluate(&self, bindings: &Bindings, batch: Batch) -> Result<Outcomes, EvaluationFault> {
+        let columns = columns::validate(batch, &self.plan, bindings).map_err(EvaluationFault::Batch)?;
+        let mut evaluator = Evaluator::new(bindings, &columns);
+        let mut collector = Collector::new(columns.rows());
+        for row in 0..columns.rows() {
+            let truth = evaluator.verdict(&self.tree, row).map_err(EvaluationFault::Exhausted)?;
+            collector.push(row, truth, &self.source);
+        }
+        Ok(collector.finish(bindings))
+    }
+}

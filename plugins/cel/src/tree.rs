@@ -1,0 +1,275 @@
+//! The checked expression: every name resolved to a column, a question or a variable, every type known.
+//!
+//! **Invariant:** a tree that the checker made is well typed: each operand has the type that its operation takes.
+//! **Invariant:** the tree holds nothing of how it is evaluated, so a row-by-row and a column-by-column evaluator share it.
+
+use crate::facts::FactSet;
+use crate::leaf::{Conversion, Matcher};
+use crate::schema::Space;
+use crate::span::Span;
+
+/// The number of a column of the rule's [`Plan`](crate::plan::Plan).
+pub type ColumnId = usize;
+/// The number of a question of the rule's plan.
+pub type QuestionId = usize;
+/// The number of a variable: 0 is `me`, the others are those of the comprehensions around, from the outside in.
+pub type VariableId = usize;
+
+/// Which rows a column has values for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// One for each row of that space.
+    Space(Space),
+    /// One for each item of that list column.
+    Items(ColumnId),
+}
+
+/// The static type of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// True or false.
+    Boolean,
+    /// A whole number of 64 bits.
+    Integer,
+    /// A number of 64 bits with a fraction.
+    Number,
+    /// Text.
+    Text,
+    /// A calendar day.
+    Date,
+    /// A code, with the fields that it may have been read from.
+    Coded(FactSet),
+    /// A row, or a structure in it.
+    Record(RecordType),
+    /// A list of such values.
+    List(Box<Type>),
+    /// The items of an empty list literal.
+    Nothing,
+}
+
+/// The type of a person, a membership or a structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordType {
+    /// Whose fields it has.
+    pub space: Space,
+    /// What the paths of its fields begin with: empty, `name.` or `address[].`
+    pub prefix: String,
+    /// Which rows its columns have.
+    pub domain: Domain,
+}
+
+impl Type {
+    /// What a value of this type is called in a message.
+    pub fn name(&self) -> String {
+        match self {
+            Type::Boolean => "true or false".into(),
+            Type::Integer => "a whole number".into(),
+            Type::Number => "a number with a fraction".into(),
+            Type::Text => "text".into(),
+            Type::Date => "a date".into(),
+            Type::Coded(_) => "a code".into(),
+            Type::Record(_) => "a record".into(),
+            Type::List(_) => "a list".into(),
+            Type::Nothing => "nothing".into(),
+        }
+    }
+
+    /// Whether it is a number of either kind.
+    pub fn is_numeric(&self) -> bool {
+        matches!(self, Type::Integer | Type::Number)
+    }
+
+    /// The type that holds the values of both, where there is one.
+    pub fn common(&self, other: &Type) -> Option<Type> {
+        match (self, other) {
+            (Type::Nothing, wider) | (wider, Type::Nothing) => Some(wider.clone()),
+            (Type::Coded(these), Type::Coded(those)) => Some(Type::Coded(these.union(*those))),
+            (Type::List(these), Type::List(those)) => Some(Type::List(Box::new(these.common(those)?))),
+            (Type::Record(this), Type::Record(that)) if this == that => Some(self.clone()),
+            (Type::Boolean, Type::Boolean)
+            | (Type::Integer, Type::Integer)
+            | (Type::Number, Type::Number)
+            | (Type::Text, Type::Text)
+            | (Type::Date, Type::Date) => Some(self.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// One part of a checked expression.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it does.
+    pub kind: Kind,
+    /// The type of its value.
+    pub value: Type,
+    /// All of its text.
+    pub span: Span,
+    /// Where it fails when it fails: its operator or function name.
+    pub at: Span,
+}
+
+/// A value written out in the expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constant {
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// `date('…')`, in days since 1970-01-01.
+    Date(i32),
+}
+
+/// What a node does. Operands are boxed in the order in which they are written.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A value written out in the expression.
+    Constant(Constant),
+    /// The day on which the rule is asked.
+    AsOf,
+    /// The number of the code that a question asks for.
+    Code(QuestionId),
+    /// The value of a variable.
+    Variable(VariableId),
+    /// The members or memberships of the subject.
+    Rows(Space),
+    /// A field of a record.
+    Field {
+        /// The record.
+        record: Box<Node>,
+        /// The field's column.
+        column: ColumnId,
+        /// For a repeated field of plain values, the column of its items.
+        items: Option<ColumnId>,
+    },
+    /// Whether any of these values is recorded; never undetermined.
+    IsRecorded(Vec<Node>),
+    /// A text of a code.
+    CodeText(CodePart, Box<Node>),
+    /// `!`
+    Not(Box<Node>),
+    /// `&&`
+    And(Box<Node>, Box<Node>),
+    /// `||`
+    Or(Box<Node>, Box<Node>),
+    /// `?:`
+    Conditional(Box<Node>, Box<Node>, Box<Node>),
+    /// `==` and its like.
+    Compare(Comparison, Box<Node>, Box<Node>),
+    /// `between(x, low, high)`, both ends included.
+    Between(Box<Node>, Box<Node>, Box<Node>),
+    /// `+` and its like on numbers, texts and lists.
+    Arithmetic(Operator, Box<Node>, Box<Node>),
+    /// `-` before a number.
+    Negate(Box<Node>),
+    /// `x in list`
+    In(Box<Node>, Box<Node>),
+    /// Whether a code is among those that a question asks for.
+    IsAmong(Box<Node>, QuestionId),
+    /// Whether a date of death is neither recorded nor reached yet.
+    IsAlive(Box<Node>),
+    /// Whole years from a date to the day on which the rule is asked.
+    AgeYears(Box<Node>),
+    /// Days from a date to the day on which the rule is asked.
+    DaysSince(Box<Node>),
+    /// A date from a text.
+    ParseDate(Box<Node>),
+    /// A list written out.
+    List(Vec<Node>),
+    /// `list[i]`
+    Index(Box<Node>, Box<Node>),
+    /// The length of a list or text.
+    Size(Box<Node>),
+    /// `list.exists(x, …)` and its like.
+    Comprehension {
+        /// What is done with the items.
+        quantifier: Quantifier,
+        /// The list.
+        list: Box<Node>,
+        /// The number of its variable.
+        variable: VariableId,
+        /// What is asked of each item, or made of it.
+        body: Box<Node>,
+    },
+    /// A test of two texts.
+    TestText(TextTest, Box<Node>, Box<Node>),
+    /// A conversion, by the crate.
+    Convert(Conversion, Box<Node>),
+}
+
+/// What of a code is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodePart {
+    /// `.code`
+    Code,
+    /// `.uri`
+    Uri,
+    /// `.display`
+    Display,
+    /// `.namespace`
+    Namespace,
+}
+
+/// A comparison of two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// An operator that makes a value of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Remainder,
+}
+
+/// What a comprehension does with the items of its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantifier {
+    /// Whether it holds for any item.
+    Exists,
+    /// Whether it holds for every item.
+    All,
+    /// Whether it holds for exactly one item.
+    ExistsOne,
+    /// The items for which it holds.
+    Filter,
+    /// What is made of each item.
+    Map,
+}
+
+/// A test of two texts.
+#[derive(Clone, Copy, Debug)]
+pub enum TextTest {
+    /// Whether the second is in the first.
+    Contains,
+    /// Whether the first begins with the second.
+    StartsWith,
+    /// Whether the first ends with the second.
+    EndsWith,
+    /// Whether the regular expression in the second matches anywhere in the first.
+    Matches(Matcher),
+}

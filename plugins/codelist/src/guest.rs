@@ -1,0 +1,45 @@
+//! The component: holds the blob's room, and answers the host out of it.
+
+use std::sync::RwLock;
+
+use daftar_sdk::vocabulary::{ConceptGroup, ConceptPage, PageError, VocabularyDescription, VocabularyPack};
+
+use crate::blob::{Blob, BlobError};
+
+/// The blob. The builder writes into it through the address that `reserve` gave, before the snapshot is taken.
+static BLOB: RwLock<Vec<u8>> = RwLock::new(Vec::new());
+
+#[expect(unsafe_code, reason = "the builder finds the function by this name; no other symbol has it")]
+#[unsafe(export_name = "daftar-codelist-reserve")]
+extern "C" fn reserve(length: u32) -> *mut u8 {
+    let Ok(mut blob) = BLOB.write() else { std::process::abort() };
+    *blob = vec![0; length as usize];
+    blob.as_mut_ptr()
+}
+
+/// Reads from the blob. A blob that cannot be read is a broken pack: the call ends as a trap.
+fn read<T>(part: impl FnOnce(&Blob<'_>) -> Result<T, BlobError>) -> T {
+    let Ok(bytes) = BLOB.read() else { std::process::abort() };
+    match Blob::open(&bytes).and_then(|blob| part(&blob)) {
+        Ok(value) => value,
+        Err(_) => std::process::abort(),
+    }
+}
+
+struct Codelist;
+
+impl VocabularyPack for Codelist {
+    fn describe() -> Vec<VocabularyDescription> {
+        read(|blob| blob.descriptions())
+    }
+
+    fn concept_groups() -> Vec<ConceptGroup> {
+        read(|blob| blob.concept_groups())
+    }
+
+    fn concepts(namespace: &str, cursor: u32, limit: u32) -> Result<ConceptPage, PageError> {
+        read(|blob| blob.page(namespace, cursor, limit))
+    }
+}
+
+daftar_sdk::export_vocabulary_pack!(Codelist);

@@ -1,0 +1,62 @@
+//! Vocabulary packs: the trait to implement, the types of the interface, and builders for them.
+
+mod build;
+mod page;
+
+use crate::bindings::vocabulary_pack::exports::daftar::plugin::vocabulary as generated;
+
+pub use generated::{
+    Completeness, Concept, ConceptGroup, ConceptPage, ConceptStatus, LocalizedText, PageError, Property, ResolveError,
+    Selection, VocabularyDescription,
+};
+pub use page::page_of;
+
+/// A vocabulary pack: implement it on an empty struct and hand that to
+/// [`export_vocabulary_pack!`](crate::export_vocabulary_pack).
+///
+/// The host asks once, at install, and keeps its own index; it calls again only to [`resolve`](Self::resolve) codes of an
+/// open vocabulary. The same call must always give the same answer.
+pub trait VocabularyPack: 'static {
+    /// The vocabularies of this pack, at least one.
+    fn describe() -> Vec<VocabularyDescription>;
+
+    /// A page of a vocabulary's concepts from `cursor` (0 for the first), at most `limit` of them, always in the same order.
+    /// [`page_of`] does it for a slice.
+    ///
+    /// # Errors
+    /// [`PageError::UnknownNamespace`] for a vocabulary that the pack does not have, [`PageError::InvalidCursor`] for a
+    /// cursor that it never gave.
+    fn concepts(namespace: &str, cursor: u32, limit: u32) -> Result<ConceptPage, PageError>;
+
+    /// The concept groups that this pack brings; none unless written.
+    fn concept_groups() -> Vec<ConceptGroup> {
+        Vec::new()
+    }
+
+    /// The concept of a code that is not among the listed ones. Only asked of open vocabularies.
+    ///
+    /// # Errors
+    /// [`ResolveError::NotOpen`] unless written: what is not listed does not exist.
+    fn resolve(namespace: &str, code: &str) -> Result<Concept, ResolveError> {
+        let _ = (namespace, code);
+        Err(ResolveError::NotOpen)
+    }
+}
+
+impl<P: VocabularyPack> generated::Guest for P {
+    fn describe() -> Vec<VocabularyDescription> {
+        <P as VocabularyPack>::describe()
+    }
+
+    fn concept_groups() -> Vec<ConceptGroup> {
+        <P as VocabularyPack>::concept_groups()
+    }
+
+    fn concepts(namespace: String, cursor: u32, limit: u32) -> Result<ConceptPage, PageError> {
+        <P as VocabularyPack>::concepts(&namespace, cursor, limit)
+    }
+
+    fn resolve(namespace: String, code: String) -> Result<Concept, ResolveError> {
+        <P as VocabularyPack>::resolve(&namespace, &code)
+    }
+}

@@ -1,0 +1,52 @@
+//! `cargo xtask dist`: the release, in `dist/` of the project.
+
+use std::fs;
+use std::path::Path;
+
+use crate::failure::Failure;
+use crate::steps::Steps;
+use crate::workspace::{Profile, Workspace};
+use crate::{build, files, guests, packs};
+
+/// Builds the release and lays it out: `daftar`, `plugins/`, `modules/`, and the licence notes of the data.
+pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    guests::shipped(workspace, steps)?;
+    build::server(workspace, steps, Profile::Release)?;
+    let dist = workspace.root().join("dist");
+    let (plugins, modules) = (dist.join("plugins"), dist.join("modules"));
+    steps.say("lay out dist/");
+    for folder in [&plugins, &modules] {
+        // What an earlier release left must not be shipped again under this one's name.
+        remove(folder)?;
+        files::create_folder(folder)?;
+    }
+    let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
+    files::copy(&workspace.server(Profile::Release), &server)?;
+    packs::build_all(workspace, steps, &server, &plugins, &modules)?;
+    if let Some(engine) = guests::engine(workspace) {
+        files::copy(&engine, &plugins.join(engine.file_name().unwrap_or_default()))?;
+    }
+    copy_licences(workspace, &dist.join("licences"))?;
+    steps.say(&format!("ready: {}", dist.display()));
+    Ok(())
+}
+
+fn remove(folder: &Path) -> Result<(), Failure> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::file(folder, error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The notes travel with the data: one file for each pack.
+fn copy_licences(workspace: &Workspace, destination: &Path) -> Result<(), Failure> {
+    let root = workspace.root().join("vocab-packs");
+    for entry in fs::read_dir(&root).map_err(|error| Failure::file(&root, error))? {
+        let entry = entry.map_err(|error| Failure::file(&root, error))?;
+        let note = entry.path().join("LICENSE-DATA.md");
+        if note.is_file() {
+            files::copy(&note, &destination.join(entry.file_name()).with_extension("md"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Files that are written only when their content changes, so that nothing is built again for their date.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::failure::Failure;
+
+/// Writes a file and the folders above it, unless it already is so.
+pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if fs::read(path).is_ok_and(|present| present == bytes) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        create_folder(folder)?;
+    }
+    fs::write(path, bytes).map_err(|error| Failure::file(path, error))
+}
+
+/// Copies a file, with its permissions.
+pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    if let Some(folder) = to.parent() {
+        create_folder(folder)?;
+    }
+    fs::copy(from, to).map_err(|error| Failure::file(from, error)).map(|_| ())
+}
+
+pub fn create_folder(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))
+}
+
+pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::file(path, error))
+}
+
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::file(path, error))
+}
+
+/// When a file, or the latest file of a folder and the folders in it, was changed. None where there is nothing.
+pub fn changed(path: &Path) -> Option<SystemTime> {
+    let metadata = fs::metadata(path).ok()?;
+    let own = metadata.modified().ok();
+    if !metadata.is_dir() {
+        return own;
+    }
+    let inside = fs::read_dir(path).ok()?.filter_map(|entry| changed(&entry.ok()?.path()));
+    inside.chain(own).max()
+}

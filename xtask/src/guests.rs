@@ -1,0 +1,129 @@
+//! `cargo xtask guests`: everything that runs in the sandbox and is compiled from Rust.
+//!
+//! It leaves `guests/codelist.wasm` (the core module that the server embeds), `plugins/eligibility-cel.wasm` and
+//! `fixtures/*.wasm` (misbehaving guests for tests) in the target folder.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::steps::Steps;
+use crate::workspace::{GUEST_TARGET, Workspace};
+use crate::wrap;
+
+/// The engine's manifest; while it is absent there is no engine to build.
+const ENGINE_MANIFEST: &str = "plugins/cel/plugin.toml";
+const ENGINE_PLUGIN: &str = "eligibility-cel.wasm";
+const FIXTURES: &str = "tests/fixtures/guests";
+
+/// Everything, the guests for tests included.
+pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    shipped(workspace, steps)?;
+    fixtures(workspace, steps)
+}
+
+/// What a server needs.
+pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    ensure_target(workspace, steps)?;
+    let engine_manifest = workspace.root().join(ENGINE_MANIFEST);
+    let has_engine = engine_manifest.is_file();
+    let mut arguments = vec!["-p", "daftar-codelist", "--lib"];
+    if has_engine {
+        arguments.extend(["-p", "daftar-cel"]);
+    }
+    compile(workspace, steps, "compile the guests for the sandbox", &arguments)?;
+    let codelist = files::read(&compiled(workspace, "daftar_codelist.wasm"))?;
+    files::write_if_changed(&workspace.target().join("guests").join("codelist.wasm"), &codelist)?;
+    if has_engine {
+        steps.say("wrap the eligibility engine");
+        let manifest = wrap::read_manifest(&engine_manifest)?;
+        let plugin = workspace.plugins().join(ENGINE_PLUGIN);
+        wrap::wrap(&compiled(workspace, "daftar_cel.wasm"), &manifest, &plugin)?;
+    } else {
+        steps.say(&format!("no eligibility engine: {ENGINE_MANIFEST} is not there"));
+    }
+    Ok(())
+}
+
+/// The eligibility engine, if there is one.
+pub fn engine(workspace: &Workspace) -> Option<PathBuf> {
+    Some(workspace.plugins().join(ENGINE_PLUGIN)).filter(|plugin| plugin.is_file())
+}
+
+/// The misbehaving guests.
+fn fixtures(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    let arguments = ["-p", "daftar-fixture-guests", "--examples", "--features", "guest"];
+    compile(workspace, steps, "compile the misbehaving guests", &arguments)?;
+    steps.say("wrap the misbehaving guests");
+    let file = workspace.root().join(FIXTURES).join("plugins.toml");
+    let list: FixtureList = toml::from_str(&files::read_text(&file)?).map_err(|error| Failure::file(&file, error))?;
+    for fixture in &list.plugin {
+        let module = Path::new("examples").join(format!("{}.wasm", fixture.name.replace('-', "_")));
+        let plugin = workspace.target().join("fixtures").join(format!("{}.wasm", fixture.name));
+        wrap::wrap(&compiled(workspace, &module), &fixture.manifest(), &plugin)?;
+    }
+    Ok(())
+}
+
+/// The manifests of the misbehaving guests.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FixtureList {
+    plugin: Vec<Fixture>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fixture {
+    name: String,
+    description: String,
+    kind: Option<String>,
+    interface: Option<String>,
+}
+
+impl Fixture {
+    fn manifest(&self) -> Value {
+        json!({
+            "name": self.name,
+            "version": "1.0.0",
+            "kind": self.kind.as_deref().unwrap_or("vocabulary-pack"),
+            "interface": self.interface.as_deref().unwrap_or("0.1.0"),
+            "description": self.description,
+            "licence": "Apache-2.0",
+        })
+    }
+}
+
+fn compile(workspace: &Workspace, steps: &Steps, what: &str, arguments: &[&str]) -> Result<(), Failure> {
+    let mut command = workspace.cargo(&["build", "--profile", "guest", "--target", GUEST_TARGET]);
+    // Panic messages name source files: without this the same guest would have other bytes on every machine.
+    let remaps = [(workspace.root(), "/daftar"), (workspace.cargo_home(), "/cargo")];
+    let flags = remaps.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
+    let config = format!("target.{GUEST_TARGET}.rustflags={}", toml::Value::from(flags.to_vec()));
+    steps.run(what, command.arg("--config").arg(config).args(arguments))
+}
+
+/// Where cargo leaves what it compiled for the sandbox.
+fn compiled(workspace: &Workspace, file: impl AsRef<Path>) -> PathBuf {
+    workspace.target().join(GUEST_TARGET).join("guest").join(file)
+}
+
+/// Installs the standard library for the sandbox when it is missing.
+fn ensure_target(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    let output = Command::new("rustc")
+        .current_dir(workspace.root())
+        .args(["--print", "target-libdir", "--target", GUEST_TARGET])
+        .output()
+        .map_err(|error| Failure::new(format!("rustc: {error}")))?;
+    let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if output.status.success() && Path::new(&folder).is_dir() {
+        return Ok(());
+    }
+    let what = format!("install Rust's library for {GUEST_TARGET}, which is missing");
+    let mut rustup = Command::new("rustup");
+    steps.run(&what, rustup.current_dir(workspace.root()).args(["target", "add", GUEST_TARGET]))
+}
