@@ -19,7 +19,6 @@ use crate::auth::keys::TokenKeys;
 use crate::config::Config;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
 use crate::domain::audit::Actor;
-use crate::domain::record::RecordId;
 use crate::domain::scope::ScopeSet;
 use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
@@ -167,9 +166,8 @@ impl App {
     /// # Errors
     /// One sentence that says what is missing.
     pub async fn readiness(&self) -> Result<(), String> {
-        // No record has the key 0: the look-up costs nothing and tells whether the store has stopped.
-        if self.registry.store.individual(RecordId(0)).await.is_err() {
-            return Err("the store does not answer".to_owned());
+        if self.registry.store.readiness().is_err() {
+            return Err("the store has stopped after a failure; its log says why".to_owned());
         }
         match self.engine.engine_name() {
             Some(_) => Ok(()),

@@ -67,7 +67,26 @@ fn a_client_goes_through_its_life() {
     let admin = app.admin();
     let body = json!({"name": "clinic", "scopes": ["group:read", "individual:read"], "rate_limit_per_minute": 5});
     let created = admin.request("POST", "/clients").json(&body).send().expect(201).json();
-    insta::assert_json_snapshot!(redacted(&created), @"");
+    insta::assert_json_snapshot!(redacted(&created), @r#"
+    {
+      "client_id": "[client_id]",
+      "client_secret": "[client_secret]",
+      "created_at": "2026-03-01T12:00:00.000Z",
+      "name": "clinic",
+      "rate_limit_per_minute": 5,
+      "scopes": [
+        "individual:read",
+        "group:read"
+      ],
+      "secrets": [
+        {
+          "created_at": "2026-03-01T12:00:00.000Z"
+        }
+      ],
+      "status": "active",
+      "updated_at": "2026-03-01T12:00:00.000Z"
+    }
+    "#);
     let id = created["client_id"].as_str().unwrap();
     let secret = created["client_secret"].as_str().unwrap();
     let path = format!("/clients/{id}");
@@ -77,7 +96,25 @@ fn a_client_goes_through_its_life() {
     admin.revoke(id, "group:read");
     let shown = admin.get(&path).expect(200);
     assert!(!shown.text().contains(secret), "the secret is shown once");
-    insta::assert_json_snapshot!(redacted(&shown.json()), @"");
+    insta::assert_json_snapshot!(redacted(&shown.json()), @r#"
+    {
+      "client_id": "[client_id]",
+      "created_at": "2026-03-01T12:00:00.000Z",
+      "name": "clinic",
+      "rate_limit_per_minute": 5,
+      "scopes": [
+        "individual:read",
+        "consent:read"
+      ],
+      "secrets": [
+        {
+          "created_at": "2026-03-01T12:00:00.000Z"
+        }
+      ],
+      "status": "disabled",
+      "updated_at": "2026-03-01T12:01:00.002Z"
+    }
+    "#);
     assert_eq!(admin.get("/clients").expect(200).json()["data"], json!([shown.json()]));
     admin.enable(id);
     assert_eq!(admin.get(&path).expect(200).json()["status"], "active");

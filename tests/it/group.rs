@@ -24,7 +24,75 @@ fn a_group_is_read_back_with_its_members() {
     let mut body = with(household("H-1", &[("1", "head"), ("2", "spouse"), ("3", "child")]), json!({"name": "Diallo"}));
     body["member"][2]["period"] = json!({"start": "2020-01-01", "end": "2024-12-31"});
     let created = client.post("/Group", &body).expect(201);
-    insta::assert_json_snapshot!(redacted(&created.json()), @"");
+    insta::assert_json_snapshot!(redacted(&created.json()), @r#"
+    {
+      "group_type": {
+        "code": "household",
+        "display": "Household",
+        "namespace": "urn:svc:vocab:group-type",
+        "uri": "urn:svc:vocab:group-type#household"
+      },
+      "identifier": [
+        {
+          "system": "urn:svc:vocab:id-type#national_id",
+          "value": "H-1"
+        }
+      ],
+      "member": [
+        {
+          "entity": {
+            "display": "Amina",
+            "reference": "Individual/urn:svc:vocab:id-type#national_id|1"
+          },
+          "inactive": false,
+          "role": {
+            "code": "head",
+            "display": "Head of household",
+            "namespace": "urn:svc:vocab:relationship",
+            "uri": "urn:svc:vocab:relationship#head"
+          }
+        },
+        {
+          "entity": {
+            "display": "Moussa",
+            "reference": "Individual/urn:svc:vocab:id-type#national_id|2"
+          },
+          "inactive": false,
+          "role": {
+            "code": "spouse",
+            "display": "Spouse or partner",
+            "namespace": "urn:svc:vocab:relationship",
+            "uri": "urn:svc:vocab:relationship#spouse"
+          }
+        },
+        {
+          "entity": {
+            "display": "Grace",
+            "reference": "Individual/urn:svc:vocab:id-type#national_id|3"
+          },
+          "inactive": false,
+          "period": {
+            "end": "2024-12-31",
+            "start": "2020-01-01"
+          },
+          "role": {
+            "code": "child",
+            "display": "Child",
+            "namespace": "urn:svc:vocab:relationship",
+            "uri": "urn:svc:vocab:relationship#child"
+          }
+        }
+      ],
+      "meta": {
+        "last_updated": "2026-03-01T12:00:00.000Z",
+        "source": "[source]",
+        "version_id": "1"
+      },
+      "name": "Diallo",
+      "quantity": 3,
+      "type": "Group"
+    }
+    "#);
     assert_eq!(created.header("etag"), Some("\"1\""));
     let followed = client.get(created.header("location").unwrap()).expect(200);
     assert_eq!(followed.json(), created.json());

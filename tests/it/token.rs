@@ -118,7 +118,13 @@ fn an_unknown_id_a_wrong_secret_and_a_disabled_client_get_one_answer() {
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
     let (status, body, challenge) = &answers[0];
     assert_eq!((*status, challenge.as_deref()), (401, Some("Basic realm=\"daftar\"")));
-    insta::assert_json_snapshot!(body, @"");
+    insta::assert_json_snapshot!(body, @r#"
+    {
+      "detail": "client authentication failed",
+      "error": "invalid_client",
+      "error_description": "client authentication failed"
+    }
+    "#);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use daftar::app::serve::{Listeners, serve};
 use daftar::app::{App, AppOptions};
-use daftar::config::Config;
+use daftar::config::{Config, ServerConfig};
 use daftar::context::FakeClock;
 use jiff::SignedDuration;
 use tempfile::TempDir;
@@ -170,7 +170,9 @@ impl TestApp {
 
     fn launch(&mut self) {
         let listeners = Listeners::bind(&self.config.server).expect("a free port can be had");
-        self.public_port.store(port(&listeners.public_url(&self.config.server)), Ordering::Release);
+        // Where it is bound, whatever URL it is known by.
+        let bound = ServerConfig { public_url: None, ..self.config.server.clone() };
+        self.public_port.store(port(&listeners.public_url(&bound)), Ordering::Release);
         self.admin_port.store(port(&listeners.admin_url()), Ordering::Release);
         let options = AppOptions::new(self.data_dir.clone())
             .with_public_url(listeners.public_url(&self.config.server))

@@ -18,7 +18,16 @@ fn scopes(data_dir: &Path, id: &str) -> Value {
 fn administer(data_dir: &Path) -> Credentials {
     let created = json_of(data_dir, &["create", "--name", "clinic", "--scope", "individual:read", "group:read"]);
     insta::allow_duplicates! {
-        insta::assert_json_snapshot!(redacted(&created), @"");
+        insta::assert_json_snapshot!(redacted(&created), @r#"
+        {
+          "client_id": "[client_id]",
+          "client_secret": "[client_secret]",
+          "scopes": [
+            "individual:read",
+            "group:read"
+          ]
+        }
+        "#);
     }
     let credentials = Credentials::read(&created);
     let id = credentials.id.as_str();

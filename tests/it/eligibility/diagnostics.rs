@@ -16,7 +16,7 @@ fn every_fault_is_told_with_its_place() {
         ("\n\n  nobody == 1", "unknown_name", 3, 3),
         ("is_femal(me)", "unknown_function", 1, 1),
         ("me.gender == code('urn:iso:std:iso:5218#7')", "unknown_code", 1, 14),
-        ("in_group(me.gender, 'nobodys_group')", "unknown_group", 1, 1),
+        ("in_group(me.gender, 'nobodys_group')", "unknown_concept_group", 1, 21),
     ] {
         let refused = evaluate(&client, &expression.into()).expect(422);
         let problem = refused.json();
@@ -86,7 +86,36 @@ fn all_faults_of_a_rule_are_told_at_once() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);
     let refused = evaluate(&client, &"is_femal(me) &&\nme.birth_dat > today()".into()).expect(422);
-    insta::assert_json_snapshot!(redacted(&refused.json()), @"");
+    insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
+    {
+      "detail": "the expression is not valid: line 1, column 1: there is no function `is_femal`; did you mean `is_female`?",
+      "diagnostics": [
+        {
+          "code": "unknown_function",
+          "column": 1,
+          "length": 8,
+          "line": 1,
+          "message": "there is no function `is_femal`; did you mean `is_female`?",
+          "severity": "error",
+          "suggestion": "is_female"
+        },
+        {
+          "code": "unknown_field",
+          "column": 4,
+          "length": 9,
+          "line": 2,
+          "message": "`me` has no field `birth_dat`; did you mean `birth_date`?",
+          "severity": "error",
+          "suggestion": "birth_date"
+        }
+      ],
+      "instance": "/api/v2/Eligibility/$evaluate",
+      "request_id": "[request_id]",
+      "status": 422,
+      "title": "Unprocessable Entity",
+      "type": "about:blank"
+    }
+    "#);
 }
 
 #[test]

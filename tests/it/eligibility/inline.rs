@@ -115,7 +115,32 @@ fn an_error_in_one_subject_leaves_the_others_their_outcome() {
         "expression": "10 / int(me.income.amount) > 1",
         "subjects": [income(5), income(0), income(10)],
     }));
-    insta::assert_json_snapshot!(answer["results"], @"");
+    insta::assert_json_snapshot!(answer["results"], @r#"
+    [
+      {
+        "missing": [],
+        "outcome": "eligible",
+        "subject": "subjects[0]"
+      },
+      {
+        "errors": [
+          {
+            "code": "division_by_zero",
+            "column": 4,
+            "line": 1
+          }
+        ],
+        "missing": [],
+        "outcome": "undetermined",
+        "subject": "subjects[1]"
+      },
+      {
+        "missing": [],
+        "outcome": "not_eligible",
+        "subject": "subjects[2]"
+      }
+    ]
+    "#);
 }
 
 #[test]
@@ -159,7 +184,51 @@ fn an_answer_says_what_it_depended_on_and_is_the_same_again() {
         let text = decision[digest].as_str().unwrap();
         assert!(text.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64), "{digest}: {text}");
     }
-    insta::assert_json_snapshot!(redacted(&first), @"");
+    insta::assert_json_snapshot!(redacted(&first), @r#"
+    {
+      "decision": {
+        "as_of": "2026-03-01",
+        "concept_groups": "[concept_groups]",
+        "engine": "[engine]",
+        "expression_digest": "[expression_digest]",
+        "schema": "[schema]",
+        "versions": [],
+        "vocabularies": [
+          {
+            "namespace": "urn:iso:std:iso:3166-1",
+            "version": "2026-02"
+          },
+          {
+            "namespace": "urn:iso:std:iso:5218",
+            "version": "2022"
+          },
+          {
+            "namespace": "urn:svc:vocab:group-type",
+            "version": "1.0.0"
+          },
+          {
+            "namespace": "urn:svc:vocab:id-type",
+            "version": "1.0.0"
+          },
+          {
+            "namespace": "urn:svc:vocab:relationship",
+            "version": "1.0.0"
+          },
+          {
+            "namespace": "urn:un:unsd:pop-census:marital-status",
+            "version": "3"
+          }
+        ]
+      },
+      "results": [
+        {
+          "missing": [],
+          "outcome": "eligible",
+          "subject": "subjects[0]"
+        }
+      ]
+    }
+    "#);
     let other = client.evaluate(&json!({"expression": "is_male(me)", "subjects": [{"type": "individual"}]}));
     assert_ne!(other["decision"]["expression_digest"], decision["expression_digest"]);
     assert_eq!(other["decision"]["schema"], decision["schema"]);

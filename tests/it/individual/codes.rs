@@ -44,7 +44,7 @@ fn displays_follow_the_language_that_is_asked_for() {
     assert_eq!(displays(Some("en;q=0.5, fr;q=0.9")), french);
     assert_eq!(displays(Some("tlh, fr;q=0.1")), french);
     assert_eq!(displays(Some("tlh")), english, "unknown languages fall back");
-    assert_eq!(displays(Some("\u{1}; q=q, ;;,")), english, "and so does nonsense");
+    assert_eq!(displays(Some("; q=q, ;;,-, fr;q=2")), english, "and so does nonsense");
     let swahili = displays(Some("sw, fr;q=0.5"));
     assert_eq!(swahili, ("Féminin".to_owned(), "Ujerumani".to_owned()), "each code in the best language it has");
 }
@@ -101,5 +101,21 @@ fn a_misspelt_code_is_answered_with_the_nearest_ones() {
     let client = app.client(&["individual:create"]);
     let refused =
         client.post("/Individual", &person("A-1", json!({"country": "urn:iso:std:iso:3166-1#GERMANY"}))).expect(422);
-    insta::assert_json_snapshot!(redacted(&refused.json()), @"");
+    insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
+    {
+      "detail": "country: `urn:iso:std:iso:3166-1#GERMANY` is no code of its vocabulary; did you mean `urn:iso:std:iso:3166-1#DE` (Germany)?",
+      "errors": [
+        {
+          "code": "unknown_code",
+          "field": "country",
+          "message": "`urn:iso:std:iso:3166-1#GERMANY` is no code of its vocabulary; did you mean `urn:iso:std:iso:3166-1#DE` (Germany)?"
+        }
+      ],
+      "instance": "/api/v2/Individual",
+      "request_id": "[request_id]",
+      "status": 422,
+      "title": "Unprocessable Entity",
+      "type": "about:blank"
+    }
+    "#);
 }

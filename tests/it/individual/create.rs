@@ -36,7 +36,93 @@ fn a_person_is_returned_as_it_was_sent() {
     let client = app.client(&["individual:create", "individual:read"]);
     let created = client.post("/Individual", &everything()).expect(201);
     assert_eq!(created.header("etag"), Some("\"1\""));
-    insta::assert_json_snapshot!(redacted(&created.json()), @"");
+    insta::assert_json_snapshot!(redacted(&created.json()), @r#"
+    {
+      "active": true,
+      "address": [
+        {
+          "city": "Leticia",
+          "country": {
+            "code": "CO",
+            "display": "Colombia",
+            "namespace": "urn:iso:std:iso:3166-1",
+            "uri": "urn:iso:std:iso:3166-1#CO"
+          },
+          "district": "North",
+          "line": [
+            "Calle 1",
+            "Casa 2"
+          ],
+          "postal_code": "910001",
+          "region": "Amazonas",
+          "text": "by the river",
+          "type": "physical"
+        }
+      ],
+      "birth_date": "1961-03-08",
+      "birth_date_estimated": false,
+      "country": {
+        "code": "CO",
+        "display": "Colombia",
+        "namespace": "urn:iso:std:iso:3166-1",
+        "uri": "urn:iso:std:iso:3166-1#CO"
+      },
+      "deceased_date": "2025-12-31",
+      "gender": {
+        "code": "2",
+        "display": "Female",
+        "namespace": "urn:iso:std:iso:5218",
+        "uri": "urn:iso:std:iso:5218#2"
+      },
+      "identifier": [
+        {
+          "system": "urn:svc:vocab:id-type#national_id",
+          "value": "A|1/é"
+        },
+        {
+          "period": {
+            "end": "2024-12-31",
+            "start": "2020-01-01"
+          },
+          "system": "urn:svc:vocab:id-type#passport",
+          "value": "P 77"
+        }
+      ],
+      "income": {
+        "amount": 1250.5,
+        "period": "month"
+      },
+      "languages": [],
+      "marital_status": {
+        "code": "M",
+        "display": "Married",
+        "namespace": "urn:un:unsd:pop-census:marital-status",
+        "uri": "urn:un:unsd:pop-census:marital-status#M"
+      },
+      "meta": {
+        "last_updated": "2026-03-01T12:00:00.000Z",
+        "source": "[source]",
+        "version_id": "1"
+      },
+      "name": {
+        "family": "Álvarez",
+        "given": "Lucía",
+        "middle": "Inês",
+        "prefix": "Dra.",
+        "suffix": "II",
+        "text": "Dra. Lucía Álvarez"
+      },
+      "telecom": [
+        {
+          "rank": 1,
+          "system": "phone",
+          "use": "home",
+          "value": "+57 1 555 0100"
+        }
+      ],
+      "type": "Individual"
+    }
+    "#);
     assert_eq!(created.json()["meta"]["source"], client.id());
 
     let location = created.header("location").unwrap();
@@ -80,7 +166,16 @@ fn an_identifier_belongs_to_one_person_at_a_time() {
     let client = app.client(&["individual:create", "individual:read"]);
     drop(client.create_individual(&person("A-1", json!({"name": {"given": "first"}}))));
     let refused = client.post("/Individual", &person("A-1", json!({}))).expect(409);
-    insta::assert_json_snapshot!(redacted(&refused.json()), @"");
+    insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
+    {
+      "detail": "an identifier of system `urn:svc:vocab:id-type#national_id` is already in use by another record",
+      "instance": "/api/v2/Individual",
+      "request_id": "[request_id]",
+      "status": 409,
+      "title": "Conflict",
+      "type": "about:blank"
+    }
+    "#);
     assert_eq!(client.found(""), ["A-1"]);
     // The same value under another system is another identifier, and so is one that has ended.
     let passport = json!({"identifier": [{"system": "urn:svc:vocab:id-type#passport", "value": "A-1"}]});

@@ -54,7 +54,16 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
     let long = "x".repeat(201);
     assert_eq!(client.get(&format!("/Individual/urn:a|{long}")).status, 400);
     let unknown = client.get(&path("Individual", "NOBODY")).expect(404);
-    insta::assert_json_snapshot!(redacted(&unknown.json()), @"");
+    insta::assert_json_snapshot!(redacted(&unknown.json()), @r#"
+    {
+      "detail": "no such Individual",
+      "instance": "/api/v2/Individual/{identifier}",
+      "request_id": "[request_id]",
+      "status": 404,
+      "title": "Not Found",
+      "type": "about:blank"
+    }
+    "#);
     assert_eq!(client.get("/Individual/urn:unknown:system|x").status, 404);
     let refused = client.get(&format!("{}?_elements=name", path("Individual", "NOBODY"))).expect(400);
     assert!(refused.detail().contains("`_elements`"), "{}", refused.detail());

@@ -82,7 +82,38 @@ fn all_faults_are_told_at_once() {
         "name": {"given": 1},
     });
     let refused = client.post("/Individual", &body).expect(422);
-    insta::assert_json_snapshot!(redacted(&refused.json()), @"");
+    insta::assert_json_snapshot!(redacted(&refused.json()), @r#"
+    {
+      "detail": "identifier[1]: the same identifier stands twice (and 3 more)",
+      "errors": [
+        {
+          "code": "duplicate",
+          "field": "identifier[1]",
+          "message": "the same identifier stands twice"
+        },
+        {
+          "code": "wrong_type",
+          "field": "name.given",
+          "message": "a text is needed, not a number"
+        },
+        {
+          "code": "invalid_date",
+          "field": "deceased_date",
+          "message": "a date is written YYYY-MM-DD, names a day that exists and lies between the years 1800 and 2999"
+        },
+        {
+          "code": "unknown_field",
+          "field": "brith_date",
+          "message": "there is no such field; did you mean `birth_date`?"
+        }
+      ],
+      "instance": "/api/v2/Individual",
+      "request_id": "[request_id]",
+      "status": 422,
+      "title": "Unprocessable Entity",
+      "type": "about:blank"
+    }
+    "#);
 }
 
 #[test]

@@ -178,7 +178,22 @@ fn an_empty_register_answers_with_an_empty_page() {
         TestApp::builder().config(|config| config.server.public_url = Some("https://registry.example".to_owned()));
     let app = app.start();
     let page = app.client(&["individual:read"]).get("/Individual").expect(200).json();
-    insta::assert_json_snapshot!(page, @"");
+    insta::assert_json_snapshot!(page, @r#"
+    {
+      "data": [],
+      "links": {
+        "next": null,
+        "prev": null,
+        "self": "https://registry.example/api/v2/Individual?_count=20&_offset=0"
+      },
+      "meta": {
+        "count": 0,
+        "offset": 0,
+        "total": 0
+      },
+      "total": 0
+    }
+    "#);
 }
 
 #[test]

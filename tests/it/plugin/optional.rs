@@ -32,9 +32,29 @@ fn an_optional_pack_comes_and_goes_and_records_stay() {
     for measured in ["size_bytes", "limits", "calls", "peak_memory_bytes", "peak_fuel", "peak_time_ms"] {
         installed.as_object_mut().unwrap().remove(measured).unwrap();
     }
-    insta::assert_json_snapshot!(redacted(&installed), @"");
+    insta::assert_json_snapshot!(redacted(&installed), @r#"
+    {
+      "attribution": "International Labour Organization, International Standard Classification of Occupations 2008 (ISCO-08)",
+      "digest": "[digest]",
+      "faults": 0,
+      "faults_by_kind": [],
+      "installed_at": "2026-03-01T12:00:00.000Z",
+      "interface": "0.1.0",
+      "kind": "vocabulary-pack",
+      "licence": "Titles © ILO, reproduced with acknowledgement; compilation MIT",
+      "name": "isco-08",
+      "version": "1.0.0"
+    }
+    "#);
     let shown = farmer("1").expect(201).json()["occupation"].take();
-    insta::assert_json_snapshot!(shown, @"");
+    insta::assert_json_snapshot!(shown, @r#"
+    {
+      "code": "6111",
+      "display": "Field Crop and Vegetable Growers",
+      "namespace": "urn:ilo:isco-08",
+      "uri": "urn:ilo:isco-08#6111"
+    }
+    "#);
     assert_eq!(client.found("occupation=urn:ilo:isco-08%236111"), ["1"]);
     assert_eq!(is_farmer(&client, "1").expect(200).json()["results"][0]["outcome"], "eligible");
 
