@@ -166,8 +166,8 @@ impl App {
     /// # Errors
     /// One sentence that says what is missing.
     pub async fn readiness(&self) -> Result<(), String> {
-        if self.registry.store.clients().await.is_err() {
-            return Err("the store does not answer".to_owned());
+        if self.registry.store.readiness().is_err() {
+            return Err("the store has stopped after a failure; its log says why".to_owned());
         }
         match self.engine.engine_name() {
             Some(_) => Ok(()),

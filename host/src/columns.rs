@@ -69,10 +69,11 @@ pub struct Snapshot {
     groups: Groups,
 }
 
-/// A record taken apart before the register is locked.
-enum Prepared {
-    Individual(individuals::Prepared),
-    Group(groups::Prepared),
+/// Records taken apart before the register is locked.
+#[derive(Default)]
+struct Prepared {
+    individuals: Vec<individuals::Prepared>,
+    groups: Vec<groups::Prepared>,
 }
 
 impl Default for Columns {
@@ -108,21 +109,28 @@ impl fmt::Debug for Snapshot {
 impl Columns {
     /// Takes up individuals as they are stored, in the order of their keys.
     pub fn load_individuals(&self, page: &[Arc<Individual>]) {
-        self.write(page.iter().map(|record| self.prepare_individual(record)).collect());
+        let individuals = page.iter().map(|record| individuals::Prepared::new(record, &self.hasher)).collect();
+        self.write(Prepared { individuals, ..Prepared::default() });
     }
 
     /// Takes up groups as they are stored, in the order of their keys.
     pub fn load_groups(&self, page: &[Arc<Group>]) {
-        self.write(page.iter().map(|record| Prepared::Group(groups::Prepared::new(record))).collect());
+        let groups = page.iter().map(|record| groups::Prepared::new(record)).collect();
+        self.write(Prepared { groups, ..Prepared::default() });
     }
 
     /// Takes up records just created or updated. To be called by the store's writer alone, in the order of the writes.
     pub fn apply(&self, changes: &[Change]) {
-        let prepared = changes.iter().map(|change| match &change.record {
-            ChangedRecord::Individual(record) => self.prepare_individual(record),
-            ChangedRecord::Group(record) => Prepared::Group(groups::Prepared::new(record)),
-        });
-        self.write(prepared.collect());
+        let mut prepared = Prepared::default();
+        for change in changes {
+            match &change.record {
+                ChangedRecord::Individual(record) => {
+                    prepared.individuals.push(individuals::Prepared::new(record, &self.hasher));
+                }
+                ChangedRecord::Group(record) => prepared.groups.push(groups::Prepared::new(record)),
+            }
+        }
+        self.write(prepared);
     }
 
     /// The register as it is now. Takes no lock unless something was written since the last snapshot.
@@ -139,22 +147,14 @@ impl Columns {
         self.published.load_full()
     }
 
-    fn prepare_individual(&self, record: &Individual) -> Prepared {
-        Prepared::Individual(individuals::Prepared::new(record, &self.hasher))
-    }
-
-    fn write(&self, prepared: Vec<Prepared>) {
-        if prepared.is_empty() {
+    fn write(&self, prepared: Prepared) {
+        if prepared.individuals.is_empty() && prepared.groups.is_empty() {
             return;
         }
         let mut writer = self.lock();
         let Writer { next, individual_terms, group_terms } = &mut *writer;
-        for record in prepared {
-            match record {
-                Prepared::Individual(record) => next.individuals.write(individual_terms, record),
-                Prepared::Group(record) => next.groups.write(group_terms, record),
-            }
-        }
+        next.individuals.write(individual_terms, prepared.individuals);
+        next.groups.write(group_terms, prepared.groups);
         self.is_stale.store(true, Ordering::Release);
     }
 

@@ -294,6 +294,26 @@ mod tests {
         assert_eq!(config.token.issuer, "svc-api-v2");
     }
 
+    /// The example names every key, and all but the paths and the URL are the defaults.
+    #[test]
+    fn the_example_file_can_be_loaded_and_says_the_defaults() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/daftar.example.toml");
+        let example = Config::load(&path).unwrap();
+        let default = Config::default();
+        assert_eq!(example.server.listen, default.server.listen);
+        assert_eq!(example.server.admin_listen, default.server.admin_listen);
+        assert_eq!(example.server.request_timeout_ms, default.server.request_timeout_ms);
+        assert_eq!(example.token.lifetime_s, default.token.lifetime_s);
+        assert_eq!(example.token.issuer, default.token.issuer);
+        assert_eq!(example.token.audience, default.token.audience);
+        assert_eq!(example.store.cache_mib, default.store.cache_mib);
+        assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
+        assert_eq!(example.log.level, default.log.level);
+        assert_eq!(example.log.format, default.log.format);
+        let table: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+        assert_eq!(keys::known_but_absent(&table), Vec::<&str>::new());
+    }
+
     #[test]
     fn an_unknown_key_is_refused_with_the_nearest_one() {
         let error = Config::parse("[server]\nlistne = '127.0.0.1:1'\n[tokens]\nissuer = 'x'\n").unwrap_err();

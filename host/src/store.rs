@@ -196,6 +196,13 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::SinkAttached`] the second time.
     fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError>;
 
+    /// Whether the store still takes writes; asks no disk.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] with the first failure, when it does not, and [`StoreError::NotReady`] before
+    /// [`Store::attach_sink`].
+    fn readiness(&self) -> Result<(), StoreError>;
+
     /// Writes one use case durably.
     ///
     /// # Errors

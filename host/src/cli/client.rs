@@ -70,13 +70,13 @@ pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> Result<(), CliError> {
     match command {
         ClientCommand::Create { name, scope, rate_limit_per_minute, rate_limit_per_day } => {
-            let mut body = json!({"name": name, "scopes": scope});
-            if let Some(limit) = rate_limit_per_minute {
-                body["rate_limit_per_minute"] = json!(limit);
-            }
-            if let Some(limit) = rate_limit_per_day {
-                body["rate_limit_per_day"] = json!(limit);
-            }
+            // A limit that is not given is sent as null, which is like absent.
+            let body = json!({
+                "name": name,
+                "scopes": scope,
+                "rate_limit_per_minute": rate_limit_per_minute,
+                "rate_limit_per_day": rate_limit_per_day,
+            });
             let created = admin.call("POST", "/clients", Payload::Json(&body))?;
             if global.json {
                 output::json(&json!({

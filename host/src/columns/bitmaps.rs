@@ -14,6 +14,8 @@ use roaring::RoaringBitmap;
 pub(super) const SEGMENT_ROWS: u32 = 1 << 16;
 /// The most rows that are kept as a plain list.
 const FEW_MAX: usize = 256;
+/// The most rows that are put in order by sorting; more are marked in a list of bits as long as the register.
+const SORTED_MAX: usize = 2_048;
 
 /// The segment of a row, and its place there.
 pub(super) fn split(row: u32) -> (u16, u32) {
@@ -148,6 +150,23 @@ impl RowSet {
         Self { segments }
     }
 
+    fn from_unsorted(mut rows: Vec<u32>) -> Self {
+        let last = rows.iter().copied().max().unwrap_or_default();
+        if rows.len() <= SORTED_MAX {
+            rows.sort_unstable();
+            return Self::from_sorted(&rows);
+        }
+        let mut bits = vec![0_u8; last as usize / 8 + 1];
+        for row in rows {
+            if let Some(byte) = bits.get_mut(row as usize / 8) {
+                *byte |= 1 << (row % 8);
+            }
+        }
+        let parts = (0_u16..).zip(bits.chunks(SEGMENT_ROWS as usize / 8));
+        let segments = parts.map(|(segment, bits)| (segment, RoaringBitmap::from_lsb0_bytes(0, bits)));
+        Self { segments: segments.filter(|(_, bitmap)| !bitmap.is_empty()).collect() }
+    }
+
     /// The rows that are in any of the postings.
     pub(super) fn union<'a>(postings: impl IntoIterator<Item = &'a Posting>) -> Self {
         let mut few = Vec::new();
@@ -158,8 +177,7 @@ impl RowSet {
                 Posting::Many(segments) => many.extend(segments.iter()),
             }
         }
-        few.sort_unstable();
-        let mut set = Self::from_sorted(&few);
+        let mut set = Self::from_unsorted(few);
         for (segment, bitmap) in many {
             *set.segments.entry(*segment).or_default() |= bitmap.as_ref();
         }
@@ -215,6 +233,19 @@ mod tests {
         }
         assert!(posting.is_empty());
         assert!(rows_of(&before).into_iter().eq(expected));
+    }
+
+    #[test]
+    fn unites_however_many_rows() {
+        for count in [0, 1, SORTED_MAX, SORTED_MAX + 1, 3 * SORTED_MAX] {
+            let rows: Vec<u32> = (0..count as u32).map(|step| step.wrapping_mul(2_654_435_761) % 300_000).collect();
+            let postings: Vec<Posting> = rows.iter().copied().map(Posting::of).collect();
+            let expected: BTreeSet<u32> = rows.into_iter().collect();
+            let union = RowSet::union(&postings);
+            let inside = |segment| union.segment(segment).cloned().unwrap_or_default();
+            let found = (0..6).flat_map(|segment| inside(segment).into_iter().map(move |low| join(segment, low)));
+            assert!(found.eq(expected), "{count}");
+        }
     }
 
     #[test]

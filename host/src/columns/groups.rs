@@ -1,6 +1,6 @@
 //! The groups of a snapshot: their codes, and who belongs to which.
 
-use super::codes::{CodeIndex, CodeKey, PostingIndex, difference, sorted_once};
+use super::codes::{CodeIndex, CodeKey, Edits, apply_edits, difference, note_edits, sorted_once};
 use super::rows::{Place, Rows};
 use super::tree::SharedTree;
 use crate::domain::group::Group;
@@ -55,8 +55,17 @@ impl Groups {
         entries.take_while(|(member, _)| *member == individual).map(|(_, group)| group).collect()
     }
 
-    /// Writes a group: a new row, or the row that it has.
-    pub(super) fn write(&mut self, all_terms: &mut Vec<Terms>, prepared: Prepared) {
+    /// Writes groups, each into a new row or the row that it has.
+    pub(super) fn write(&mut self, all_terms: &mut Vec<Terms>, records: Vec<Prepared>) {
+        let mut edits = Edits::new();
+        for prepared in records {
+            self.write_row(all_terms, prepared, &mut edits);
+        }
+        apply_edits(&mut self.codes, edits);
+    }
+
+    /// Writes the members of a group and notes what has to change in the index of codes.
+    fn write_row(&mut self, all_terms: &mut Vec<Terms>, prepared: Prepared, edits: &mut Edits<CodeKey>) {
         let row = match self.rows.place(prepared.id) {
             Place::Known(row) => row,
             Place::New(row) => {
@@ -72,12 +81,7 @@ impl Groups {
             }
         };
         let Some(terms) = all_terms.get_mut(row as usize) else { return };
-        for key in difference(&terms.codes, &prepared.terms.codes) {
-            self.codes.clear(key, row);
-        }
-        for key in difference(&prepared.terms.codes, &terms.codes) {
-            self.codes.set(*key, row);
-        }
+        note_edits(edits, row, &terms.codes, &prepared.terms.codes, |key| *key);
         for member in difference(&terms.members, &prepared.terms.members) {
             self.memberships.remove(&(*member, prepared.id));
         }

@@ -6,6 +6,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use super::codes::{Edit, Edits};
 use super::tree::SharedTree;
 use crate::domain::identifier::IdentifierKey;
 
@@ -31,14 +32,15 @@ pub(super) struct IdentifierIndex {
 }
 
 impl IdentifierIndex {
-    /// Notes that a row has an identifier.
-    pub(super) fn insert(&mut self, hash: IdentifierHash, row: u32) {
-        self.entries.insert((hash, row), ());
-    }
-
-    /// Notes that a row no longer has an identifier.
-    pub(super) fn remove(&mut self, hash: IdentifierHash, row: u32) {
-        self.entries.remove(&(hash, row));
+    /// Makes many changes, in the order of the hashes.
+    pub(super) fn apply(&mut self, mut edits: Edits<IdentifierHash>) {
+        edits.sort_by_key(|(hash, _, _)| *hash);
+        for (hash, row, edit) in edits {
+            match edit {
+                Edit::Set => self.entries.insert((hash, row), ()),
+                Edit::Clear => self.entries.remove(&(hash, row)),
+            }
+        }
     }
 
     /// The rows that have an identifier, ascending.
@@ -57,14 +59,19 @@ mod tests {
         let hasher = IdentifierHasher::default();
         let hash = |text: &str| hasher.hash(&IdentifierKey::parse(text).unwrap());
         let mut index = IdentifierIndex::default();
-        for row in [5, 3, 9] {
-            index.insert(hash("urn:a:b|1"), row);
-        }
-        index.insert(hash("urn:a:b|2"), 4);
+        let first = hash("urn:a:b|1");
+        index.apply(vec![
+            (first, 5, Edit::Set),
+            (hash("urn:a:b|2"), 4, Edit::Set),
+            (first, 3, Edit::Set),
+            (first, 8, Edit::Set),
+            (first, 9, Edit::Set),
+            (first, 8, Edit::Clear),
+        ]);
         assert_eq!(index.rows(hash("urn:a:b|1")), [3, 5, 9]);
         assert_eq!(index.rows(hash("urn:a:b|2")), [4]);
         assert!(index.rows(hash("urn:a:c|1")).is_empty());
-        index.remove(hash("urn:a:b|1"), 5);
+        index.apply(vec![(first, 5, Edit::Clear)]);
         assert_eq!(index.rows(hash("urn:a:b|1")), [3, 9]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::bitmaps::Posting;
 use super::chunk::{self, CODE_COLUMNS, Chunk, RowValues};
-use super::codes::{CodeIndex, CodeKey, PostingIndex, difference, sorted_once};
+use super::codes::{CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::rows::{Place, Rows};
 use super::tree::SharedTree;
@@ -53,6 +53,14 @@ pub(super) struct Prepared {
     terms: Terms,
 }
 
+/// Changes of the indexes, collected over all records of a call.
+#[derive(Default)]
+struct IndexEdits {
+    codes: Edits<CodeKey>,
+    words: Edits<Arc<str>>,
+    identifiers: Edits<IdentifierHash>,
+}
+
 impl Prepared {
     /// Takes a record apart. Needs nothing of the register, so that it can happen before the register is locked.
     pub(super) fn new(individual: &Individual, hasher: &IdentifierHasher) -> Self {
@@ -96,8 +104,19 @@ impl Individuals {
         self.chunks.get(chunk).map(Arc::as_ref)
     }
 
-    /// Writes a record: a new row, or the row that it has.
-    pub(super) fn write(&mut self, all_terms: &mut Vec<Terms>, prepared: Prepared) {
+    /// Writes records, each into a new row or the row that it has.
+    pub(super) fn write(&mut self, all_terms: &mut Vec<Terms>, records: Vec<Prepared>) {
+        let mut edits = IndexEdits::default();
+        for prepared in records {
+            self.write_row(all_terms, prepared, &mut edits);
+        }
+        apply_edits(&mut self.codes, edits.codes);
+        apply_edits(&mut self.words, edits.words);
+        self.identifiers.apply(edits.identifiers);
+    }
+
+    /// Writes the columns of a record and notes what has to change in the indexes.
+    fn write_row(&mut self, all_terms: &mut Vec<Terms>, prepared: Prepared, edits: &mut IndexEdits) {
         let row = match self.rows.place(prepared.id) {
             Place::Known(row) => row,
             Place::New(row) => {
@@ -116,26 +135,11 @@ impl Individuals {
         let (at, slot) = chunk::split(row);
         let old_codes = self.codes_at(at, slot, terms);
         let new_codes = prepared.codes();
-        for key in difference(&old_codes, &new_codes) {
-            self.codes.clear(key, row);
-        }
-        for key in difference(&new_codes, &old_codes) {
-            self.codes.set(*key, row);
-        }
+        note_edits(&mut edits.codes, row, &old_codes, &new_codes, |key| *key);
         let old_words: Vec<&str> = words_of(&terms.words).collect();
         let new_words: Vec<&str> = words_of(&prepared.terms.words).collect();
-        for word in difference(&old_words, &new_words) {
-            clear_word(&mut self.words, word, row);
-        }
-        for word in difference(&new_words, &old_words) {
-            set_word(&mut self.words, word, row);
-        }
-        for hash in difference(&terms.identifiers, &prepared.terms.identifiers) {
-            self.identifiers.remove(*hash, row);
-        }
-        for hash in difference(&prepared.terms.identifiers, &terms.identifiers) {
-            self.identifiers.insert(*hash, row);
-        }
+        note_edits(&mut edits.words, row, &old_words, &new_words, |word| Arc::from(*word));
+        note_edits(&mut edits.identifiers, row, &terms.identifiers, &prepared.terms.identifiers, |hash| *hash);
         match prepared.values.active {
             Some(false) => self.inactive.insert(row),
             Some(true) | None => self.inactive.remove(row),
@@ -159,19 +163,4 @@ impl Individuals {
 
 fn words_of(words: &str) -> impl Iterator<Item = &str> {
     words.split(' ').filter(|word| !word.is_empty())
-}
-
-fn set_word(index: &mut WordIndex, word: &str, row: u32) {
-    match index.get_mut(word) {
-        Some(posting) => posting.insert(row),
-        None => index.insert(word.into(), Posting::of(row)),
-    }
-}
-
-fn clear_word(index: &mut WordIndex, word: &str, row: u32) {
-    let Some(posting) = index.get_mut(word) else { return };
-    posting.remove(row);
-    if posting.is_empty() {
-        index.remove(word);
-    }
 }

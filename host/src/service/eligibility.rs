@@ -7,5 +7,6 @@ pub mod decision;
 pub mod evaluate;
 pub mod facts;
 mod layout;
+mod load;
 mod questions;
 pub mod schema;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::audit;
-use super::codes::{CodeView, resolve, resolve_individual};
+use super::codes::{CodeView, resolve_individual};
 use super::identifiers;
 use super::registry::Registry;
 use crate::context::OpContext;
@@ -166,18 +166,4 @@ fn searched_fields(query: &IndividualQuery) -> String {
     fields.extend(named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| *name));
     fields.extend(query.codes.iter().map(|condition| condition.field.path()));
     format!("searched by {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") })
-}
-
-/// Checks the role of a person in a household, as inline records give it.
-///
-/// # Errors
-/// [`AppError::Invalid`] naming the path.
-pub fn resolve_role(
-    registry: &Registry,
-    path: String,
-    code: &CodeUri,
-) -> Result<crate::domain::code::CodedValue, AppError> {
-    let mut problems = Vec::new();
-    let value = resolve(&registry.vocabularies.current(), CodedField::MemberRole, path, code, &mut problems);
-    value.ok_or(AppError::Invalid(problems))
 }

@@ -67,8 +67,10 @@ impl PluginAdministration {
             });
             let report = report.await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tell(&report);
+            self.forget_uninstalled();
         }
-        let table = self.number(&self.packs()).await?;
+        let packs = self.packs().clone();
+        let table = self.number(&packs).await?;
         let generation = self.build(table)?;
         self.registry.vocabularies.publish(generation);
         Ok(())
@@ -146,6 +148,14 @@ impl PluginAdministration {
         let numbers: Vec<CodeNumber> =
             concepts.filter_map(|concept| concept.uri().ok()).filter_map(|uri| generation.number_of(&uri)).collect();
         self.registry.columns.snapshot().records_using(&numbers)
+    }
+
+    /// Drops packs that were accepted and could then not be kept.
+    fn forget_uninstalled(&self) {
+        let current = self.library.current();
+        self.packs().retain(|name, (origin, _)| {
+            current.get(name).is_some_and(|installed| installed.loaded().digest().to_string() == origin.digest)
+        });
     }
 
     /// Gives numbers to all codes and versions that have none, and returns the whole table.

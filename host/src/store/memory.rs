@@ -127,6 +127,10 @@ impl Store for MemoryStore {
         Ok(state.last.sequence)
     }
 
+    fn readiness(&self) -> Result<(), StoreError> {
+        if self.state().sink.is_some() { Ok(()) } else { Err(StoreError::NotReady) }
+    }
+
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
         self.state().commit(write)
     }

@@ -151,9 +151,8 @@ impl Drop for SledStore {
     /// Waits until the writer has written what it was given.
     fn drop(&mut self) {
         drop(self.jobs.take());
-        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
-            tracing::error!("the thread that writes to the store has panicked");
-        }
+        // A panic of the thread has been logged by the thread itself.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -162,6 +161,11 @@ impl Store for SledStore {
     fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
         self.sink.set(sink).map_err(|_| StoreError::SinkAttached)?;
         Ok(Sequence(self.last_sequence.load(Ordering::Acquire)))
+    }
+
+    fn readiness(&self) -> Result<(), StoreError> {
+        self.reader.health.check()?;
+        if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
     }
 
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {

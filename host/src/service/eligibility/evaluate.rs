@@ -6,35 +6,28 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::decision::{Decision, expression_digest};
-use super::facts::{InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, SubjectFacts};
+use super::facts::{InlineSubject, SubjectFacts};
 use super::layout;
+use super::load::Loader;
 use super::questions;
 use super::schema::{ROLE_PATH, schema};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
-use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{Diagnostic, Outcomes, Reference, RowError, RowSpace, Schema, Subject, Verdict};
-use crate::domain::group::GroupDetails;
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
-use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::record::{RecordKind, VersionId};
 use crate::domain::scope::{Action, Resource, Scope};
-use crate::domain::vocabulary::CodedField;
 use crate::error::{AppError, ExpressionProblem};
 use crate::plugin::{EligibilityEngine, EngineError, FaultKind, RuleSession, run_rule};
-use crate::service::codes::{resolve, resolve_group, resolve_individual};
+use crate::service::audit;
 use crate::service::registry::Registry;
-use crate::service::{audit, group, identifiers, individual};
 use crate::vocab::{Generation, Vocabulary};
 
 /// The most subjects of one request.
 pub const SUBJECTS_MAX: usize = 1_000;
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
-/// The code of a group that is a household.
-const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
-
 /// Somebody to decide about.
 #[derive(Debug, Clone)]
 pub enum SubjectInput {
@@ -137,8 +130,8 @@ impl Evaluation {
     fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, AppError> {
         let references = session.references().to_vec();
         self.check_scopes(&references)?;
-        let mut loaded = Loaded::default();
-        runtime.block_on(self.load(&references, &mut loaded))?;
+        let loader = Loader { registry: &self.registry, generation: &self.generation, as_of: self.as_of };
+        let loaded = runtime.block_on(loader.load(&self.request.subjects, reads_household(&references)))?;
         let subjects: Vec<&SubjectFacts> = loaded.subjects.iter().filter_map(|subject| subject.as_ref().ok()).collect();
         let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
         let with_texts = layout::codes_with_texts(&references, &batch);
@@ -177,158 +170,6 @@ impl Evaluation {
         Ok(())
     }
 
-    async fn load(&self, references: &[Reference], loaded: &mut Loaded) -> Result<(), AppError> {
-        let needs_household = reads_household(references);
-        let mut problems = Vec::new();
-        for (at, subject) in self.request.subjects.iter().enumerate() {
-            let facts = match subject {
-                SubjectInput::Reference(kind, key) => {
-                    self.stored(*kind, key, needs_household, &mut loaded.versions).await
-                }
-                SubjectInput::Inline(inline) => self.inline(inline),
-            };
-            match facts {
-                Ok(facts) => loaded.subjects.push(Ok(facts)),
-                Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => loaded.subjects.push(Err(error)),
-                Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
-                    problem.field = format!("subjects[{at}].{}", problem.field);
-                    problem
-                })),
-                Err(other) => return Err(other),
-            }
-        }
-        if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
-    }
-
-    async fn stored(
-        &self,
-        kind: RecordKind,
-        key: &IdentifierKey,
-        needs_household: bool,
-        versions: &mut BTreeMap<String, VersionId>,
-    ) -> Result<SubjectFacts, AppError> {
-        match kind {
-            RecordKind::Individual => {
-                let id = identifiers::find(&*self.registry.store, kind, key).await?;
-                let stored = self.registry.store.individual(id).await?.ok_or(AppError::NotFound(kind))?;
-                note_version(&stored, versions);
-                let members = if needs_household { self.household(id, versions).await? } else { Members::Unknown };
-                let role = match &members {
-                    Members::Known(members) => members.iter().find(|member| is_stored_as(member, id)),
-                    Members::Unknown => None,
-                };
-                let role = role.and_then(|member| member.role);
-                Ok(SubjectFacts { me: Me::Person(PersonInHousehold { person: Person::Stored(stored), role }), members })
-            }
-            RecordKind::Group => {
-                let stored = group::find(&self.registry, key).await?;
-                if let Some(first) = stored.details.identifiers.first() {
-                    versions.insert(group::reference(&first.key), stored.meta.version);
-                }
-                let members = if needs_household {
-                    Members::Known(self.members(&stored.details, versions).await?)
-                } else {
-                    Members::Unknown
-                };
-                Ok(SubjectFacts { me: Me::StoredGroup(stored), members })
-            }
-        }
-    }
-
-    /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
-    async fn household(&self, id: RecordId, versions: &mut BTreeMap<String, VersionId>) -> Result<Members, AppError> {
-        let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
-        let mut found = None;
-        for group_id in self.registry.columns.snapshot().groups_of(id) {
-            let Some(stored) = self.registry.store.group(group_id).await? else { continue };
-            let is_household =
-                household.is_some_and(|number| stored.details.group_type.is_some_and(|code| code.number == number));
-            let is_member = stored.details.active_members(self.as_of).any(|member| member.individual == id);
-            if is_household && is_member && stored.details.active.unwrap_or(true) {
-                if found.is_some() {
-                    return Ok(Members::Unknown);
-                }
-                found = Some(stored);
-            }
-        }
-        match found {
-            Some(stored) => {
-                if let Some(first) = stored.details.identifiers.first() {
-                    versions.insert(group::reference(&first.key), stored.meta.version);
-                }
-                Ok(Members::Known(self.members(&stored.details, versions).await?))
-            }
-            None => Ok(Members::Known(Vec::new())),
-        }
-    }
-
-    async fn members(
-        &self,
-        details: &GroupDetails,
-        versions: &mut BTreeMap<String, VersionId>,
-    ) -> Result<Vec<PersonInHousehold>, AppError> {
-        let mut members = Vec::new();
-        for member in details.active_members(self.as_of) {
-            let stored = self.registry.store.individual(member.individual).await?;
-            let stored = stored.ok_or_else(|| AppError::internal("a member of a group is not there"))?;
-            note_version(&stored, versions);
-            members.push(PersonInHousehold { person: Person::Stored(stored), role: member.role });
-        }
-        Ok(members)
-    }
-
-    fn inline(&self, inline: &InlineSubject) -> Result<SubjectFacts, AppError> {
-        let mut problems = Vec::new();
-        let mut members = Vec::new();
-        for (at, member) in inline.members.iter().flatten().enumerate() {
-            match self.inline_person(member) {
-                Ok(member) => members.push(member),
-                Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
-                    problem.field = format!("members[{at}].{}", problem.field);
-                    problem
-                })),
-                Err(other) => return Err(other),
-            }
-        }
-        let me = match &inline.me {
-            InlineMe::Person(person) => match self.inline_person(person) {
-                Ok(person) => Some(Me::Person(person)),
-                Err(AppError::Invalid(found)) => {
-                    problems.extend(found);
-                    None
-                }
-                Err(other) => return Err(other),
-            },
-            InlineMe::Group(draft) => {
-                Some(Me::InlineGroup(Box::new(resolve_group(&self.generation, (**draft).clone(), &mut problems))))
-            }
-        };
-        let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
-        match me {
-            Some(me) if problems.is_empty() => Ok(SubjectFacts { me, members }),
-            Some(_) | None => Err(AppError::Invalid(problems)),
-        }
-    }
-
-    fn inline_person(&self, person: &InlinePerson) -> Result<PersonInHousehold, AppError> {
-        let mut problems = Vec::new();
-        let role = person
-            .role
-            .as_ref()
-            .and_then(|code| resolve(&self.generation, CodedField::MemberRole, "role".to_owned(), code, &mut problems));
-        match resolve_individual(&self.generation, person.details.clone()) {
-            Ok(details) if problems.is_empty() => {
-                Ok(PersonInHousehold { person: Person::Inline(Box::new(details)), role })
-            }
-            Ok(_) => Err(AppError::Invalid(problems)),
-            Err(AppError::Invalid(found)) => {
-                problems.extend(found);
-                Err(AppError::Invalid(problems))
-            }
-            Err(other) => Err(other),
-        }
-    }
-
     fn decision(&self, versions: BTreeMap<String, VersionId>) -> Decision {
         Decision {
             expression_digest: expression_digest(&self.request.expression),
@@ -346,29 +187,10 @@ fn edition(vocabulary: &Vocabulary) -> (String, String) {
     (vocabulary.namespace().to_string(), vocabulary.description().version.clone())
 }
 
-#[derive(Default)]
-struct Loaded {
-    subjects: Vec<Result<SubjectFacts, AppError>>,
-    versions: BTreeMap<String, VersionId>,
-}
-
 fn reads_household(references: &[Reference]) -> bool {
     references.iter().any(|reference| {
         reference.space == RowSpace::Members || (reference.space == RowSpace::Me && reference.path == ROLE_PATH)
     })
-}
-
-fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
-    match &member.person {
-        Person::Stored(stored) => stored.id == id,
-        Person::Inline(_) => false,
-    }
-}
-
-fn note_version(stored: &Individual, versions: &mut BTreeMap<String, VersionId>) {
-    if let Some(first) = stored.details.identifiers.first() {
-        versions.insert(individual::reference(&first.key), stored.meta.version);
-    }
 }
 
 fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -> Vec<SubjectResult> {

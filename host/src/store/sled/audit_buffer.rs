@@ -59,3 +59,25 @@ impl AuditBuffer {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::suite::audit_entry;
+
+    #[test]
+    fn says_when_the_writer_must_hear_of_lines_and_refuses_too_many() {
+        let buffer = AuditBuffer::default();
+        let lines = |count| vec![audit_entry("r"); count];
+        assert_eq!(buffer.add(lines(0)).unwrap(), Waiting::More);
+        assert_eq!(buffer.add(lines(1)).unwrap(), Waiting::First);
+        assert_eq!(buffer.add(lines(ENTRIES_PER_VALUE_MAX - 2)).unwrap(), Waiting::More);
+        assert_eq!(buffer.add(lines(1)).unwrap(), Waiting::Full);
+        assert_eq!(buffer.add(lines(1)).unwrap(), Waiting::More);
+        let room = WAITING_MAX - ENTRIES_PER_VALUE_MAX - 1;
+        assert!(matches!(buffer.add(lines(room + 1)), Err(StoreError::Overloaded)));
+        assert_eq!(buffer.add(lines(room)).unwrap(), Waiting::More);
+        assert_eq!(buffer.take().len(), WAITING_MAX);
+        assert_eq!(buffer.add(lines(ENTRIES_PER_VALUE_MAX)).unwrap(), Waiting::Full);
+    }
+}

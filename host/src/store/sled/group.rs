@@ -227,3 +227,26 @@ impl Batches {
         self.full
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many batches come of writes with that many keys each.
+    fn batches(writes: &[usize]) -> usize {
+        let mut batches = Batches::default();
+        for (number, keys) in writes.iter().enumerate() {
+            batches.add((0..*keys).map(|key| (format!("{number}/{key}").into_bytes(), Vec::new())).collect());
+        }
+        batches.finish().len()
+    }
+
+    #[test]
+    fn batches_stay_small_and_keep_writes_whole() {
+        assert_eq!(batches(&[]), 0);
+        assert_eq!(batches(&[5; 12]), 1, "60 keys");
+        assert_eq!(batches(&[5; 13]), 2, "65 keys");
+        assert_eq!(batches(&[60, 4]), 1);
+        assert_eq!(batches(&[1, 200, 1]), 3, "a write of 200 keys has a batch of its own");
+    }
+}

@@ -244,6 +244,7 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
         let StoreError::Failed(cause) = error else { panic!("wrong error: {error}") };
         assert_eq!(cause.to_string(), "syncing the disk: no space left on device");
         assert!(matches!(store.raise_counter("day", 1).await, Err(StoreError::Failed(_))));
+        assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
         assert!(matches!(store.append_audit(vec![audit_entry("x")]).await, Err(StoreError::Failed(_))));
     }
     assert_eq!(listener.0.lock().unwrap().len(), 1, "a change that may be lost is told to nobody");
@@ -253,6 +254,43 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
     let known = everybody(&store).await.len() as u64;
     assert!((1..=2).contains(&known), "the first is there, the second may be");
     assert_eq!(create(&store, person(&["urn:x:a|3"])).await.id, RecordId(known + 1));
+}
+
+/// Panics when told of a change.
+struct Panicking;
+
+impl ChangeSink for Panicking {
+    fn apply(&self, _: &[crate::domain::change::Change]) {
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_writer_is_a_failure_of_the_store() {
+    let folder = TempDir::new().unwrap();
+    let store = Folder::open(folder.path());
+    store.attach_sink(Arc::new(Panicking)).unwrap();
+    let one = || vec![Operation::CreateIndividual(person(&[]))];
+    for _ in 0..2 {
+        assert!(matches!(commit(&store, one()).await, Err(StoreError::Failed(_))));
+    }
+    assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));
+    assert!(matches!(store.append_audit(vec![audit_entry("x")]).await, Err(StoreError::Failed(_))));
+    drop(store);
+    assert_eq!(everybody(&Folder::open(folder.path())).await, [1], "it was on disk before the sink heard of it");
+}
+
+#[tokio::test]
+async fn audit_lines_are_written_without_anything_else_happening() {
+    let folder = TempDir::new().unwrap();
+    let store = Folder::listening(folder.path());
+    store.append_audit(vec![audit_entry("1"), audit_entry("2")]).await.unwrap();
+    let written = async {
+        while store.reader.audit(9).unwrap().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), written).await.unwrap();
 }
 
 #[tokio::test]

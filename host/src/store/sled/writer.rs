@@ -20,6 +20,7 @@ use crate::store::{ChangeSink, Committed, StoreError, Write};
 
 use super::audit_buffer::{AUDIT_DELAY, AuditBuffer};
 use super::group::Group;
+use super::health::Health;
 use super::keys;
 use super::reader::Reader;
 
@@ -60,6 +61,17 @@ pub(super) struct Writer {
     pub(super) state: State,
 }
 
+/// Notes it as a failure of the store when the thread panics, so that nobody goes on handing it audit lines.
+struct PanicGuard(Arc<Health>);
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("writing", &"the thread that writes has panicked");
+        }
+    }
+}
+
 /// What has been given out so far.
 pub(super) struct State {
     pub(super) last: Last,
@@ -85,6 +97,7 @@ impl State {
 impl Writer {
     /// Works until nobody can ask for anything any more, then writes what still waits.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        let _guard = PanicGuard(Arc::clone(&self.reader.health));
         let mut audit_due: Option<Instant> = None;
         loop {
             let first = match audit_due {

@@ -223,11 +223,13 @@ pub async fn changes_are_told_once_in_order<B: Backend>() {
 pub async fn records_are_refused_until_somebody_hears_of_changes<B: Backend>() {
     let backend = B::fresh();
     let create = || vec![Operation::CreateIndividual(person(&[]))];
+    assert!(matches!(backend.store().readiness(), Err(StoreError::NotReady)));
     assert!(matches!(commit(backend.store(), create()).await, Err(StoreError::NotReady)));
     commit(backend.store(), vec![Operation::CreateClient(samples::full_client())]).await.unwrap();
     let listener = Arc::new(Listener::default());
     assert_eq!(backend.store().attach_sink(listener.clone()).unwrap(), Sequence(1));
     assert!(matches!(backend.store().attach_sink(listener.clone()), Err(StoreError::SinkAttached)));
+    backend.store().readiness().unwrap();
     assert_eq!(commit(backend.store(), create()).await.unwrap().sequence, Sequence(2));
     assert_eq!(listener.0.lock().unwrap().len(), 1);
 }
