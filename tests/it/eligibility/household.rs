@@ -125,5 +125,24 @@ fn an_unknown_subject_is_an_error_of_its_own_and_versions_name_what_was_read() {
       }
     ]
     "#);
-    insta::assert_json_snapshot!(answer["decision"]["versions"], @"");
+    insta::assert_json_snapshot!(answer["decision"]["versions"], @r#"
+    [
+      {
+        "reference": "Group/urn:svc:vocab:id-type#national_id|H-1",
+        "version_id": "1"
+      },
+      {
+        "reference": "Individual/urn:svc:vocab:id-type#national_id|1",
+        "version_id": "1"
+      },
+      {
+        "reference": "Individual/urn:svc:vocab:id-type#national_id|2",
+        "version_id": "1"
+      },
+      {
+        "reference": "Individual/urn:svc:vocab:id-type#national_id|3",
+        "version_id": "1"
+      }
+    ]
+    "#);
 }
