@@ -44,6 +44,7 @@ impl Default for Posting {
 
 impl Posting {
     /// A set of one row.
+    #[cfg(test)]
     pub(super) fn of(row: u32) -> Self {
         Self::Few(Arc::new([row]))
     }
