@@ -26,6 +26,9 @@ use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
 
+/// The folder of installed plugins within the data folder.
+const PLUGINS_FOLDER: &str = "plugins";
+
 /// Everything that requests work on.
 pub struct App {
     /// The settings.

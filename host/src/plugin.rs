@@ -37,6 +37,7 @@ pub use files::FolderError;
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
     Accept, InstalledPlugin, LibraryError, OpenedLibrary, PluginLibrary, PluginSet, Prepared, SyncReport, SyncedFile,
+    is_in_use,
 };
 pub use limits::PluginLimits;
 pub use package::{Digest, PACKAGE_BYTES_MAX};

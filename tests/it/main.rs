@@ -19,4 +19,5 @@ mod individual;
 mod limits;
 mod logs;
 mod plugin;
+mod receipt;
 mod token;

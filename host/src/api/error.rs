@@ -3,7 +3,7 @@
 //! A handler's error becomes a [`Problem`] in the response's extensions; [`crate::api::middleware::answer`] writes it out,
 //! because only there the request id and the matched route are known.
 
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
@@ -48,13 +48,6 @@ impl Problem {
             self.headers.push((name, value));
         }
         self
-    }
-
-    /// 405 with the methods that are offered.
-    #[must_use]
-    pub fn method_not_allowed(method: &Method, allowed: &str) -> Self {
-        let detail = format!("{method} is not offered here; offered: {allowed}");
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(header::ALLOW, allowed)
     }
 
     /// The body as JSON.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::StoredDayCounts;
-use super::{App, AppOptions, AppState, StartError};
+use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
 use crate::auth::admin_token::AdminToken;
 use crate::auth::directory::ClientDirectory;
 use crate::auth::keys::TokenKeys;
@@ -158,7 +158,7 @@ async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) ->
 }
 
 async fn open_plugins(data_dir: &Path) -> Result<(Arc<PluginHost>, Arc<PluginLibrary>), StartError> {
-    let folder = data_dir.join("plugins");
+    let folder = data_dir.join(PLUGINS_FOLDER);
     let code_folder = data_dir.join("compiled");
     let opened = tokio::task::spawn_blocking(move || {
         let settings = PluginHostSettings { code_folder: Some(code_folder), ..PluginHostSettings::default() };

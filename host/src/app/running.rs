@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::PLUGINS_FOLDER;
+use crate::plugin;
+
 /// The file in the data folder that says where the server is.
 const FILE: &str = "server.json";
 
@@ -24,12 +27,13 @@ pub struct Announcement {
 }
 
 impl RunningServer {
-    /// The server that uses the folder, if one says so and is alive.
+    /// The server that uses the folder, if one does: the file alone proves nothing, since a server that was killed leaves it
+    /// behind and somebody else may listen at its address now. Who uses the folder holds the lock of its plugins.
     #[must_use]
     pub fn find(data_dir: &Path) -> Option<Self> {
         let text = fs::read_to_string(data_dir.join(FILE)).ok()?;
-        let server: Self = serde_json::from_str(&text).ok()?;
-        Path::new("/proc").join(server.process_id.to_string()).exists().then_some(server)
+        let server = serde_json::from_str(&text).ok()?;
+        plugin::is_in_use(&data_dir.join(PLUGINS_FOLDER)).then_some(server)
     }
 
     /// Writes down where the server is.
@@ -39,7 +43,8 @@ impl RunningServer {
     pub fn announce(&self, data_dir: &Path) -> std::io::Result<Announcement> {
         let path = data_dir.join(FILE);
         let text = serde_json::to_string(self).map_err(std::io::Error::other)?;
-        fs::write(&path, text)?;
+        // Written whole, and readable by its owner alone.
+        super::packs::write_file(&path, text.as_bytes())?;
         Ok(Announcement { path })
     }
 }

@@ -98,7 +98,9 @@ pub async fn run_rule<R: Send + 'static>(
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let answer = move |session: Result<&mut dyn RuleSession, EngineError>| {
         // The request may have been given up while it waited; then nobody reads the answer.
-        let _ = sender.send(session.map(task));
+        if !sender.is_closed() {
+            let _ = sender.send(session.map(task));
+        }
     };
     engine.submit(expression, schema, Box::new(answer))?;
     receiver.await.map_err(|_| EngineError::Abandoned)?

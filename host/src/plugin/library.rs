@@ -275,6 +275,13 @@ fn file_of(folder: &Path, digest: Digest) -> PathBuf {
     folder.join(format!("{}.wasm", digest.to_hex()))
 }
 
+/// Whether a process uses the plugin folder now.
+#[must_use]
+pub fn is_in_use(folder: &Path) -> bool {
+    let lock = File::open(folder.join(LOCK_FILE));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Takes the folder for this process.
 fn locked(folder: &Path) -> Result<File, LibraryError> {
     let path = folder.join(LOCK_FILE);

@@ -151,7 +151,8 @@ pub async fn search(
     let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     entry.note = Some(searched_fields(&query));
     registry.audit.record(entry).await?;
-    Ok(SearchPage { total: found.total, individuals, codes: CodeView::new(generation, languages) })
+    // Taken after the records, so that a code published meanwhile has its name.
+    Ok(SearchPage { total: found.total, individuals, codes: CodeView::new(registry.vocabularies.current(), languages) })
 }
 
 /// Which fields a search looked at, never for what.

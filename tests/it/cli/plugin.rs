@@ -77,7 +77,7 @@ fn a_pack_is_made_from_a_folder_of_plain_files_without_a_compiler() {
     assert_eq!(checked, json!({"codes": 2}));
     drop(run(app.data_dir(), &["pack", "build", dir, "-o", pack.to_str().unwrap()]).expect_success());
     drop(run(app.data_dir(), &["plugin", "install", pack.to_str().unwrap()]).expect_success());
-    let client = app.client(&["individual:create"]);
+    let client = app.client(&["individual:create", "individual:read"]);
     let created = client.create_individual(&person("1", json!({"religion": "urn:un:unsd:pop-census:religion#B"})));
     assert_eq!(created["religion"]["display"], "Second");
 

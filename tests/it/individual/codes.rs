@@ -52,7 +52,7 @@ fn displays_follow_the_language_that_is_asked_for() {
 #[test]
 fn the_deployments_language_is_used_where_the_client_asks_for_none() {
     let app = TestApp::builder().config(|config| config.vocabulary.default_language = "fr".to_owned()).start();
-    let client = app.client(&["individual:create"]);
+    let client = app.client(&["individual:create", "individual:read"]);
     let created = client.create_individual(&person("A-1", json!({"gender": FEMALE})));
     assert_eq!(created["gender"]["display"], "Féminin");
 }

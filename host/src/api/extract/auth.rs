@@ -124,9 +124,8 @@ impl FromRequestParts<AppState> for TokenCall {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
-        let failed = |error: AppError| ApiError::from(error).into_response();
         let decision = app.limits.charge_token_request(address(parts).map_err(IntoResponse::into_response)?).await;
-        let decision = decision.map_err(failed)?;
+        let decision = decision.map_err(|error| unavailable(&error))?;
         info.set_rate(decision.headers());
         let Decision::Refused { retry_after_s, .. } = decision else { return Ok(Self) };
         let detail = decision.detail().unwrap_or_default();
@@ -134,6 +133,14 @@ impl FromRequestParts<AppState> for TokenCall {
         let headers = [(header::RETRY_AFTER, retry_after_s.to_string())];
         Err((StatusCode::TOO_MANY_REQUESTS, headers, axum::Json(error.body())).into_response())
     }
+}
+
+/// A token request that cannot be counted, in OAuth's form.
+fn unavailable(error: &AppError) -> Response {
+    tracing::error!(error = %error, "a token request could not be counted");
+    let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, "the server cannot answer now, retry later");
+    let headers = [(header::RETRY_AFTER, "1")];
+    (StatusCode::SERVICE_UNAVAILABLE, headers, axum::Json(error.body())).into_response()
 }
 
 async fn charge_client(app: &AppState, info: &RequestInfo, client: &Client) -> Result<(), ApiError> {

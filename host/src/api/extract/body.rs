@@ -1,6 +1,7 @@
 //! A JSON body, strictly: media type, size, depth, UTF-8, no member twice.
 
 use std::fmt;
+use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
@@ -13,6 +14,8 @@ use crate::api::error::{ApiError, Problem};
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// The biggest body of a call that writes an individual.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
+/// How long a body may take to arrive; shorter than the time for the whole request, so that a slow sender is told so.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 /// How deep arrays and objects may lie in each other. Our own bodies need 8.
 const DEPTH_MAX: usize = 32;
 
@@ -37,7 +40,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
 /// Reads a whole body of at most `limit` bytes.
 ///
 /// # Errors
-/// 413 when it is longer, 400 when it ends early.
+/// 413 when it is longer, 400 when it ends early, 408 when it takes longer than [`BODY_TIMEOUT`].
 pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, ApiError> {
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
@@ -46,9 +49,13 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
     if declared.is_some_and(|length| length > limit as u64) {
         return Err(too_large().into());
     }
-    match axum::body::to_bytes(request.into_body(), limit).await {
-        Ok(bytes) => Ok(bytes.into()),
-        Err(error) => {
+    match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(request.into_body(), limit)).await {
+        Err(_) => {
+            let detail = format!("the body did not arrive within {} seconds", BODY_TIMEOUT.as_secs());
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into())
+        }
+        Ok(Ok(bytes)) => Ok(bytes.into()),
+        Ok(Err(error)) => {
             if std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
                 return Err(too_large().into());
             }

@@ -10,12 +10,14 @@ use super::search::languages;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::group::{self as body, ShownMember};
 use crate::api::dto::reader::Problems;
+use crate::api::dto::shared::ReceiptBody;
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
 use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::scope::{Action, Resource, Scope};
 use crate::service::group::{self, GroupView};
 use crate::service::individual::reference;
 
@@ -47,6 +49,11 @@ pub async fn create(
     let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
     let location = location(&app, RecordKind::Group, &view.group.details.identifiers);
     let headers = [(header::ETAG, etag(&view.group.meta)), (header::LOCATION, location)];
+    // An answer holds no more than a read would give this client.
+    if !ctx.scopes.covers(Scope::new(Resource::Group, Action::Read)) {
+        let receipt = ReceiptBody::new("Group", &view.group.details.identifiers, &view.group.meta);
+        return Ok((StatusCode::CREATED, headers, Json(receipt)).into_response());
+    }
     Ok((StatusCode::CREATED, headers, Json(write(&view))).into_response())
 }
 

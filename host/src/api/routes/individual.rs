@@ -21,6 +21,7 @@ use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::person_name::search_words;
 use crate::domain::record::{RecordKind, RecordMeta};
+use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::search::{DateCondition, DateOperator};
 use crate::domain::vocabulary::CodedField;
 use crate::service::individual::{self, SearchRequest};
@@ -71,9 +72,13 @@ pub async fn create(
     let draft = body::read(members, &mut problems);
     let draft = problems.finish(draft)?;
     let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    let body = body::write(&view.individual, &|value| view.codes.show(value));
     let location = location(&app, RecordKind::Individual, &view.individual.details.identifiers);
     let headers = [(header::ETAG, etag(&view.individual.meta)), (header::LOCATION, location)];
+    // An answer holds no more than a read would give this client.
+    if !ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read)) {
+        return Ok((StatusCode::CREATED, headers, Json(body::write_receipt(&view.individual))).into_response());
+    }
+    let body = body::write(&view.individual, &|value| view.codes.show(value));
     Ok((StatusCode::CREATED, headers, Json(body)).into_response())
 }
 

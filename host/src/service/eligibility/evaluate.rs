@@ -110,7 +110,14 @@ pub async fn evaluate(
         Ok(outcome) => outcome,
         Err(error) => Err(engine_error(error)),
     };
-    let audited = if outcome.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    // Whoever was read is named, members of households included; of a refused request, whoever was asked about.
+    let (audited, targets) = match &outcome {
+        Ok(evaluated) => {
+            let read = evaluated.decision.versions.iter().map(|(reference, _)| reference.clone());
+            (AuditOutcome::Allowed, read.collect())
+        }
+        Err(_) => (AuditOutcome::Refused, targets),
+    };
     registry.audit.record(audit::entry(ctx, AuditAction::Evaluate, audited, targets)).await?;
     outcome
 }
@@ -135,13 +142,16 @@ impl Evaluation {
         let subjects: Vec<&SubjectFacts> = loaded.subjects.iter().filter_map(|subject| subject.as_ref().ok()).collect();
         let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
         let with_texts = layout::codes_with_texts(&references, &batch);
-        let bindings = questions::bindings(&self.generation, session.questions(), &with_texts).map_err(refused)?;
+        // Taken after the records: a code that was published and recorded meanwhile is answered for too. Numbers never
+        // change their meaning, so what was checked under the earlier generation holds.
+        let generation = self.registry.vocabularies.current();
+        let bindings = questions::bindings(&generation, session.questions(), &with_texts).map_err(refused)?;
         session.bind(&bindings).map_err(engine_error)?;
         let outcomes = session.evaluate(&batch).map_err(engine_error)?;
         let warnings = session.warnings().to_vec();
         Ok(Evaluated {
             results: results(loaded.subjects, &outcomes),
-            decision: self.decision(loaded.versions),
+            decision: self.decision(&generation, loaded.reads.versions),
             warnings,
         })
     }
@@ -170,12 +180,12 @@ impl Evaluation {
         Ok(())
     }
 
-    fn decision(&self, versions: BTreeMap<String, VersionId>) -> Decision {
+    fn decision(&self, generation: &Generation, versions: BTreeMap<String, VersionId>) -> Decision {
         Decision {
             expression_digest: expression_digest(&self.request.expression),
             engine: self.engine_name.clone(),
-            vocabularies: self.generation.vocabularies().map(|vocabulary| edition(vocabulary)).collect(),
-            concept_groups: format!("sha256:{}", self.generation.concept_groups_digest()),
+            vocabularies: generation.vocabularies().map(|vocabulary| edition(vocabulary)).collect(),
+            concept_groups: format!("sha256:{}", generation.concept_groups_digest()),
             schema: self.schema.version.clone(),
             as_of: self.as_of,
             versions: versions.into_iter().collect(),

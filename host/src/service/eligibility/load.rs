@@ -1,13 +1,14 @@
 //! Fetches what is known of the subjects of a rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use jiff::civil::Date;
 
 use super::evaluate::SubjectInput;
 use super::facts::{InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, SubjectFacts};
 use crate::domain::code::CodeUri;
-use crate::domain::group::GroupDetails;
+use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -20,6 +21,8 @@ use crate::vocab::Generation;
 
 /// The code of a group that is a household.
 const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
+/// The most people that one request looks at, members of households included: some 1,000 large households.
+const ROWS_MAX: usize = 20_000;
 
 /// Fetches facts as they stand on one day under one generation.
 pub(super) struct Loader<'a> {
@@ -33,8 +36,37 @@ pub(super) struct Loader<'a> {
 pub(super) struct Loaded {
     /// One a subject, in the order asked.
     pub subjects: Vec<Result<SubjectFacts, AppError>>,
-    /// Every record read, by reference.
+    /// What was read of the register for it.
+    pub reads: Reads,
+}
+
+/// What was read of the register for one rule, each person once.
+#[derive(Default)]
+pub(super) struct Reads {
+    /// Every record read, by reference, with its version.
     pub versions: BTreeMap<String, VersionId>,
+    people: HashMap<RecordId, Arc<Individual>>,
+    rows: usize,
+}
+
+impl Reads {
+    /// Counts a person that the rule will see, as subject or as member, however often it is the same one.
+    fn count_row(&mut self) -> Result<(), AppError> {
+        self.rows += 1;
+        if self.rows <= ROWS_MAX { Ok(()) } else { Err(too_many()) }
+    }
+
+    fn note_person(&mut self, stored: &Individual) {
+        if let Some(first) = stored.details.identifiers.first() {
+            self.versions.insert(individual::reference(&first.key), stored.meta.version);
+        }
+    }
+
+    fn note_group(&mut self, stored: &Group) {
+        if let Some(first) = stored.details.identifiers.first() {
+            self.versions.insert(group::reference(&first.key), stored.meta.version);
+        }
+    }
 }
 
 impl Loader<'_> {
@@ -48,13 +80,12 @@ impl Loader<'_> {
         let mut problems = Vec::new();
         for (at, subject) in subjects.iter().enumerate() {
             let facts = match subject {
-                SubjectInput::Reference(kind, key) => {
-                    self.stored(*kind, key, needs_household, &mut loaded.versions).await
-                }
+                SubjectInput::Reference(kind, key) => self.stored(*kind, key, needs_household, &mut loaded.reads).await,
                 SubjectInput::Inline(inline) => self.inline(inline),
             };
             match facts {
                 Ok(facts) => loaded.subjects.push(Ok(facts)),
+                Err(_) if loaded.reads.rows > ROWS_MAX => return Err(too_many()),
                 Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => loaded.subjects.push(Err(error)),
                 Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
                     problem.field = format!("subjects[{at}].{}", problem.field);
@@ -71,14 +102,14 @@ impl Loader<'_> {
         kind: RecordKind,
         key: &IdentifierKey,
         needs_household: bool,
-        versions: &mut BTreeMap<String, VersionId>,
+        reads: &mut Reads,
     ) -> Result<SubjectFacts, AppError> {
         match kind {
             RecordKind::Individual => {
                 let id = identifiers::find(&*self.registry.store, kind, key).await?;
-                let stored = self.registry.store.individual(id).await?.ok_or(AppError::NotFound(kind))?;
-                note_version(&stored, versions);
-                let members = if needs_household { self.household(id, versions).await? } else { Members::Unknown };
+                reads.count_row()?;
+                let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(kind))?;
+                let members = if needs_household { self.household(id, reads).await? } else { Members::Unknown };
                 let role = match &members {
                     Members::Known(members) => members.iter().find(|member| is_stored_as(member, id)),
                     Members::Unknown => None,
@@ -88,11 +119,9 @@ impl Loader<'_> {
             }
             RecordKind::Group => {
                 let stored = group::find(self.registry, key).await?;
-                if let Some(first) = stored.details.identifiers.first() {
-                    versions.insert(group::reference(&first.key), stored.meta.version);
-                }
+                reads.note_group(&stored);
                 let members = if needs_household {
-                    Members::Known(self.members(&stored.details, versions).await?)
+                    Members::Known(self.members(&stored.details, reads).await?)
                 } else {
                     Members::Unknown
                 };
@@ -101,8 +130,21 @@ impl Loader<'_> {
         }
     }
 
+    /// A person of the register, read once however often it is asked for.
+    async fn person(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Arc<Individual>>, AppError> {
+        if let Some(known) = reads.people.get(&id) {
+            return Ok(Some(known.clone()));
+        }
+        let stored = self.registry.store.individual(id).await?;
+        if let Some(stored) = &stored {
+            reads.note_person(stored);
+            reads.people.insert(id, stored.clone());
+        }
+        Ok(stored)
+    }
+
     /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
-    async fn household(&self, id: RecordId, versions: &mut BTreeMap<String, VersionId>) -> Result<Members, AppError> {
+    async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Members, AppError> {
         let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
         let mut found = None;
         for group_id in self.registry.columns.snapshot().groups_of(id) {
@@ -119,25 +161,19 @@ impl Loader<'_> {
         }
         match found {
             Some(stored) => {
-                if let Some(first) = stored.details.identifiers.first() {
-                    versions.insert(group::reference(&first.key), stored.meta.version);
-                }
-                Ok(Members::Known(self.members(&stored.details, versions).await?))
+                reads.note_group(&stored);
+                Ok(Members::Known(self.members(&stored.details, reads).await?))
             }
             None => Ok(Members::Known(Vec::new())),
         }
     }
 
-    async fn members(
-        &self,
-        details: &GroupDetails,
-        versions: &mut BTreeMap<String, VersionId>,
-    ) -> Result<Vec<PersonInHousehold>, AppError> {
+    async fn members(&self, details: &GroupDetails, reads: &mut Reads) -> Result<Vec<PersonInHousehold>, AppError> {
         let mut members = Vec::new();
         for member in details.active_members(self.as_of) {
-            let stored = self.registry.store.individual(member.individual).await?;
+            reads.count_row()?;
+            let stored = self.person(member.individual, reads).await?;
             let stored = stored.ok_or_else(|| AppError::internal("a member of a group is not there"))?;
-            note_version(&stored, versions);
             members.push(PersonInHousehold { person: Person::Stored(stored), role: member.role });
         }
         Ok(members)
@@ -196,15 +232,15 @@ impl Loader<'_> {
     }
 }
 
+fn too_many() -> AppError {
+    let message =
+        format!("subjects and members of their households are more than {ROWS_MAX} people; ask about fewer at once");
+    AppError::invalid("subjects", "too_many", message)
+}
+
 fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
     match &member.person {
         Person::Stored(stored) => stored.id == id,
         Person::Inline(_) => false,
-    }
-}
-
-fn note_version(stored: &Individual, versions: &mut BTreeMap<String, VersionId>) {
-    if let Some(first) = stored.details.identifiers.first() {
-        versions.insert(individual::reference(&first.key), stored.meta.version);
     }
 }

@@ -3,11 +3,17 @@
 use serde::Serialize;
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
-use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody};
+use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody, ReceiptBody};
 use crate::domain::code::CodedValue;
 use crate::domain::individual::{Address, Individual, Telecom};
 use crate::domain::person_name::PersonName;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
+
+/// Writes what a client may see of an individual that it wrote and may not read.
+#[must_use]
+pub fn write_receipt(individual: &Individual) -> ReceiptBody<'_> {
+    ReceiptBody::new("Individual", &individual.details.identifiers, &individual.meta)
+}
 
 /// Writes an individual; `show` tells how a code is shown to this client.
 pub fn write<'a>(individual: &'a Individual, show: &dyn Fn(CodedValue) -> DisplayedCode) -> IndividualBody<'a> {
