@@ -1,5 +1,7 @@
 //! The benchmarks: figures, not assertions. Ratios are taken within one run, since machines are noisy.
 
+#![expect(clippy::print_stdout, reason = "figures on standard output are what a benchmark is for")]
+
 mod load;
 mod read;
 mod server;

@@ -126,6 +126,8 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
     /// Drops keys that are idle and need not be remembered.
     pub(super) fn prune(&self, moment: Moment) {
         for shard in &self.shards {
+            // A key whose first calls are just being reserved looks unused: dropped now, it would come back with them used.
+            let Ok(_turn) = shard.turn.try_lock() else { continue };
             let entries = &mut lock(shard).entries;
             entries.retain(|_, entry| !(entry.is_idle(moment) && entry.day.is_exact_on_disk(moment.today)));
             if entries.capacity() / 4 > entries.len() {

@@ -229,6 +229,20 @@ async fn idle_keys_are_dropped_and_their_counts_are_not() {
 }
 
 #[tokio::test]
+async fn a_key_is_not_dropped_while_its_calls_are_reserved() {
+    let fixture = Fixture::new();
+    let client = client("a", Some(1_000), Some(40));
+    let prune_all_along = async {
+        for _ in 0..10 {
+            fixture.limits.maintain().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    let (decision, ()) = tokio::join!(fixture.limits.charge_client(&client), prune_all_along);
+    assert_eq!(decision.unwrap().headers().remaining, 39, "what was reserved for this call is not taken for used");
+}
+
+#[tokio::test]
 async fn counts_of_past_days_are_removed_once_a_day() {
     let fixture = Fixture::new();
     let caller = client("c", None, None);
