@@ -1,9 +1,14 @@
 //! What the administrator does with clients.
+//!
+//! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: the store and the directory never
+//! part.
 
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
 use secrecy::SecretString;
+use tokio::sync::Mutex as AsyncMutex;
+use tracing::Instrument as _;
 
 use crate::auth::directory::ClientDirectory;
 use crate::auth::secret::{SecretHasher, new_client_secret};
@@ -14,6 +19,9 @@ use crate::domain::scope::{Scope, ScopeSet};
 use crate::error::AppError;
 use crate::service::audit;
 use crate::store::{Operation, Store, Write};
+
+/// Held while a client is changed: one change at a time, so that none is made from a state that another one is replacing.
+static CHANGING: AsyncMutex<()> = AsyncMutex::const_new(());
 
 /// What clients are administered with.
 #[derive(Clone)]
@@ -47,6 +55,12 @@ impl ClientAdministration {
     /// # Errors
     /// When no random bytes are had or the store fails.
     pub async fn create(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
+        let (this, ctx) = (self.clone(), ctx.clone());
+        to_the_end(async move { this.create_alone(&ctx, new).await }).await
+    }
+
+    async fn create_alone(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
+        let _changing = CHANGING.lock().await;
         let id = ClientId::parse(&format!("client-{}", self.ids.next_id()))
             .map_err(|error| AppError::internal(error.to_string()))?;
         let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
@@ -86,11 +100,13 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
     pub async fn disable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
-        self.change(ctx, id, "disabled", |client| {
+        let now = ctx.now;
+        let disable = move |client: &mut Client| {
             client.status = ClientStatus::Disabled;
-            client.not_before = Some(ctx.now);
-        })
-        .await
+            client.not_before = Some(now);
+            Ok(())
+        };
+        self.change(ctx, id, "disabled".to_owned(), disable).await
     }
 
     /// Lets a disabled client in again; it has to get a new token.
@@ -98,7 +114,11 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
     pub async fn enable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
-        self.change(ctx, id, "enabled", |client| client.status = ClientStatus::Active).await
+        let enable = |client: &mut Client| {
+            client.status = ClientStatus::Active;
+            Ok(())
+        };
+        self.change(ctx, id, "enabled".to_owned(), enable).await
     }
 
     /// Grants a scope.
@@ -106,11 +126,11 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
     pub async fn grant(&self, ctx: &OpContext, id: &ClientId, scope: Scope) -> Result<Arc<Client>, AppError> {
-        let note = format!("granted {scope}");
-        self.change(ctx, id, &note, |client| {
+        let grant = move |client: &mut Client| {
             client.grants.insert(scope);
-        })
-        .await
+            Ok(())
+        };
+        self.change(ctx, id, format!("granted {scope}"), grant).await
     }
 
     /// Revokes a scope; a scope that the client does not hold is a conflict, since something else was meant.
@@ -118,27 +138,39 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], [`AppError::Conflict`], or when the store fails.
     pub async fn revoke(&self, ctx: &OpContext, id: &ClientId, scope: Scope) -> Result<Arc<Client>, AppError> {
-        let held = self.show(id)?.grants.clone();
-        if !held.contains(scope) {
-            return Err(AppError::Conflict(format!("`{id}` does not hold `{scope}` itself; it holds: {held}")));
-        }
-        let note = format!("revoked {scope}");
-        self.change(ctx, id, &note, |client| {
+        let revoke = move |client: &mut Client| {
+            let (id, held) = (&client.id, &client.grants);
+            if !held.contains(scope) {
+                return Err(AppError::Conflict(format!("`{id}` does not hold `{scope}` itself; it holds: {held}")));
+            }
             client.grants.remove(scope);
-        })
-        .await
+            Ok(())
+        };
+        self.change(ctx, id, format!("revoked {scope}"), revoke).await
     }
 
     async fn change(
         &self,
         ctx: &OpContext,
         id: &ClientId,
-        note: &str,
-        change: impl FnOnce(&mut Client),
+        note: String,
+        change: impl FnOnce(&mut Client) -> Result<(), AppError> + Send + 'static,
     ) -> Result<Arc<Client>, AppError> {
+        let (this, ctx, id) = (self.clone(), ctx.clone(), id.clone());
+        to_the_end(async move { this.change_alone(&ctx, &id, &note, change).await }).await
+    }
+
+    async fn change_alone(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        note: &str,
+        change: impl FnOnce(&mut Client) -> Result<(), AppError> + Send,
+    ) -> Result<Arc<Client>, AppError> {
+        let _changing = CHANGING.lock().await;
         let present = self.show(id)?;
         let mut changed = Client::clone(&present);
-        change(&mut changed);
+        change(&mut changed)?;
         changed.updated_at = after(present.updated_at, ctx.now);
         self.write(ctx, Operation::UpdateClient(changed.clone(), present.updated_at), changed, note).await
     }
@@ -165,9 +197,83 @@ impl ClientAdministration {
     }
 }
 
+/// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the middle;
+/// its change is not.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, AppError>> + Send + 'static,
+) -> Result<T, AppError> {
+    tokio::spawn(change.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?
+}
+
 /// Now, or the next millisecond after the last change where the clock stands still or went back: the order of changes is
 /// told by this instant.
 fn after(last: Timestamp, now: Timestamp) -> Timestamp {
     let earliest = last.checked_add(1.millisecond()).unwrap_or(last);
     now.max(earliest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::context::RandomIds;
+    use crate::domain::audit::Actor;
+    use crate::store::memory::MemoryStore;
+
+    fn administration(folder: &std::path::Path) -> ClientAdministration {
+        ClientAdministration {
+            store: Arc::new(MemoryStore::default()),
+            directory: Arc::default(),
+            hasher: Arc::new(SecretHasher::load_or_create(folder, context().now).unwrap()),
+            ids: Arc::new(RandomIds),
+        }
+    }
+
+    fn context() -> OpContext {
+        OpContext {
+            actor: Actor::Administrator,
+            scopes: ScopeSet::default(),
+            request_id: "test".into(),
+            now: "2026-03-01T12:00:00Z".parse().unwrap(),
+        }
+    }
+
+    async fn registered(clients: &ClientAdministration) -> ClientId {
+        let new = NewClient {
+            name: ClientName::parse("test").unwrap(),
+            grants: ScopeSet::default(),
+            rate_limit_per_minute: None,
+            rate_limit_per_day: None,
+        };
+        clients.create(&context(), new).await.unwrap().0.id.clone()
+    }
+
+    #[tokio::test]
+    async fn a_change_that_nobody_waits_for_any_more_reaches_the_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let clients = administration(folder.path());
+        let id = registered(&clients).await;
+        let ctx = context();
+        {
+            let mut disabled = Box::pin(clients.disable(&ctx, &id));
+            assert!(disabled.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        let enabled = clients.enable(&ctx, &id).await.unwrap();
+        assert_eq!(enabled.status, ClientStatus::Active);
+        assert_eq!(enabled.not_before, Some(ctx.now), "it was disabled before");
+        assert_eq!(*clients.show(&id).unwrap(), *enabled);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn changes_at_the_same_time_do_not_collide() {
+        let folder = tempfile::tempdir().unwrap();
+        let clients = administration(folder.path());
+        let id = registered(&clients).await;
+        let ctx = context();
+        for _ in 0..20 {
+            let (one, other) = tokio::join!(clients.disable(&ctx, &id), clients.enable(&ctx, &id));
+            assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+        }
+    }
 }

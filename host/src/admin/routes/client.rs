@@ -1,6 +1,7 @@
 //! `/clients`
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
@@ -35,8 +36,11 @@ pub async fn list(State(app): State<AppState>) -> Json<ListBody<ClientBody>> {
 }
 
 /// Shows one client.
-pub async fn show(State(app): State<AppState>, Path(id): Path<String>) -> Result<Json<ClientBody>, ApiError> {
-    let client = app.clients.show(&client_id(&id)?)?;
+pub async fn show(
+    State(app): State<AppState>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<ClientBody>, ApiError> {
+    let client = app.clients.show(&client_id(id)?)?;
     Ok(Json(ClientBody::from(&*client)))
 }
 
@@ -44,9 +48,9 @@ pub async fn show(State(app): State<AppState>, Path(id): Path<String>) -> Result
 pub async fn disable(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
-    let client = app.clients.disable(&ctx, &client_id(&id)?).await?;
+    let client = app.clients.disable(&ctx, &client_id(id)?).await?;
     Ok(Json(ClientBody::from(&*client)))
 }
 
@@ -54,9 +58,9 @@ pub async fn disable(
 pub async fn enable(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
-    let client = app.clients.enable(&ctx, &client_id(&id)?).await?;
+    let client = app.clients.enable(&ctx, &client_id(id)?).await?;
     Ok(Json(ClientBody::from(&*client)))
 }
 
@@ -64,7 +68,7 @@ pub async fn enable(
 pub async fn grant(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     JsonObject(members): JsonObject,
 ) -> Result<Json<ClientBody>, ApiError> {
     let mut problems = Problems::default();
@@ -72,7 +76,7 @@ pub async fn grant(
     let Some(scope) = problems.finish(scope)? else {
         return Err(AppError::internal("a scope was neither read nor refused").into());
     };
-    let client = app.clients.grant(&ctx, &client_id(&id)?, scope).await?;
+    let client = app.clients.grant(&ctx, &client_id(id)?, scope).await?;
     Ok(Json(ClientBody::from(&*client)))
 }
 
@@ -80,13 +84,24 @@ pub async fn grant(
 pub async fn revoke(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
-    Path((id, scope)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
+    let Path((id, scope)) = path.map_err(unreadable)?;
     let scope = Scope::parse(&scope).map_err(|error| Problem::malformed(error.to_string()))?;
-    let client = app.clients.revoke(&ctx, &client_id(&id)?, scope).await?;
+    let client = app.clients.revoke(&ctx, &parse_client_id(&id)?, scope).await?;
     Ok(Json(ClientBody::from(&*client)))
 }
 
-fn client_id(text: &str) -> Result<ClientId, ApiError> {
+fn client_id(path: Result<Path<String>, PathRejection>) -> Result<ClientId, ApiError> {
+    let Path(text) = path.map_err(unreadable)?;
+    parse_client_id(&text)
+}
+
+fn parse_client_id(text: &str) -> Result<ClientId, ApiError> {
     ClientId::parse(text).map_err(|error| Problem::malformed(error.to_string()).into())
+}
+
+/// What is answered to a path that is not text.
+pub(super) fn unreadable(_: PathRejection) -> ApiError {
+    Problem::malformed("the path is not percent-encoded UTF-8").into()
 }

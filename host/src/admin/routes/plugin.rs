@@ -1,10 +1,12 @@
 //! `/plugins`
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use serde::Serialize;
 
+use super::client::unreadable;
 use crate::admin::access::Administrator;
 use crate::admin::dto::ListBody;
 use crate::api::error::{ApiError, Problem};
@@ -107,9 +109,10 @@ pub async fn install(
 pub async fn remove(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, ApiError> {
+    let Path(name) = name.map_err(unreadable)?;
     let parameters = Parameters::parse(&query)?;
     parameters.expect_only(&["force"])?;
     let is_forced = parameters.boolean("force")?.unwrap_or(false);
