@@ -34,7 +34,7 @@ impl Parameters {
     /// Reads `name=value&…`.
     ///
     /// # Errors
-    /// 400 for text that is not percent-encoded UTF-8, and for more than [`PARAMETERS_MAX`] parameters.
+    /// 400 for text that is not percent-encoded UTF-8, and for more than 100 parameters.
     pub fn parse(query: &str) -> Result<Self, ApiError> {
         let mut parameters = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
