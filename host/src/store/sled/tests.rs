@@ -125,7 +125,7 @@ async fn large_records_survive_a_crash() {
     details.identifiers.clear();
     details.telecom.as_mut().unwrap()[0].value = "longer ".repeat(180_000);
     let refused = commit(&store, vec![Operation::CreateIndividual(details)]).await;
-    assert!(matches!(refused, Err(StoreError::LimitReached(_))));
+    assert!(matches!(refused, Err(StoreError::TooLarge { what: "individual", .. })));
     assert_eq!(create(&store, person(&[])).await.id, RecordId(2));
 }
 
