@@ -7,7 +7,7 @@ use crate::domain::change::{Change, ChangedRecord};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::record::RecordKind;
 use crate::store::plan::{Planned, Planner};
-use crate::store::record::{self, audit::ENTRIES_PER_VALUE_MAX};
+use crate::store::record;
 use crate::store::{Committed, StoreError, StoredCodeTable, Write};
 
 use super::answers::Answers;
@@ -44,19 +44,15 @@ impl<'g> Group<'g> {
     }
 
     /// Adds audit lines that belong to no write.
-    pub(super) fn add_audit(&mut self, entries: Vec<AuditEntry>) {
-        for lines in entries.chunks(ENTRIES_PER_VALUE_MAX) {
-            match record::audit::encode(lines) {
-                Ok(value) => {
-                    self.state.last_audit = self.state.last_audit.saturating_add(1);
-                    self.batches.add(vec![(keys::by_number(keys::AUDIT, self.state.last_audit), value)]);
-                }
-                // Nobody waits for these lines: a defect that must at least be seen.
-                Err(error) => {
-                    tracing::error!(%error, lines = lines.len(), "lines of the audit log are too long to keep")
-                }
-            }
+    ///
+    /// # Errors
+    /// When they cannot be stored, which is a failure of the store: nobody waits for these lines to be told.
+    pub(super) fn add_audit(&mut self, entries: &[AuditEntry]) -> Result<(), StoreError> {
+        for value in record::audit::encode(entries)? {
+            let value = audit_value(&mut self.state.last_audit, value);
+            self.batches.add(vec![value]);
         }
+        Ok(())
     }
 
     /// Works a job out.
@@ -100,10 +96,9 @@ impl<'g> Group<'g> {
 
     fn commit(&mut self, write: Write) -> Result<Committed, StoreError> {
         let planned = self.planner.plan(write)?;
-        let values = values(&planned, self.state.last_audit.saturating_add(1))?;
-        if !planned.audit.is_empty() {
-            self.state.last_audit = self.state.last_audit.saturating_add(1);
-        }
+        let mut values = values(&planned)?;
+        let audit = record::audit::encode(&planned.audit)?;
+        values.extend(audit.into_iter().map(|value| audit_value(&mut self.state.last_audit, value)));
         self.planner.accept(&planned);
         self.batches.add(values);
         self.changes.extend(planned.changes);
@@ -154,8 +149,14 @@ impl<'g> Group<'g> {
     }
 }
 
-/// The keys and values of one write.
-fn values(planned: &Planned, audit_number: u64) -> Result<Vec<KeyAndValue>, StoreError> {
+/// A value of the audit log, under the next number.
+fn audit_value(last_audit: &mut u64, value: Vec<u8>) -> KeyAndValue {
+    *last_audit = last_audit.saturating_add(1);
+    (keys::by_number(keys::AUDIT, *last_audit), value)
+}
+
+/// The keys and values of one write, without its lines of the audit log.
+fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     let outcome = &planned.outcome;
     let mut values = Vec::new();
     for replaced in &planned.replaced {
@@ -184,9 +185,6 @@ fn values(planned: &Planned, audit_number: u64) -> Result<Vec<KeyAndValue>, Stor
     }
     let touched = record::change::encode(planned.at, &planned.changes, outcome.clients.keys())?;
     values.push((keys::by_number(keys::CHANGE, planned.committed.sequence.0), touched));
-    if !planned.audit.is_empty() {
-        values.push((keys::by_number(keys::AUDIT, audit_number), record::audit::encode(&planned.audit)?));
-    }
     Ok(values)
 }
 

@@ -127,7 +127,10 @@ impl Writer {
             group.add(job);
         }
         // Only now: whoever asked for lines to be written added them before asking.
-        group.add_audit(self.audit.take());
+        if let Err(error) = group.add_audit(&self.audit.take()) {
+            // The group is refused by `apply`.
+            self.reader.health.fail("writing the audit log", &error);
+        }
         let mut finished = group.finish();
         if let Err(failure) = self.apply(&mut finished.batches) {
             finished.answers.fail(&self.reader.health, failure);
