@@ -117,11 +117,14 @@ impl<'g> Group<'g> {
         let parts = codes
             .map(|codes| StoredCodeTable { codes: codes.to_vec(), editions: Vec::new() })
             .chain(editions.map(|editions| StoredCodeTable { codes: Vec::new(), editions: editions.to_vec() }));
-        for part in parts {
+        // All of them before anything is given: a number that is told must be on disk.
+        let values = parts.map(|part| record::code_table::encode(&part)).collect::<Result<Vec<_>, _>>()?;
+        for value in values {
             let key = keys::by_number(keys::CODE_TABLE, self.state.code_table_parts);
-            self.batches.add(vec![(key, record::code_table::encode(&part)?)]);
+            self.batches.add(vec![(key, value)]);
             self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
         }
+        self.state.numbering.take_up(numbered.added);
         Ok((numbered.codes, numbered.editions))
     }
 

@@ -330,3 +330,21 @@ async fn a_full_queue_refuses_instead_of_growing() {
     }
     assert_eq!(everybody(store.as_ref()).await.len(), accepted);
 }
+
+#[tokio::test]
+async fn no_number_is_given_that_cannot_be_kept() {
+    let folder = TempDir::new().unwrap();
+    let store = Folder::listening(folder.path());
+    let code = |text: &str| CodeUri::from_parts("urn:x", text).unwrap();
+    let edition = |version: String| (Namespace::parse("urn:x").unwrap(), version);
+    let too_long = vec![edition("1".to_owned()), edition("long ".repeat(300_000))];
+    let refused = store.number_codes(vec![code("a")], too_long).await;
+    assert!(matches!(refused, Err(StoreError::TooLarge { .. })));
+    let asked = || (vec![code("b"), code("a")], vec![edition("1".to_owned())]);
+    let (codes, editions) = asked();
+    let given = store.number_codes(codes, editions).await.unwrap();
+    assert_eq!(given, (vec![CodeNumber(0), CodeNumber(1)], vec![EditionNumber(0)]));
+    drop(store);
+    let (codes, editions) = asked();
+    assert_eq!(Folder::open(folder.path()).number_codes(codes, editions).await.unwrap(), given);
+}

@@ -88,7 +88,7 @@ impl State {
     pub(super) fn read(reader: &Reader) -> Result<Self, StoreError> {
         let mut numbering = Numbering::default();
         let (table, code_table_parts) = reader.code_table()?;
-        numbering.restore(table);
+        numbering.take_up(table);
         let last_audit = reader.last_number(&[keys::AUDIT])?;
         Ok(Self { last: reader.last()?, numbering, code_table_parts, last_audit })
     }
