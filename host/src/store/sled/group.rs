@@ -23,10 +23,16 @@ pub(super) struct Group<'g> {
     planner: Planner<'g, Reader>,
     state: &'g mut State,
     /// Counters as the group leaves them; absent ones are removed.
-    counters: BTreeMap<String, Option<u64>>,
+    counters: BTreeMap<String, Option<Raised>>,
     batches: Batches,
     changes: Vec<Change>,
     answers: Answers,
+}
+
+/// A counter as the group leaves it.
+struct Raised {
+    value: u64,
+    encoded: Vec<u8>,
 }
 
 /// A group, ready to be applied.
@@ -83,11 +89,10 @@ impl<'g> Group<'g> {
     /// Ends the group.
     pub(super) fn finish(mut self) -> Finished {
         self.state.last = self.planner.last();
-        for (name, value) in &self.counters {
-            let key = keys::counter(name);
-            match value.map(record::counter::encode) {
-                Some(Ok(value)) => self.batches.add(vec![(key, value)]),
-                Some(Err(error)) => tracing::error!(%error, "a counter cannot be kept"),
+        for (name, raised) in self.counters {
+            let key = keys::counter(&name);
+            match raised {
+                Some(raised) => self.batches.add(vec![(key, raised.encoded)]),
                 None => self.batches.remove(key),
             }
         }
@@ -130,11 +135,13 @@ impl<'g> Group<'g> {
 
     fn raise_counter(&mut self, name: String, value: u64) -> Result<(), StoreError> {
         let present = match self.counters.get(&name) {
-            Some(present) => *present,
+            Some(raised) => raised.as_ref().map(|raised| raised.value),
             None => self.reader.counter(&name)?,
         };
         if present.is_none_or(|present| present < value) {
-            self.counters.insert(name, Some(value));
+            // Here and not when the group ends: whoever asked must hear of it when it cannot be kept.
+            let encoded = record::counter::encode(value)?;
+            self.counters.insert(name, Some(Raised { value, encoded }));
         }
         Ok(())
     }
@@ -143,9 +150,9 @@ impl<'g> Group<'g> {
         for (name, _) in self.reader.counters(prefix)? {
             self.counters.insert(name, None);
         }
-        for (name, value) in &mut self.counters {
+        for (name, raised) in &mut self.counters {
             if name.starts_with(prefix) {
-                *value = None;
+                *raised = None;
             }
         }
         Ok(())
