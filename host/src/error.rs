@@ -13,7 +13,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// What is wrong with one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldProblem {
-    /// The field's path, such as `address[0].country`.
+    /// The field's path, such as `address[0].country`; empty when the problem is the request as a whole.
     pub field: String,
     /// Stable name of the kind of fault, such as `unknown_code`.
     pub code: &'static str,
@@ -114,9 +114,14 @@ impl AppError {
 fn summary(problems: &[FieldProblem]) -> String {
     match problems {
         [] => "the request is not valid".to_owned(),
-        [only] => format!("{}: {}", only.field, only.message),
-        [first, rest @ ..] => format!("{}: {} (and {} more)", first.field, first.message, rest.len()),
+        [only] => located(only),
+        [first, rest @ ..] => format!("{} (and {} more)", located(first), rest.len()),
     }
+}
+
+/// What is wrong, after the field if it is about one.
+fn located(problem: &FieldProblem) -> String {
+    if problem.field.is_empty() { problem.message.clone() } else { format!("{}: {}", problem.field, problem.message) }
 }
 
 fn granted_text(granted: &ScopeSet) -> String {

@@ -132,9 +132,17 @@ pub enum StoreError {
     /// The client was changed meanwhile.
     #[error("the client `{0}` was changed meanwhile")]
     ClientChanged(ClientId),
-    /// Something has reached the greatest size that the store keeps; says what.
+    /// There are as many of something as the store keeps; says of what.
     #[error("{0}")]
     LimitReached(&'static str),
+    /// One thing takes more room than the store gives to one. Nothing was written.
+    #[error("the {what} is stored in at most {bytes_max} bytes, and this one takes more: make it smaller")]
+    TooLarge {
+        /// What kind of value.
+        what: &'static str,
+        /// What it may take.
+        bytes_max: usize,
+    },
     /// More writes wait than the store takes. Nothing of this one was done.
     #[error("too many writes are waiting")]
     Overloaded,
@@ -166,6 +174,7 @@ impl From<StoreError> for AppError {
             StoreError::ClientNotFound(id) => Self::UnknownClient(id),
             StoreError::ClientExists(_) | StoreError::ClientChanged(_) => Self::Conflict(error.to_string()),
             StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
+            StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
             StoreError::Overloaded => Self::Busy,
             StoreError::NotReady => Self::Unavailable(error.into()),
             StoreError::Corrupt { .. } | StoreError::SinkAttached => Self::Internal(error.into()),
@@ -206,8 +215,9 @@ pub trait Store: Send + Sync + 'static {
     /// Writes one use case durably.
     ///
     /// # Errors
-    /// A conflict, [`StoreError::LimitReached`], [`StoreError::Overloaded`] and [`StoreError::NotReady`] leave everything as
-    /// it was; [`StoreError::Failed`] stops all writes, and whether this one will be found after reopening is not known.
+    /// A conflict, [`StoreError::LimitReached`], [`StoreError::TooLarge`], [`StoreError::Overloaded`] and
+    /// [`StoreError::NotReady`] leave everything as it was; [`StoreError::Failed`] stops all writes, and whether this one
+    /// will be found after reopening is not known.
     async fn commit(&self, write: Write) -> Result<Committed, StoreError>;
 
     /// The person of that key.
@@ -328,4 +338,22 @@ fn changes_records(write: &Write) -> bool {
         | Operation::UpdateGroup(..) => true,
         Operation::CreateClient(_) | Operation::UpdateClient(..) => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_large_is_the_requests_fault_and_too_many_a_conflict() {
+        let too_large = StoreError::TooLarge { what: "individual", bytes_max: 1_048_576 };
+        let error = AppError::from(too_large);
+        let sentence = "the individual is stored in at most 1048576 bytes, and this one takes more: make it smaller";
+        assert_eq!(error.to_string(), sentence);
+        let AppError::Invalid(problems) = error else { panic!("wrong error: {error}") };
+        assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["too_large"]);
+
+        let error = AppError::from(StoreError::LimitReached("too many owners"));
+        assert!(matches!(&error, AppError::Conflict(what) if what == "too many owners"), "{error}");
+    }
 }

@@ -194,6 +194,7 @@ impl Store for MemoryStore {
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
         let mut state = self.state();
         let numbered = state.numbering.number(codes, editions)?;
+        state.numbering.take_up(numbered.added.clone());
         state.code_table.codes.extend(numbered.added.codes);
         state.code_table.editions.extend(numbered.added.editions);
         Ok((numbered.codes, numbered.editions))

@@ -1,6 +1,8 @@
 //! Gives codes and editions their numbers.
 //!
 //! **Invariant:** append-only: a code keeps the number it once got, and no number is given twice.
+//!
+//! **Invariant:** working numbers out changes nothing; only [`Numbering::take_up`] does, with what is stored or about to be.
 
 use std::collections::HashMap;
 
@@ -31,24 +33,24 @@ pub(super) struct Numbered {
 }
 
 impl Numbering {
-    /// Takes up what is stored, in the order of the numbers.
-    pub(super) fn restore(&mut self, stored: StoredCodeTable) {
-        for uri in stored.codes {
+    /// Takes up what has numbers, in the order of the numbers: what is stored, or [`Numbered::added`].
+    pub(super) fn take_up(&mut self, numbered: StoredCodeTable) {
+        for uri in numbered.codes {
             self.codes.entry(uri.namespace).or_default().insert(uri.code, self.code_count);
             self.code_count = self.code_count.saturating_add(1);
         }
-        for edition in stored.editions {
+        for edition in numbered.editions {
             let next = self.next_edition();
             self.editions.insert(edition, next);
         }
     }
 
-    /// Finds or gives numbers.
+    /// Finds numbers, and works out those of what has none yet. They are given when [`Numbered::added`] is taken up.
     ///
     /// # Errors
-    /// [`StoreError::LimitReached`] when there would be more than [`CODES_MAX`]; nothing is numbered then.
+    /// [`StoreError::LimitReached`] when there would be more than [`CODES_MAX`].
     pub(super) fn number(
-        &mut self,
+        &self,
         codes: Vec<CodeUri>,
         editions: Vec<(Namespace, String)>,
     ) -> Result<Numbered, StoreError> {
@@ -57,23 +59,28 @@ impl Numbering {
             return Err(StoreError::LimitReached("the table of codes is full"));
         }
         let mut numbered = Numbered::default();
+        let (mut new_codes, mut next_code) = (HashMap::new(), self.code_count);
         for uri in codes {
             let known = self.codes.get(&uri.namespace).and_then(|codes| codes.get(&uri.code)).copied();
-            let number = known.unwrap_or(self.code_count);
-            if known.is_none() {
-                self.code_count = self.code_count.saturating_add(1);
-                self.codes.entry(uri.namespace.clone()).or_default().insert(uri.code.clone(), number);
+            let number = known.or_else(|| new_codes.get(&uri).copied()).unwrap_or_else(|| {
+                let number = next_code;
+                next_code = next_code.saturating_add(1);
+                new_codes.insert(uri.clone(), number);
                 numbered.added.codes.push(uri);
-            }
+                number
+            });
             numbered.codes.push(CodeNumber(number));
         }
+        let (mut new_editions, mut next_edition) = (HashMap::new(), self.next_edition());
         for edition in editions {
-            let known = self.editions.get(&edition).copied();
-            let number = known.unwrap_or_else(|| self.next_edition());
-            if known.is_none() {
-                self.editions.insert(edition.clone(), number);
+            let known = self.editions.get(&edition).or_else(|| new_editions.get(&edition)).copied();
+            let number = known.unwrap_or_else(|| {
+                let number = next_edition;
+                next_edition = next_edition.saturating_add(1);
+                new_editions.insert(edition.clone(), number);
                 numbered.added.editions.push(edition);
-            }
+                number
+            });
             numbered.editions.push(EditionNumber(number));
         }
         Ok(numbered)
@@ -81,5 +88,27 @@ impl Numbering {
 
     fn next_edition(&self) -> u32 {
         u32::try_from(self.editions.len()).unwrap_or(CODES_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_given_only_when_taken_up() {
+        let mut numbering = Numbering::default();
+        let codes = |texts: &[&str]| texts.iter().map(|text| CodeUri::parse(text).unwrap()).collect::<Vec<_>>();
+        let edition = |version: &str| (Namespace::parse("urn:x").unwrap(), version.to_owned());
+        let forgotten = numbering.number(codes(&["urn:x#a", "urn:x#b"]), vec![edition("1")]).unwrap();
+        assert_eq!(forgotten.codes, [CodeNumber(0), CodeNumber(1)]);
+        let kept = numbering.number(codes(&["urn:x#b", "urn:x#b"]), vec![edition("2"), edition("2")]).unwrap();
+        assert_eq!(kept.codes, [CodeNumber(0), CodeNumber(0)]);
+        assert_eq!(kept.editions, [EditionNumber(0), EditionNumber(0)]);
+        assert_eq!((kept.added.codes.len(), kept.added.editions.len()), (1, 1));
+        numbering.take_up(kept.added);
+        let next = numbering.number(codes(&["urn:x#a", "urn:x#b"]), vec![edition("1"), edition("2")]).unwrap();
+        assert_eq!(next.codes, [CodeNumber(1), CodeNumber(0)]);
+        assert_eq!(next.editions, [EditionNumber(1), EditionNumber(0)]);
     }
 }

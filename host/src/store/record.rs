@@ -55,12 +55,12 @@ impl Unreadable {
 /// The bytes of a stored form.
 ///
 /// # Errors
-/// [`StoreError::LimitReached`] when they are more than [`VALUE_BYTES_MAX`].
+/// [`StoreError::TooLarge`] when they are more than [`VALUE_BYTES_MAX`].
 pub fn encode<F: StoredForm>(form: &F) -> Result<Vec<u8>, StoreError> {
     let bytes = postcard::to_extend(form, vec![F::VERSION])
         .map_err(|error| StoreError::Corrupt { what: F::WHAT, reason: format!("it cannot be written: {error}") })?;
     if bytes.len() > VALUE_BYTES_MAX {
-        return Err(StoreError::LimitReached("a record takes at most 1 MiB as it is stored"));
+        return Err(StoreError::TooLarge { what: F::WHAT, bytes_max: VALUE_BYTES_MAX });
     }
     Ok(bytes)
 }

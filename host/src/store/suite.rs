@@ -186,6 +186,8 @@ macro_rules! every_behaviour {
                 counters_are_removed_by_prefix,
                 the_audit_log_is_newest_first,
                 the_audit_log_keeps_the_lines_of_writes_and_of_refusals,
+                long_lines_of_the_audit_log_are_all_kept,
+                a_line_of_the_audit_log_too_long_to_keep_is_cut,
             },
             shared::{
                 writers_at_once_all_get_keys_of_their_own,

@@ -33,7 +33,7 @@ enum StoredTouchedV1 {
 /// The bytes of what a write touched.
 ///
 /// # Errors
-/// [`StoreError::LimitReached`] when they are too many.
+/// [`StoreError::TooLarge`] when they are too many.
 pub fn encode<'c>(
     at: Timestamp,
     changes: &[Change],

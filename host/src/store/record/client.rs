@@ -45,7 +45,7 @@ struct StoredClientSecretV1 {
 /// The bytes of a client.
 ///
 /// # Errors
-/// [`StoreError::LimitReached`] when they are too many.
+/// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredClientV1::from(client))
 }

@@ -38,7 +38,7 @@ struct StoredEditionV1 {
 /// The bytes of newly numbered codes and editions.
 ///
 /// # Errors
-/// [`StoreError::LimitReached`] when they are too many.
+/// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(added: &StoredCodeTable) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredCodeTableV1::from(added))
 }

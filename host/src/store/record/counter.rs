@@ -20,7 +20,7 @@ impl StoredForm for StoredCounterV1 {
 /// The bytes of a counter.
 ///
 /// # Errors
-/// None that can happen.
+/// [`StoreError::TooLarge`], which cannot happen with a number.
 pub fn encode(value: u64) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredCounterV1 { value })
 }

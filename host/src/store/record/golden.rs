@@ -83,7 +83,7 @@ fn old_clients_are_read() {
 #[test]
 fn old_audit_lines_are_read() {
     let sample = samples::audit_entries();
-    let old = check::<StoredAuditV1>("audit-v1", &audit::encode(&sample).unwrap());
+    let old = check::<StoredAuditV1>("audit-v1", &audit::encode(&sample).unwrap()[0]);
     assert_eq!(audit::decode(&old).unwrap(), sample);
 }
 

@@ -38,7 +38,7 @@ struct StoredMemberV1 {
 /// The bytes of a group.
 ///
 /// # Errors
-/// [`StoreError::LimitReached`] when they are too many.
+/// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(group: &Group) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredGroupV1::from(group))
 }

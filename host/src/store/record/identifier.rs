@@ -27,7 +27,7 @@ struct StoredOwnerV1 {
 /// The bytes of an identifier's owners.
 ///
 /// # Errors
-/// [`StoreError::LimitReached`] when they are too many.
+/// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(owners: &[IdentifierOwner]) -> Result<Vec<u8>, StoreError> {
     let owners = owners.iter().map(|owner| StoredOwnerV1 { id: owner.id.0, is_open: owner.is_open }).collect();
     super::encode(&StoredOwnersV1 { owners })

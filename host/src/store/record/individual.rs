@@ -101,7 +101,7 @@ struct StoredIncomeV1 {
 /// The bytes of a person.
 ///
 /// # Errors
-/// [`StoreError::LimitReached`] when they are too many.
+/// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(individual: &Individual) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredIndividualV1::from(individual))
 }

@@ -1,23 +1,39 @@
 //! Lines of the audit log that wait to be written together: reads and refusals, which would otherwise each cost a write.
 //!
-//! **Invariant:** bounded. A crash loses at most what came in during [`AUDIT_DELAY`].
+//! **Invariant:** bounded, in lines and in bytes. A crash loses at most what came in during [`AUDIT_DELAY`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::audit::AuditEntry;
 use crate::store::StoreError;
-use crate::store::record::audit::{ENTRIES_PER_VALUE_MAX, entry_as_stored};
+use crate::store::record::VALUE_BYTES_MAX;
+use crate::store::record::audit::{ENTRIES_PER_VALUE_MAX, entry_as_stored, stored_bytes};
 
 /// The longest that a line waits before it is written.
 pub(super) const AUDIT_DELAY: Duration = Duration::from_millis(50);
 /// The most lines that wait. At 50 ms this is more than a million lines a second.
 const WAITING_MAX: usize = 65_536;
+/// The most memory that lines take while they wait, in bytes: some hundred lines of a thousand long targets each.
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The lines that wait.
 #[derive(Debug, Default)]
 pub(super) struct AuditBuffer {
-    waiting: Mutex<Vec<AuditEntry>>,
+    waiting: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    entries: Vec<AuditEntry>,
+    /// About what the lines take.
+    bytes: usize,
+}
+
+/// About the memory that a line takes.
+fn memory_bytes(entry: &AuditEntry) -> usize {
+    let fixed = size_of::<AuditEntry>().saturating_add(entry.targets.len().saturating_mul(size_of::<String>()));
+    stored_bytes(entry).saturating_add(fixed)
 }
 
 /// Whether the writer has to hear of lines that came in.
@@ -37,15 +53,18 @@ impl AuditBuffer {
     /// # Errors
     /// [`StoreError::Overloaded`] when too many wait; none is added then.
     pub(super) fn add(&self, entries: Vec<AuditEntry>) -> Result<Waiting, StoreError> {
+        let entries: Vec<_> = entries.into_iter().map(entry_as_stored).collect();
+        let bytes = entries.iter().fold(0_usize, |bytes, entry| bytes.saturating_add(memory_bytes(entry)));
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = waiting.len();
-        if before.saturating_add(entries.len()) > WAITING_MAX {
+        let (before, bytes_before) = (waiting.entries.len(), waiting.bytes);
+        let (after, bytes_after) = (before.saturating_add(entries.len()), bytes_before.saturating_add(bytes));
+        if after > WAITING_MAX || bytes_after > WAITING_BYTES_MAX {
             return Err(StoreError::Overloaded);
         }
-        waiting.extend(entries.into_iter().map(entry_as_stored));
-        let after = waiting.len();
-        let fills_a_value = before < ENTRIES_PER_VALUE_MAX && after >= ENTRIES_PER_VALUE_MAX;
-        if fills_a_value {
+        waiting.entries.extend(entries);
+        waiting.bytes = bytes_after;
+        let fill_a_value = |lines, bytes| lines >= ENTRIES_PER_VALUE_MAX || bytes >= VALUE_BYTES_MAX;
+        if fill_a_value(after, bytes_after) && !fill_a_value(before, bytes_before) {
             Ok(Waiting::Full)
         } else if before == 0 && after > 0 {
             Ok(Waiting::First)
@@ -56,7 +75,7 @@ impl AuditBuffer {
 
     /// Takes everything that waits.
     pub(super) fn take(&self) -> Vec<AuditEntry> {
-        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)).entries
     }
 }
 
@@ -79,5 +98,19 @@ mod tests {
         assert_eq!(buffer.add(lines(room)).unwrap(), Waiting::More);
         assert_eq!(buffer.take().len(), WAITING_MAX);
         assert_eq!(buffer.add(lines(ENTRIES_PER_VALUE_MAX)).unwrap(), Waiting::Full);
+    }
+
+    #[test]
+    fn refuses_what_takes_too_much_memory() {
+        let buffer = AuditBuffer::default();
+        let long = || vec![AuditEntry { targets: vec!["t".repeat(500); 1_000], ..audit_entry("r") }];
+        assert_eq!(buffer.add(long()).unwrap(), Waiting::First);
+        assert_eq!(buffer.add(long()).unwrap(), Waiting::Full);
+        let added = (2..).take_while(|_| buffer.add(long()).is_ok()).count() + 2;
+        assert!((100..134).contains(&added), "{added}");
+        assert!(matches!(buffer.add(long()), Err(StoreError::Overloaded)));
+        assert_eq!(buffer.add(vec![audit_entry("short")]).unwrap(), Waiting::More);
+        assert_eq!(buffer.take().len(), added + 1);
+        assert_eq!(buffer.add(long()).unwrap(), Waiting::First);
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::change::{Change, ChangedRecord};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::record::RecordKind;
 use crate::store::plan::{Planned, Planner};
-use crate::store::record::{self, audit::ENTRIES_PER_VALUE_MAX};
+use crate::store::record;
 use crate::store::{Committed, StoreError, StoredCodeTable, Write};
 
 use super::answers::Answers;
@@ -23,10 +23,16 @@ pub(super) struct Group<'g> {
     planner: Planner<'g, Reader>,
     state: &'g mut State,
     /// Counters as the group leaves them; absent ones are removed.
-    counters: BTreeMap<String, Option<u64>>,
+    counters: BTreeMap<String, Option<Raised>>,
     batches: Batches,
     changes: Vec<Change>,
     answers: Answers,
+}
+
+/// A counter as the group leaves it.
+struct Raised {
+    value: u64,
+    encoded: Vec<u8>,
 }
 
 /// A group, ready to be applied.
@@ -44,19 +50,15 @@ impl<'g> Group<'g> {
     }
 
     /// Adds audit lines that belong to no write.
-    pub(super) fn add_audit(&mut self, entries: Vec<AuditEntry>) {
-        for lines in entries.chunks(ENTRIES_PER_VALUE_MAX) {
-            match record::audit::encode(lines) {
-                Ok(value) => {
-                    self.state.last_audit = self.state.last_audit.saturating_add(1);
-                    self.batches.add(vec![(keys::by_number(keys::AUDIT, self.state.last_audit), value)]);
-                }
-                // Nobody waits for these lines: a defect that must at least be seen.
-                Err(error) => {
-                    tracing::error!(%error, lines = lines.len(), "lines of the audit log are too long to keep")
-                }
-            }
+    ///
+    /// # Errors
+    /// When they cannot be stored, which is a failure of the store: nobody waits for these lines to be told.
+    pub(super) fn add_audit(&mut self, entries: &[AuditEntry]) -> Result<(), StoreError> {
+        for value in record::audit::encode(entries)? {
+            let value = audit_value(&mut self.state.last_audit, value);
+            self.batches.add(vec![value]);
         }
+        Ok(())
     }
 
     /// Works a job out.
@@ -87,11 +89,10 @@ impl<'g> Group<'g> {
     /// Ends the group.
     pub(super) fn finish(mut self) -> Finished {
         self.state.last = self.planner.last();
-        for (name, value) in &self.counters {
-            let key = keys::counter(name);
-            match value.map(record::counter::encode) {
-                Some(Ok(value)) => self.batches.add(vec![(key, value)]),
-                Some(Err(error)) => tracing::error!(%error, "a counter cannot be kept"),
+        for (name, raised) in self.counters {
+            let key = keys::counter(&name);
+            match raised {
+                Some(raised) => self.batches.add(vec![(key, raised.encoded)]),
                 None => self.batches.remove(key),
             }
         }
@@ -100,10 +101,9 @@ impl<'g> Group<'g> {
 
     fn commit(&mut self, write: Write) -> Result<Committed, StoreError> {
         let planned = self.planner.plan(write)?;
-        let values = values(&planned, self.state.last_audit.saturating_add(1))?;
-        if !planned.audit.is_empty() {
-            self.state.last_audit = self.state.last_audit.saturating_add(1);
-        }
+        let mut values = values(&planned)?;
+        let audit = record::audit::encode(&planned.audit)?;
+        values.extend(audit.into_iter().map(|value| audit_value(&mut self.state.last_audit, value)));
         self.planner.accept(&planned);
         self.batches.add(values);
         self.changes.extend(planned.changes);
@@ -122,21 +122,26 @@ impl<'g> Group<'g> {
         let parts = codes
             .map(|codes| StoredCodeTable { codes: codes.to_vec(), editions: Vec::new() })
             .chain(editions.map(|editions| StoredCodeTable { codes: Vec::new(), editions: editions.to_vec() }));
-        for part in parts {
+        // All of them before anything is given: a number that is told must be on disk.
+        let values = parts.map(|part| record::code_table::encode(&part)).collect::<Result<Vec<_>, _>>()?;
+        for value in values {
             let key = keys::by_number(keys::CODE_TABLE, self.state.code_table_parts);
-            self.batches.add(vec![(key, record::code_table::encode(&part)?)]);
+            self.batches.add(vec![(key, value)]);
             self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
         }
+        self.state.numbering.take_up(numbered.added);
         Ok((numbered.codes, numbered.editions))
     }
 
     fn raise_counter(&mut self, name: String, value: u64) -> Result<(), StoreError> {
         let present = match self.counters.get(&name) {
-            Some(present) => *present,
+            Some(raised) => raised.as_ref().map(|raised| raised.value),
             None => self.reader.counter(&name)?,
         };
         if present.is_none_or(|present| present < value) {
-            self.counters.insert(name, Some(value));
+            // Here and not when the group ends: whoever asked must hear of it when it cannot be kept.
+            let encoded = record::counter::encode(value)?;
+            self.counters.insert(name, Some(Raised { value, encoded }));
         }
         Ok(())
     }
@@ -145,17 +150,23 @@ impl<'g> Group<'g> {
         for (name, _) in self.reader.counters(prefix)? {
             self.counters.insert(name, None);
         }
-        for (name, value) in &mut self.counters {
+        for (name, raised) in &mut self.counters {
             if name.starts_with(prefix) {
-                *value = None;
+                *raised = None;
             }
         }
         Ok(())
     }
 }
 
-/// The keys and values of one write.
-fn values(planned: &Planned, audit_number: u64) -> Result<Vec<KeyAndValue>, StoreError> {
+/// A value of the audit log, under the next number.
+fn audit_value(last_audit: &mut u64, value: Vec<u8>) -> KeyAndValue {
+    *last_audit = last_audit.saturating_add(1);
+    (keys::by_number(keys::AUDIT, *last_audit), value)
+}
+
+/// The keys and values of one write, without its lines of the audit log.
+fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     let outcome = &planned.outcome;
     let mut values = Vec::new();
     for replaced in &planned.replaced {
@@ -184,9 +195,6 @@ fn values(planned: &Planned, audit_number: u64) -> Result<Vec<KeyAndValue>, Stor
     }
     let touched = record::change::encode(planned.at, &planned.changes, outcome.clients.keys())?;
     values.push((keys::by_number(keys::CHANGE, planned.committed.sequence.0), touched));
-    if !planned.audit.is_empty() {
-        values.push((keys::by_number(keys::AUDIT, audit_number), record::audit::encode(&planned.audit)?));
-    }
     Ok(values)
 }
 

@@ -125,7 +125,7 @@ async fn large_records_survive_a_crash() {
     details.identifiers.clear();
     details.telecom.as_mut().unwrap()[0].value = "longer ".repeat(180_000);
     let refused = commit(&store, vec![Operation::CreateIndividual(details)]).await;
-    assert!(matches!(refused, Err(StoreError::LimitReached(_))));
+    assert!(matches!(refused, Err(StoreError::TooLarge { what: "individual", .. })));
     assert_eq!(create(&store, person(&[])).await.id, RecordId(2));
 }
 
@@ -329,4 +329,22 @@ async fn a_full_queue_refuses_instead_of_growing() {
         attempt.await.unwrap().unwrap();
     }
     assert_eq!(everybody(store.as_ref()).await.len(), accepted);
+}
+
+#[tokio::test]
+async fn no_number_is_given_that_cannot_be_kept() {
+    let folder = TempDir::new().unwrap();
+    let store = Folder::listening(folder.path());
+    let code = |text: &str| CodeUri::from_parts("urn:x", text).unwrap();
+    let edition = |version: String| (Namespace::parse("urn:x").unwrap(), version);
+    let too_long = vec![edition("1".to_owned()), edition("long ".repeat(300_000))];
+    let refused = store.number_codes(vec![code("a")], too_long).await;
+    assert!(matches!(refused, Err(StoreError::TooLarge { .. })));
+    let asked = || (vec![code("b"), code("a")], vec![edition("1".to_owned())]);
+    let (codes, editions) = asked();
+    let given = store.number_codes(codes, editions).await.unwrap();
+    assert_eq!(given, (vec![CodeNumber(0), CodeNumber(1)], vec![EditionNumber(0)]));
+    drop(store);
+    let (codes, editions) = asked();
+    assert_eq!(Folder::open(folder.path()).number_codes(codes, editions).await.unwrap(), given);
 }

@@ -88,7 +88,7 @@ impl State {
     pub(super) fn read(reader: &Reader) -> Result<Self, StoreError> {
         let mut numbering = Numbering::default();
         let (table, code_table_parts) = reader.code_table()?;
-        numbering.restore(table);
+        numbering.take_up(table);
         let last_audit = reader.last_number(&[keys::AUDIT])?;
         Ok(Self { last: reader.last()?, numbering, code_table_parts, last_audit })
     }
@@ -127,7 +127,10 @@ impl Writer {
             group.add(job);
         }
         // Only now: whoever asked for lines to be written added them before asking.
-        group.add_audit(self.audit.take());
+        if let Err(error) = group.add_audit(&self.audit.take()) {
+            // The group is refused by `apply`.
+            self.reader.health.fail("writing the audit log", &error);
+        }
         let mut finished = group.finish();
         if let Err(failure) = self.apply(&mut finished.batches) {
             finished.answers.fail(&self.reader.health, failure);

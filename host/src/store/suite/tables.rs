@@ -105,3 +105,39 @@ pub async fn the_audit_log_keeps_the_lines_of_writes_and_of_refusals<B: Backend>
     let found = backend.store().audit(9).await.unwrap();
     assert_eq!(found.iter().map(|entry| entry.request_id.as_str()).collect::<Vec<_>>(), ["4", "3", "2", "1"]);
 }
+
+/// A line with that many targets of 500 bytes.
+fn long_line(request: &str, targets: usize) -> AuditEntry {
+    let target = |number| format!("{number:0>500}");
+    AuditEntry { targets: (0..targets).map(target).collect(), ..audit_entry(request) }
+}
+
+pub async fn long_lines_of_the_audit_log_are_all_kept<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let lines: Vec<AuditEntry> = (0..9).map(|number| long_line(&number.to_string(), 1_000)).collect();
+    backend.store().append_audit(vec![audit_entry("somebody else's")]).await.unwrap();
+    backend.store().append_audit(lines[..4].to_vec()).await.unwrap();
+    assert_eq!(backend.store().audit(9).await.unwrap().len(), 5);
+    backend.store().commit(Write { audit: lines[4..8].to_vec(), ..write(Vec::new()) }).await.unwrap();
+    backend.store().append_audit(lines[8..].to_vec()).await.unwrap();
+    reopened(&mut backend).await;
+    let mut found = backend.store().audit(usize::MAX).await.unwrap();
+    found.reverse();
+    assert_eq!(found.first(), Some(&audit_entry("somebody else's")));
+    assert!(found[1..] == lines, "every line, as it was and in order");
+}
+
+pub async fn a_line_of_the_audit_log_too_long_to_keep_is_cut<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    backend.store().append_audit(vec![audit_entry("1"), long_line("2", 5_000), audit_entry("3")]).await.unwrap();
+    backend.store().commit(Write { audit: vec![long_line("4", 5_000)], ..write(Vec::new()) }).await.unwrap();
+    reopened(&mut backend).await;
+    let found = backend.store().audit(9).await.unwrap();
+    assert_eq!(found.iter().map(|entry| entry.request_id.as_str()).collect::<Vec<_>>(), ["4", "3", "2", "1"]);
+    for line in [&found[0], &found[2]] {
+        let kept = line.targets.len();
+        assert!(line.targets == long_line("", kept).targets, "the first {kept}");
+        let note = line.note.as_deref().unwrap();
+        assert!(note.starts_with(&format!("{} of 5000 targets were cut", 5_000 - kept)), "{note}");
+    }
+}
