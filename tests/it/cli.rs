@@ -5,4 +5,5 @@ mod crash;
 mod demo;
 mod https;
 mod plugin;
+mod quickstart;
 mod settings;
