@@ -28,7 +28,7 @@ use super::files::{FolderError, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep, LoadedPlugin};
 use super::package::{Digest, PACKAGE_BYTES_MAX, Package, check_size};
 use super::{PackContents, PluginHost, PluginManifest, Schema};
-use crate::domain::manifest::PluginName;
+use crate::domain::manifest::{PluginKind, PluginName};
 
 const LIST_FILE: &str = "installed.json";
 const LOCK_FILE: &str = "lock";
@@ -95,6 +95,8 @@ pub struct PluginLibrary {
     host: Arc<PluginHost>,
     folder: PathBuf,
     records: Mutex<Records>,
+    /// What could not be loaded when the library was opened.
+    refused: Vec<InstallError>,
     current: ArcSwap<PluginSet>,
     /// Held open: the lock ends with it.
     _lock: File,
@@ -125,7 +127,8 @@ impl PluginLibrary {
             }
         }
         let current = ArcSwap::from_pointee(set);
-        let library = Self { host, folder: folder.to_owned(), records: Mutex::new(records), current, _lock: lock };
+        let (folder, records) = (folder.to_owned(), Mutex::new(records));
+        let library = Self { host, folder, records, refused: refused.clone(), current, _lock: lock };
         library.sweep(&library.lock(), None);
         Ok(OpenedLibrary { library, refused })
     }
@@ -140,6 +143,20 @@ impl PluginLibrary {
     #[must_use]
     pub fn list(&self) -> Vec<InstalledPlugin> {
         self.current().iter().cloned().collect()
+    }
+
+    /// What is installed and could not be loaded, with the reason.
+    #[must_use]
+    pub fn unloaded(&self) -> Vec<InstallError> {
+        let (records, current) = (self.lock(), self.current());
+        let is_unloaded = |name: &PluginName| records.installed.contains_key(name) && current.get(name).is_none();
+        self.refused.iter().filter(|refused| refused.plugin.as_ref().is_some_and(is_unloaded)).cloned().collect()
+    }
+
+    /// What an installed plugin is for, also of one that could not be loaded.
+    #[must_use]
+    pub fn kind_of(&self, name: &PluginName) -> Option<PluginKind> {
+        self.lock().installed.get(name).map(|record| record.kind)
     }
 
     /// The plugins removed by hand.
@@ -308,7 +325,7 @@ fn load_recorded(
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
     let package = Package::read(bytes).map_err(named)?;
-    let loaded = Arc::new(host.load(&package)?);
+    let loaded = Arc::new(host.load(&package).map_err(named)?);
     Ok(InstalledPlugin { loaded, installed_at: record.installed_at })
 }
 

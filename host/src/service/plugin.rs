@@ -2,28 +2,28 @@
 //!
 //! **Invariant:** a plugin is installed only after everything it brings was checked and a generation could be made with it;
 //! until then what ran before runs on.
+//! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+mod packs;
+mod start;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 
+use self::packs::{Packs, Reasons, build, publishable, told, unnumbered, with};
 use super::audit;
+use super::client::to_the_end;
 use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
-use crate::domain::code::CodeNumber;
+use crate::domain::code::{CodeNumber, CodeUri, Namespace};
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::domain::vocabulary::PackContents;
 use crate::error::AppError;
-use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared, SyncReport, SyncedFile};
+use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
 pub use crate::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX};
-use crate::vocab::{CheckedPack, CodeTable, Generation, GenerationBuilder, PackOrigin, PublishProblem, check};
-
-/// The most problems of a pack that one message tells.
-const PROBLEMS_TOLD_MAX: usize = 20;
+use crate::vocab::{CodeTable, Generation};
 
 /// What plugins are administered with.
 #[derive(Clone)]
@@ -31,49 +31,35 @@ pub struct PluginAdministration {
     registry: Registry,
     host: Arc<PluginHost>,
     library: Arc<PluginLibrary>,
-    /// The packs in force, by plugin.
-    packs: Arc<Mutex<Packs>>,
+    in_force: Arc<Mutex<InForce>>,
     /// Held while a plugin is installed or removed: one at a time.
     changing: Arc<AsyncMutex<()>>,
 }
 
-/// Checked packs with where they came from, by plugin.
-type Packs = BTreeMap<PluginName, (PackOrigin, Arc<CheckedPack>)>;
+/// What is installed and published, and what is installed only.
+#[derive(Default)]
+struct InForce {
+    packs: Packs,
+    unloaded: Reasons,
+}
+
+/// An installed plugin that is not in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnloadedPlugin {
+    /// Its name.
+    pub name: PluginName,
+    /// Why it is not.
+    pub reason: String,
+}
+
+/// Why a prepared plugin was not installed; with it, where another try may end otherwise.
+type NotInstalled = (InstallError, Option<Box<Prepared>>);
 
 impl PluginAdministration {
     /// Administers a library; nothing is published before [`Self::start`].
     #[must_use]
     pub fn new(registry: Registry, host: Arc<PluginHost>, library: Arc<PluginLibrary>) -> Self {
-        Self { registry, host, library, packs: Arc::default(), changing: Arc::default() }
-    }
-
-    /// Publishes what is installed, then installs what is absent or newer from a folder. A pack that is not sound is logged
-    /// with its name and the reason, and the rest is served.
-    ///
-    /// # Errors
-    /// When the store fails or the folder cannot be read.
-    pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
-        let _changing = self.changing.lock().await;
-        let (host, library) = (self.host.clone(), self.library.clone());
-        let loaded = blocking(move || load_packs(&host, &library)).await?;
-        *self.packs() = loaded;
-        if let Some(folder) = folder {
-            let (library, packs) = (self.library.clone(), self.packs.clone());
-            let report = blocking(move || {
-                library.sync_from(&folder, now, &|prepared| {
-                    let mut packs = packs.lock().unwrap_or_else(PoisonError::into_inner);
-                    accept(&mut packs, prepared)
-                })
-            });
-            let report = report.await?.map_err(|error| AppError::Unavailable(error.into()))?;
-            tell(&report);
-            self.forget_uninstalled();
-        }
-        let packs = self.packs().clone();
-        let table = self.number(&packs).await?;
-        let generation = self.build(table)?;
-        self.registry.vocabularies.publish(generation);
-        Ok(())
+        Self { registry, host, library, in_force: Arc::default(), changing: Arc::default() }
     }
 
     /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
@@ -81,89 +67,155 @@ impl PluginAdministration {
     /// # Errors
     /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
     pub async fn install(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
+        let (this, ctx) = (self.clone(), ctx.clone());
+        to_the_end(async move { this.install_audited(&ctx, bytes).await }).await
+    }
+
+    async fn install_audited(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
         let _changing = self.changing.lock().await;
         let result = self.install_alone(ctx, bytes).await;
-        let (target, outcome, note) = match &result {
-            Ok(plugin) => (plugin.loaded().reference(), AuditOutcome::Allowed, "installed".to_owned()),
-            Err(error) => ("unknown".to_owned(), AuditOutcome::Refused, error.to_string()),
-        };
-        let mut entry = audit::entry(ctx, AuditAction::Plugin, outcome, vec![target]);
-        entry.note = Some(note);
-        self.registry.audit.record(entry).await?;
+        match &result {
+            Ok(plugin) => self.audit(ctx, AuditOutcome::Allowed, plugin.loaded().reference(), "installed").await?,
+            Err(error) => self.audit(ctx, AuditOutcome::Refused, "unknown", error.to_string()).await?,
+        }
         result
     }
 
     async fn install_alone(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
         let library = self.library.clone();
         let prepared = blocking(move || library.prepare(bytes)).await?.map_err(refusal)?;
-        let mut packs = self.packs().clone();
-        accept(&mut packs, &prepared).map_err(|reason| refusal(prepared.refuse(reason)))?;
-        let table = self.number(&packs).await?;
-        let generation = build(&packs, table).map_err(|problems| refusal(prepared.refuse(told(&problems))))?;
-        let (library, now) = (self.library.clone(), ctx.now);
-        let installed = blocking(move || library.commit(prepared, now)).await?.map_err(refusal)?;
-        *self.packs() = packs;
-        self.registry.vocabularies.publish(generation);
-        Ok(installed)
+        self.install_prepared(prepared, ctx.now).await?.map_err(|(error, _)| refusal(error))
+    }
+
+    /// Takes a prepared plugin through the steps that are left: its codes are accepted and numbered, a generation is built,
+    /// then disk, packs and generation change.
+    async fn install_prepared(
+        &self,
+        prepared: Prepared,
+        now: Timestamp,
+    ) -> Result<Result<InstalledPlugin, NotInstalled>, AppError> {
+        let packs = self.in_force().packs.clone();
+        let changed = match with(&packs, &prepared) {
+            Ok(None) => None,
+            Ok(Some(packs)) => {
+                let table = self.number(&packs).await?;
+                match build(&packs, table) {
+                    Ok(generation) => Some((packs, generation)),
+                    Err(problems) => {
+                        return Ok(Err((prepared.refuse(told(&problems)), Some(Box::new(prepared)))));
+                    }
+                }
+            }
+            Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
+        };
+        let library = self.library.clone();
+        let installed = match blocking(move || library.commit(prepared, now)).await? {
+            Ok(installed) => installed,
+            Err(error) => return Ok(Err((error, None))),
+        };
+        self.in_force().unloaded.remove(&installed.manifest().name);
+        if let Some((packs, generation)) = changed {
+            self.publish(packs, generation);
+        }
+        Ok(Ok(installed))
     }
 
     /// Removes a plugin; it stays removed when the server starts again.
     ///
     /// # Errors
-    /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] when records use its codes and `is_forced` is false, with how many.
+    /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] when `is_forced` is false and records use its codes, or it is not
+    /// loaded and they cannot be counted, or another pack needs it.
     pub async fn remove(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
+        let (this, ctx, name) = (self.clone(), ctx.clone(), name.clone());
+        to_the_end(async move { this.remove_audited(&ctx, &name, is_forced).await }).await
+    }
+
+    async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
-        let uses = self.uses_of(name);
-        if uses > 0 && !is_forced {
-            let message = format!(
-                "{uses} records use codes of `{name}`; they stay as they are when it is removed by force, and show codes without displays"
-            );
-            return Err(AppError::Conflict(message));
+        match self.remove_alone(name, is_forced).await {
+            Ok(note) => self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await,
+            Err(error) => {
+                self.audit(ctx, AuditOutcome::Refused, name.to_string(), error.to_string()).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes a plugin and says what was done.
+    async fn remove_alone(&self, name: &PluginName, is_forced: bool) -> Result<String, AppError> {
+        let kind = self.library.kind_of(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
+        let note = match self.uses_of(name, kind) {
+            Some(uses) if uses > 0 && !is_forced => {
+                let message = format!(
+                    "{uses} records use codes of `{name}`; they stay as they are when it is removed by force, and show codes without displays"
+                );
+                return Err(AppError::Conflict(message));
+            }
+            Some(uses) => format!("removed; {uses} records use its codes"),
+            None if !is_forced => {
+                let message = format!("`{name}` is not loaded, so its uses cannot be counted; remove it by force");
+                return Err(AppError::Conflict(message));
+            }
+            None => "removed; it was not loaded, so its uses were not counted".to_owned(),
+        };
+        let mut packs = self.in_force().packs.clone();
+        let changed = match packs.remove(name) {
+            None => None,
+            Some(_) => Some(publishable(packs, self.registry.vocabularies.current().table())?),
+        };
+        if let Some(changed) = changed.as_ref().filter(|changed| !changed.reasons.is_empty() && !is_forced) {
+            let reasons: Vec<&str> = changed.reasons.values().map(String::as_str).collect();
+            let message = format!("other packs need `{name}` and go out of force when it is removed by force: ");
+            return Err(AppError::Conflict(message + &reasons.join("; ")));
         }
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
             LibraryError::Folder(_) | LibraryError::InUse(_) => AppError::Unavailable(error.into()),
         })?;
-        self.packs().remove(name);
-        let table = self.registry.vocabularies.current().table().clone();
-        let generation = self.build(table)?;
-        self.registry.vocabularies.publish(generation);
-        let mut entry = audit::entry(ctx, AuditAction::Plugin, AuditOutcome::Allowed, vec![name.to_string()]);
-        entry.note = Some(format!("removed; {uses} records use its codes"));
-        self.registry.audit.record(entry).await
+        self.in_force().unloaded.remove(name);
+        if let Some(changed) = changed {
+            self.in_force().unloaded.extend(changed.reasons);
+            self.publish(changed.packs, changed.generation);
+        }
+        Ok(note)
     }
 
-    /// What is installed, by name.
+    /// What is installed and loaded, by name.
     #[must_use]
     pub fn list(&self) -> Vec<InstalledPlugin> {
         self.library.list()
     }
 
-    /// How many uses records make of the codes of a pack.
-    fn uses_of(&self, name: &PluginName) -> u64 {
+    /// What is installed and not in force: it could not be loaded, is not sound, or does not go with the others.
+    #[must_use]
+    pub fn unloaded(&self) -> Vec<UnloadedPlugin> {
+        let mut reasons = self.in_force().unloaded.clone();
+        for error in self.library.unloaded() {
+            let reason = error.to_string();
+            reasons.extend(error.plugin.map(|name| (name, reason)));
+        }
+        reasons.into_iter().map(|(name, reason)| UnloadedPlugin { name, reason }).collect()
+    }
+
+    /// How many uses records make of the codes of a plugin; none where it is a pack that is not loaded.
+    fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Option<u64> {
+        if kind != PluginKind::VocabularyPack {
+            return Some(0);
+        }
+        let (_, pack) = self.in_force().packs.get(name).cloned()?;
         let generation = self.registry.vocabularies.current();
-        let Some((_, pack)) = self.packs().get(name).cloned() else { return 0 };
         let concepts = pack.vocabularies().iter().flat_map(|vocabulary| vocabulary.concepts());
         let numbers: Vec<CodeNumber> =
             concepts.filter_map(|concept| concept.uri().ok()).filter_map(|uri| generation.number_of(&uri)).collect();
-        self.registry.columns.snapshot().records_using(&numbers)
-    }
-
-    /// Drops packs that were accepted and could then not be kept.
-    fn forget_uninstalled(&self) {
-        let current = self.library.current();
-        self.packs().retain(|name, (origin, _)| {
-            current.get(name).is_some_and(|installed| installed.loaded().digest().to_string() == origin.digest)
-        });
+        Some(self.registry.columns.snapshot().records_using(&numbers))
     }
 
     /// Gives numbers to all codes and versions that have none, and returns the whole table.
     async fn number(&self, packs: &Packs) -> Result<Arc<CodeTable>, AppError> {
         let stored = self.registry.store.code_table().await?;
         let table = code_table(&stored.codes, &stored.editions)?;
-        let (builder, _) = gather(packs);
-        let (codes, editions) = builder.unnumbered(&table);
+        let (codes, editions) = unnumbered(packs, &table);
         if codes.is_empty() && editions.is_empty() {
             return Ok(Arc::new(table));
         }
@@ -172,26 +224,27 @@ impl PluginAdministration {
         Ok(Arc::new(code_table(&stored.codes, &stored.editions)?))
     }
 
-    /// The generation of the packs in force. One that cannot be published with the others is logged and left out.
-    fn build(&self, table: Arc<CodeTable>) -> Result<Generation, AppError> {
-        let mut packs = self.packs();
-        loop {
-            let problems = match build(&packs, table.clone()) {
-                Ok(generation) => return Ok(generation),
-                Err(problems) => problems,
-            };
-            tracing::error!(reason = %told(&problems), "a pack cannot be published, the rest is served");
-            let before = packs.len();
-            packs.retain(|name, _| !problems.iter().any(|problem| problem.plugin.as_deref() == Some(name.as_str())));
-            if packs.len() == before {
-                return Err(AppError::internal(told(&problems)));
-            }
-        }
+    /// Puts packs and their generation in force.
+    fn publish(&self, packs: Packs, generation: Generation) {
+        self.in_force().packs = packs;
+        self.registry.vocabularies.publish(generation);
     }
 
-    fn packs(&self) -> MutexGuard<'_, Packs> {
+    async fn audit(
+        &self,
+        ctx: &OpContext,
+        outcome: AuditOutcome,
+        target: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Result<(), AppError> {
+        let mut entry = audit::entry(ctx, AuditAction::Plugin, outcome, vec![target.into()]);
+        entry.note = Some(note.into());
+        self.registry.audit.record(entry).await
+    }
+
+    fn in_force(&self) -> MutexGuard<'_, InForce> {
         // Replaced whole or by single entries, so a panic leaves it sound.
-        self.packs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -204,108 +257,6 @@ fn refusal(error: InstallError) -> AppError {
     AppError::Plugin(error.to_string())
 }
 
-/// Reads and checks every installed pack; one that is not sound is logged and left out.
-fn load_packs(host: &PluginHost, library: &PluginLibrary) -> Packs {
-    let mut packs = Packs::new();
-    for installed in library.current().packs() {
-        let origin = origin(installed);
-        let checked = match host.load_pack(installed) {
-            Ok(contents) => checked(contents),
-            Err(error) => Err(error.to_string()),
-        };
-        match checked {
-            Ok(checked) => drop(packs.insert(installed.manifest().name.clone(), (origin, checked))),
-            Err(reason) => {
-                tracing::error!(plugin = %installed.manifest().name, reason, "an installed pack is not sound, the rest is served");
-            }
-        }
-    }
-    packs
-}
-
-fn origin(installed: &InstalledPlugin) -> PackOrigin {
-    let manifest = installed.manifest();
-    PackOrigin {
-        plugin: manifest.name.to_string(),
-        version: manifest.version.to_string(),
-        digest: installed.loaded().digest().to_string(),
-    }
-}
-
-fn checked(contents: PackContents) -> Result<Arc<CheckedPack>, String> {
-    check(contents).map(Arc::new).map_err(|problems| {
-        let mut lines: Vec<String> =
-            problems.problems().iter().take(PROBLEMS_TOLD_MAX).map(ToString::to_string).collect();
-        let untold = problems.count().saturating_sub(lines.len());
-        if untold > 0 {
-            lines.push(format!("and {untold} more"));
-        }
-        lines.join("; ")
-    })
-}
-
-/// Adds what a prepared plugin brings to the packs, if it is sound and clashes with none of them.
-fn accept(packs: &mut Packs, prepared: &Prepared) -> Result<(), String> {
-    let manifest = prepared.manifest();
-    let Some(contents) = prepared.contents() else {
-        debug_assert!(manifest.kind != PluginKind::VocabularyPack);
-        return Ok(());
-    };
-    let checked = checked(contents.clone())?;
-    let origin = PackOrigin {
-        plugin: manifest.name.to_string(),
-        version: manifest.version.to_string(),
-        digest: prepared.digest().to_string(),
-    };
-    let mut changed = packs.clone();
-    changed.insert(manifest.name.clone(), (origin, checked));
-    let (_, problems) = gather(&changed);
-    if problems.is_empty() {
-        *packs = changed;
-        return Ok(());
-    }
-    Err(told(&problems))
-}
-
-/// A builder with all packs that do not clash, and the clashes.
-fn gather(packs: &Packs) -> (GenerationBuilder, Vec<PublishProblem>) {
-    let mut builder = GenerationBuilder::new();
-    let mut problems = Vec::new();
-    for (origin, pack) in packs.values() {
-        if let Err(found) = builder.add(origin.clone(), pack) {
-            problems.extend(found);
-        }
-    }
-    (builder, problems)
-}
-
-fn build(packs: &Packs, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
-    let (builder, problems) = gather(packs);
-    if problems.is_empty() { builder.build(table) } else { Err(problems) }
-}
-
-fn told(problems: &[PublishProblem]) -> String {
-    problems.iter().take(PROBLEMS_TOLD_MAX).map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-fn code_table(
-    codes: &[crate::domain::code::CodeUri],
-    editions: &[(crate::domain::code::Namespace, String)],
-) -> Result<CodeTable, AppError> {
+fn code_table(codes: &[CodeUri], editions: &[(Namespace, String)]) -> Result<CodeTable, AppError> {
     CodeTable::new(codes, editions).map_err(|error| AppError::Internal(error.into()))
-}
-
-/// Logs what became of a folder of plugins.
-fn tell(report: &SyncReport) {
-    for (path, outcome) in report {
-        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match outcome {
-            SyncedFile::Installed(name) => tracing::info!(file, plugin = %name, "plugin installed"),
-            SyncedFile::Kept(name) => tracing::debug!(file, plugin = %name, "plugin is installed already"),
-            SyncedFile::RemainsRemoved(name) => {
-                tracing::info!(file, plugin = %name, "plugin was removed by hand and stays removed");
-            }
-            SyncedFile::Refused(error) => tracing::error!(file, error = %error, "plugin refused, the rest is served"),
-        }
-    }
 }

@@ -8,14 +8,13 @@ use serde::Serialize;
 
 use super::client::unreadable;
 use crate::admin::access::Administrator;
-use crate::admin::dto::ListBody;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
 use crate::domain::calendar::format_instant;
 use crate::domain::manifest::PluginName;
-use crate::service::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX};
+use crate::service::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX, UnloadedPlugin};
 
 /// A plugin as the administrator sees it.
 #[derive(Debug, Serialize)]
@@ -89,9 +88,30 @@ impl From<&InstalledPlugin> for PluginBody {
     }
 }
 
-/// Lists what is installed, with what it used of its limits.
-pub async fn list(State(app): State<AppState>) -> Json<ListBody<PluginBody>> {
-    Json(ListBody { data: app.plugins.list().iter().map(PluginBody::from).collect() })
+/// What is installed, and what of it is not in force.
+#[derive(Debug, Serialize)]
+pub struct PluginsBody {
+    data: Vec<PluginBody>,
+    unloaded: Vec<UnloadedBody>,
+}
+
+/// An installed plugin that is not in force, with the reason. One that could be loaded is among the others too.
+#[derive(Debug, Serialize)]
+struct UnloadedBody {
+    name: String,
+    reason: String,
+}
+
+impl From<UnloadedPlugin> for UnloadedBody {
+    fn from(plugin: UnloadedPlugin) -> Self {
+        Self { name: plugin.name.to_string(), reason: plugin.reason }
+    }
+}
+
+/// Lists what is installed, with what it used of its limits, and what of it is not in force.
+pub async fn list(State(app): State<AppState>) -> Json<PluginsBody> {
+    let data = app.plugins.list().iter().map(PluginBody::from).collect();
+    Json(PluginsBody { data, unloaded: app.plugins.unloaded().into_iter().map(UnloadedBody::from).collect() })
 }
 
 /// Installs the component that is the body.

@@ -1,13 +1,11 @@
-//! Installing from a folder of plugins, such as the one beside the binary.
+//! Looking through a folder of plugins, such as the one beside the binary, for what is to be installed from it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-
-use super::{Accept, PluginLibrary, read_file};
-use crate::domain::manifest::PluginName;
+use super::{PluginLibrary, read_file};
+use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::plugin::files::FolderError;
 use crate::plugin::install::InstallError;
 use crate::plugin::package::manifest_of;
@@ -29,12 +27,11 @@ pub enum SyncedFile {
 pub type SyncReport = BTreeMap<PathBuf, SyncedFile>;
 
 impl PluginLibrary {
-    /// Installs the plugins of a folder that are absent or newer than what is installed. One that was removed by hand stays
-    /// removed; a broken file is reported and skipped.
+    /// The files of a folder that may be plugins, in the order of their names.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn sync_from(&self, folder: &Path, now: Timestamp, accept: &Accept<'_>) -> Result<SyncReport, FolderError> {
+    pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
         let failed = |error| FolderError::new(folder, error);
         let mut paths = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
@@ -44,26 +41,27 @@ impl PluginLibrary {
             }
         }
         paths.sort();
-        let sync = |path: PathBuf| {
-            let outcome = self.sync_file(&path, now, accept).unwrap_or_else(SyncedFile::Refused);
-            (path, outcome)
-        };
-        Ok(paths.into_iter().map(sync).collect())
+        Ok(paths)
     }
 
-    fn sync_file(&self, path: &Path, now: Timestamp, accept: &Accept<'_>) -> Result<SyncedFile, InstallError> {
-        let bytes = read_file(path)?;
-        let manifest = manifest_of(&bytes)?;
-        let name = manifest.name;
-        if self.lock().removed.contains(&name) {
-            return Ok(SyncedFile::RemainsRemoved(name));
+    /// The bytes of a file, if its plugin is absent or newer than the installed one. One that was removed by hand stays
+    /// removed.
+    ///
+    /// # Errors
+    /// What became of the file instead.
+    pub fn read_newer(&self, path: &Path) -> Result<Vec<u8>, SyncedFile> {
+        let bytes = read_file(path).map_err(SyncedFile::Refused)?;
+        let manifest = manifest_of(&bytes).map_err(SyncedFile::Refused)?;
+        if self.lock().removed.contains(&manifest.name) {
+            return Err(SyncedFile::RemainsRemoved(manifest.name));
         }
-        // What is recorded and could not be loaded is not in the current set, and is mended from here.
-        let is_newer =
-            self.current().get(&name).is_none_or(|installed| installed.manifest().version < manifest.version);
-        if !is_newer {
-            return Ok(SyncedFile::Kept(name));
-        }
-        self.install(bytes, now, accept).map(|_| SyncedFile::Installed(name))
+        if self.is_newer(&manifest) { Ok(bytes) } else { Err(SyncedFile::Kept(manifest.name)) }
+    }
+
+    /// Whether a plugin is absent or newer than the installed one. What is recorded and could not be loaded counts as absent,
+    /// and is mended by an install.
+    #[must_use]
+    pub fn is_newer(&self, manifest: &PluginManifest) -> bool {
+        self.current().get(&manifest.name).is_none_or(|installed| installed.manifest().version < manifest.version)
     }
 }

@@ -4,15 +4,28 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::task::{Context, Waker};
 
 use super::guest::{TestLibrary, now};
 use super::pack_guest::{LOOP, PackGuest};
 use super::rule_guest::letters;
+use crate::context::OpContext;
+use crate::domain::audit::{Actor, AuditOutcome};
+use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{Schema, Subject};
-use crate::domain::manifest::PluginName;
+use crate::domain::manifest::{PluginKind, PluginName};
+use crate::domain::scope::ScopeSet;
+use crate::error::AppError;
 use crate::plugin::{
     EligibilityEngine, InstallStep, InstalledPlugin, LibraryError, PluginLibrary, RuleSession, SyncedFile,
 };
+use crate::service::audit::AuditLog;
+use crate::service::plugin::PluginAdministration;
+use crate::service::registry::Registry;
+use crate::store::Store as _;
+use crate::store::memory::MemoryStore;
+use crate::vocab::Vocabularies;
+use crate::vocab::testing::generation_of;
 
 fn name(text: &str) -> PluginName {
     PluginName::parse(text).unwrap()
@@ -29,6 +42,17 @@ fn install(test: &TestLibrary, bytes: Vec<u8>) -> InstalledPlugin {
 fn versions(test: &TestLibrary) -> Vec<String> {
     let of = |plugin: &InstalledPlugin| format!("{}@{}", plugin.manifest().name, plugin.manifest().version);
     test.library.current().iter().map(of).collect()
+}
+
+/// Installs what is absent or newer in a folder, and says what became of its files.
+fn sync(test: &TestLibrary, folder: &Path) -> Vec<SyncedFile> {
+    let installed = |path: &Path| {
+        let bytes = test.library.read_newer(path)?;
+        let installed = test.library.install(bytes, now(), &|_| Ok(())).map_err(SyncedFile::Refused)?;
+        Ok(SyncedFile::Installed(installed.manifest().name.clone()))
+    };
+    let paths = PluginLibrary::files_of(folder).unwrap();
+    paths.iter().map(|path| installed(path).unwrap_or_else(|instead| instead)).collect()
 }
 
 fn wasm_files(folder: &Path) -> usize {
@@ -120,8 +144,7 @@ fn removed_stays_removed_until_it_is_installed_by_hand() {
     let test = TestLibrary::new();
     let source = tempfile::tempdir().unwrap();
     fs::write(source.path().join("test.wasm"), pack("1.0.0")).unwrap();
-    let accept = |_: &crate::plugin::Prepared| Ok(());
-    test.library.sync_from(source.path(), now(), &accept).unwrap();
+    sync(&test, source.path());
     assert_eq!(versions(&test), ["test@1.0.0"]);
 
     test.library.remove(&name("test")).unwrap();
@@ -129,13 +152,12 @@ fn removed_stays_removed_until_it_is_installed_by_hand() {
     let (test, _) = test.reopened();
     assert_eq!(test.library.removed(), [name("test")]);
     fs::write(source.path().join("test.wasm"), pack("9.0.0")).unwrap();
-    let report = test.library.sync_from(source.path(), now(), &accept).unwrap();
-    assert_eq!(report.into_values().collect::<Vec<_>>(), [SyncedFile::RemainsRemoved(name("test"))]);
+    assert_eq!(sync(&test, source.path()), [SyncedFile::RemainsRemoved(name("test"))]);
     assert_eq!(versions(&test), [""; 0]);
 
     install(&test, pack("1.0.0"));
     assert_eq!(test.library.removed(), []);
-    test.library.sync_from(source.path(), now(), &accept).unwrap();
+    sync(&test, source.path());
     assert_eq!(versions(&test), ["test@9.0.0"]);
 }
 
@@ -159,8 +181,7 @@ fn a_folder_of_plugins_installs_what_is_absent_or_newer_and_skips_what_is_broken
     put("e-absent.wasm", &PackGuest { name: "other", ..PackGuest::default() }.build());
     put("f-refused.wasm", &PackGuest { name: "loop", describe: LOOP, ..PackGuest::default() }.build());
     put("notes.txt", b"not a plugin");
-    let report = test.library.sync_from(source.path(), now(), &|_| Ok(())).unwrap();
-    let outcomes: Vec<_> = report.into_values().collect();
+    let outcomes = sync(&test, source.path());
     let [broken, older, newer, same, absent, refused] = outcomes.as_slice() else { panic!("{outcomes:?}") };
     assert!(matches!(broken, SyncedFile::Refused(error) if error.step == InstallStep::Unreadable), "{broken:?}");
     assert_eq!(*older, SyncedFile::Kept(name("test")));
@@ -218,13 +239,17 @@ fn a_plugin_whose_file_was_changed_or_lost_is_reported_and_the_rest_is_served() 
 
     let (test, refused) = test.reopened();
     assert_eq!(versions(&test), ["sound@1.0.0"]);
+    assert_eq!(test.library.unloaded(), refused);
+    assert_eq!(test.library.kind_of(&name("lost")), Some(PluginKind::VocabularyPack));
     let refused: Vec<_> = refused.into_iter().map(|error| (error.plugin.unwrap(), error.step)).collect();
     assert_eq!(refused, [(name("lost"), InstallStep::Unreadable), (name("test"), InstallStep::Unreadable)]);
 
     // A folder of plugins mends it.
     let source = tempfile::tempdir().unwrap();
     fs::write(source.path().join("test.wasm"), pack("1.0.0")).unwrap();
-    test.library.sync_from(source.path(), now(), &|_| Ok(())).unwrap();
+    sync(&test, source.path());
+    let unloaded: Vec<_> = test.library.unloaded().into_iter().filter_map(|error| error.plugin).collect();
+    assert_eq!(unloaded, [name("lost")]);
     assert_eq!(versions(&test), ["sound@1.0.0", "test@1.0.0"]);
     assert_eq!(versions(&test.reopened().0), ["sound@1.0.0", "test@1.0.0"]);
 }
@@ -246,4 +271,75 @@ fn a_folder_in_use_is_not_opened_twice() {
     let test = TestLibrary::new();
     let second = PluginLibrary::open(test.host.clone(), test.folder.path(), None);
     assert!(matches!(second, Err(LibraryError::InUse(_))));
+}
+
+fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<MemoryStore>, Registry) {
+    let store = Arc::new(MemoryStore::default());
+    let registry = Registry {
+        store: store.clone(),
+        columns: Arc::default(),
+        vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
+        audit: AuditLog::new(store.clone()),
+    };
+    (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), store, registry)
+}
+
+fn administrator() -> OpContext {
+    OpContext { actor: Actor::Administrator, scopes: ScopeSet::default(), request_id: "test".into(), now: now() }
+}
+
+#[tokio::test]
+async fn what_a_folder_brings_is_installed_only_if_it_goes_with_what_is_in_force() {
+    let test = TestLibrary::new();
+    install(&test, pack("1.0.0"));
+    let source = tempfile::tempdir().unwrap();
+    // Its vocabulary is the installed pack's.
+    fs::write(source.path().join("a.wasm"), PackGuest { name: "other", ..PackGuest::default() }.build()).unwrap();
+    fs::write(source.path().join("b.wasm"), pack("2.0.0")).unwrap();
+    let (plugins, _, registry) = administration(&test);
+    plugins.start(Some(source.path().to_owned()), now()).await.unwrap();
+    assert_eq!(versions(&test), ["test@2.0.0"]);
+    assert_eq!(wasm_files(test.folder.path()), 1);
+    assert_eq!(plugins.unloaded(), []);
+    let code = CodeUri::parse("urn:test#a").unwrap();
+    assert!(registry.vocabularies.current().number_of(&code).is_some());
+}
+
+#[tokio::test]
+async fn an_install_that_nobody_waits_for_any_more_is_published_and_audited() {
+    let test = TestLibrary::new();
+    let (plugins, store, registry) = administration(&test);
+    plugins.start(None, now()).await.unwrap();
+    let ctx = administrator();
+    {
+        let mut install = Box::pin(plugins.install(&ctx, pack("1.0.0")));
+        assert!(install.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    // It waits for the one before.
+    plugins.remove(&ctx, &name("nothing"), false).await.unwrap_err();
+    assert_eq!(versions(&test), ["test@1.0.0"]);
+    let code = CodeUri::parse("urn:test#a").unwrap();
+    assert!(registry.vocabularies.current().number_of(&code).is_some());
+    let mut outcomes: Vec<_> = store.audit(10).await.unwrap().into_iter().map(|entry| entry.outcome).collect();
+    outcomes.sort_by_key(|outcome| *outcome == AuditOutcome::Refused);
+    assert_eq!(outcomes, [AuditOutcome::Allowed, AuditOutcome::Refused]);
+}
+
+#[tokio::test]
+async fn a_pack_that_is_not_loaded_is_listed_with_the_reason_and_removed_by_force_only() {
+    let test = TestLibrary::new();
+    let lost = install(&test, pack("1.0.0"));
+    fs::remove_file(test.folder.path().join(format!("{}.wasm", lost.loaded().digest().to_hex()))).unwrap();
+    let (test, _) = test.reopened();
+    let (plugins, _, _) = administration(&test);
+    plugins.start(None, now()).await.unwrap();
+    let unloaded = plugins.unloaded();
+    assert!(matches!(unloaded.as_slice(), [plugin] if plugin.name == name("test")), "{unloaded:?}");
+
+    let ctx = administrator();
+    let refused = plugins.remove(&ctx, &name("test"), false).await.unwrap_err();
+    assert!(matches!(&refused, AppError::Conflict(reason) if reason.contains("is not loaded")), "{refused}");
+    assert_eq!(test.library.removed(), []);
+    plugins.remove(&ctx, &name("test"), true).await.unwrap();
+    assert_eq!((plugins.unloaded(), test.library.removed()), (Vec::new(), vec![name("test")]));
 }
