@@ -174,7 +174,7 @@ impl App {
         }
         match self.engine.engine_name() {
             Some(_) => Ok(()),
-            None => Err("no eligibility engine is installed".to_owned()),
+            None => Err("no eligibility engine is active".to_owned()),
         }
     }
 

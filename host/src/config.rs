@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::domain::manifest::PluginName;
+
 /// How long one request may take before it is answered with 503.
 pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
 /// How long an access token is good for: one day, so that a nightly job needs one.
@@ -115,6 +117,8 @@ impl Default for StoreConfig {
 pub struct PluginsConfig {
     /// Folder of plugins to install at start when absent or newer; `plugins` beside the program where absent.
     pub dir: Option<PathBuf>,
+    /// The eligibility engine to use where several are installed; the only one where absent.
+    pub engine: Option<PluginName>,
 }
 
 /// Vocabularies.

@@ -74,7 +74,9 @@ pub enum AppError {
     #[error("the expression is not valid: {0}")]
     Expression(ExpressionProblem),
     /// Nothing decides eligibility here yet.
-    #[error("no eligibility engine is installed; the administrator installs one with `daftar plugin install`")]
+    #[error(
+        "no eligibility engine is active; the administrator installs one with `daftar plugin install`, or names one of several as `engine` in `[plugins]`"
+    )]
     NoEngine,
     /// The server has too much to do.
     #[error("the server is busy, retry later")]

@@ -15,6 +15,7 @@ use crate::auth::secret::SecretHasher;
 use crate::columns::Columns;
 use crate::config::Config;
 use crate::domain::change::Change;
+use crate::domain::manifest::PluginName;
 use crate::domain::record::RecordId;
 use crate::limits::Limits;
 use crate::plugin::{PluginHost, PluginHostSettings, PluginLibrary};
@@ -67,13 +68,19 @@ impl App {
         let vocabularies = Arc::new(Vocabularies::new(empty_generation()?));
         let registry = Registry { store: store.clone(), columns, vocabularies, audit: AuditLog::new(store.clone()) };
 
-        let (host, library) = open_plugins(&data_dir).await?;
+        let (host, library) = open_plugins(&data_dir, config.plugins.engine.clone()).await?;
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
         let maintenance = tokio::spawn(maintain(limits.clone()));
-        let clients = ClientAdministration { store, directory, hasher: Arc::new(hasher), ids: ids.clone() };
+        let clients = ClientAdministration {
+            store,
+            directory,
+            hasher: Arc::new(hasher),
+            ids: ids.clone(),
+            changing: Arc::default(),
+        };
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
         Ok(AppState(Arc::new(Self {
             config,
@@ -157,13 +164,16 @@ async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) ->
     Ok(Arc::new(store))
 }
 
-async fn open_plugins(data_dir: &Path) -> Result<(Arc<PluginHost>, Arc<PluginLibrary>), StartError> {
+async fn open_plugins(
+    data_dir: &Path,
+    engine: Option<PluginName>,
+) -> Result<(Arc<PluginHost>, Arc<PluginLibrary>), StartError> {
     let folder = data_dir.join(PLUGINS_FOLDER);
     let code_folder = data_dir.join("compiled");
     let opened = tokio::task::spawn_blocking(move || {
         let settings = PluginHostSettings { code_folder: Some(code_folder), ..PluginHostSettings::default() };
         let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
-        let opened = PluginLibrary::open(host.clone(), &folder, None).map_err(|error| error.to_string())?;
+        let opened = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
         for refused in &opened.refused {
             tracing::error!(error = %refused, "an installed plugin cannot be loaded, the rest is served");
         }

@@ -20,6 +20,7 @@ const KNOWN: &[&str] = &[
     "store.cache_mib",
     "plugins",
     "plugins.dir",
+    "plugins.engine",
     "vocabulary",
     "vocabulary.default_language",
     "log",

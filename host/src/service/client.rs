@@ -20,9 +20,6 @@ use crate::error::AppError;
 use crate::service::audit;
 use crate::store::{Operation, Store, Write};
 
-/// Held while a client is changed: one change at a time, so that none is made from a state that another one is replacing.
-static CHANGING: AsyncMutex<()> = AsyncMutex::const_new(());
-
 /// What clients are administered with.
 #[derive(Clone)]
 pub struct ClientAdministration {
@@ -34,6 +31,8 @@ pub struct ClientAdministration {
     pub hasher: Arc<SecretHasher>,
     /// Names new clients.
     pub ids: Arc<dyn IdSource>,
+    /// Held while a client is changed: one change at a time, so that none is made from a state that another one is replacing.
+    pub changing: Arc<AsyncMutex<()>>,
 }
 
 /// A client to be registered.
@@ -60,7 +59,7 @@ impl ClientAdministration {
     }
 
     async fn create_alone(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
-        let _changing = CHANGING.lock().await;
+        let _changing = self.changing.lock().await;
         let id = ClientId::parse(&format!("client-{}", self.ids.next_id()))
             .map_err(|error| AppError::internal(error.to_string()))?;
         let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
@@ -167,7 +166,7 @@ impl ClientAdministration {
         note: &str,
         change: impl FnOnce(&mut Client) -> Result<(), AppError> + Send,
     ) -> Result<Arc<Client>, AppError> {
-        let _changing = CHANGING.lock().await;
+        let _changing = self.changing.lock().await;
         let present = self.show(id)?;
         let mut changed = Client::clone(&present);
         change(&mut changed)?;
@@ -227,6 +226,7 @@ mod tests {
             directory: Arc::default(),
             hasher: Arc::new(SecretHasher::load_or_create(folder, context().now).unwrap()),
             ids: Arc::new(RandomIds),
+            changing: Arc::default(),
         }
     }
 
