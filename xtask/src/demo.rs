@@ -10,9 +10,9 @@ use crate::{build, guests};
 /// Builds what `daftar demo` needs, and becomes it.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
-    build::server(workspace, steps, Profile::Release)?;
-    build::finish(workspace, steps, Profile::Release)?;
-    let mut command = Command::new(workspace.server(Profile::Release));
+    build::server(workspace, steps, Profile::Dev)?;
+    build::finish(workspace, steps, Profile::Dev)?;
+    let mut command = Command::new(workspace.server(Profile::Dev));
     command.arg("demo").arg("--plugins").arg(workspace.plugins()).args(arguments);
     steps.say(&shown(&command));
     become_command(command)

@@ -29,7 +29,7 @@ usage: cargo xtask <command>
 
   build [--release]   everything a server needs: guests, server, packs, in the target folder
   guests              only what is compiled for the sandbox; the server's build needs it once
-  demo [ARGS]         build (release) and run `daftar demo`
+  demo [ARGS]         build and run `daftar demo`
   test [ARGS]         build (dev) and run every test; ARGS go to `cargo test`
   bench [ARGS]        build (release) and run the benchmarks
   dist                the release: dist/daftar, dist/plugins, dist/modules";
