@@ -71,6 +71,10 @@ pub(super) struct OpenFolder {
     pub(super) lock: File,
 }
 
+/// How long a store of this process that is ending is waited for at a time, and how often: two seconds in all.
+const LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
+const LOCK_WAITS_MAX: u32 = 100;
+
 /// Opens the folder, making it first where there is none.
 ///
 /// # Errors
@@ -79,20 +83,34 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
     make(path).map_err(io_error)?;
     let lock = lock(path)?;
-    let database = ::sled::Config::new()
-        .path(path)
-        .cache_capacity(cache_bytes)
-        .segment_size(SEGMENT_BYTES)
-        // The writer flushes; the database's own thread would only log a failure and go silent.
-        .flush_every_ms(None)
-        .open()
-        .map_err(|error| database_error(path, &error))?;
+    let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     let mut disk = Disk::open(path).map_err(io_error)?;
     check_format(path, &database)?;
     database.flush().map_err(|error| database_error(path, &error))?;
     disk.sync().map_err(io_error)?;
     sync_folder(path).map_err(io_error)?;
     Ok(OpenFolder { database, disk, lock })
+}
+
+/// Opens the database. Our own lock is held already, so where the database's is taken it is a store of this process whose
+/// threads are still ending: it is waited for, a little.
+fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
+    let config = ::sled::Config::new()
+        .path(path)
+        .cache_capacity(cache_bytes)
+        .segment_size(SEGMENT_BYTES)
+        // The writer flushes; the database's own thread would only log a failure and go silent.
+        .flush_every_ms(None);
+    let mut waits = 0;
+    loop {
+        match config.open() {
+            Err(::sled::Error::Io(error)) if waits < LOCK_WAITS_MAX && error.to_string().contains("acquire lock") => {
+                waits += 1;
+                std::thread::sleep(LOCK_WAIT);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn database_error(path: &Path, error: &::sled::Error) -> OpenError {
