@@ -8,8 +8,8 @@
 //! **Invariant:** a snapshot taken after [`Columns::apply`] returned shows what that call wrote. It is made when somebody asks for
 //! it, so writes that nobody looks at between cost no copies.
 //!
-//! **Invariant:** making a snapshot and writing one record take the same time however large the register is, but for two lists
-//! with one reference for each 4,096 rows.
+//! **Invariant:** neither a snapshot nor a write copies a part that grows with the register, but for lists with one reference for
+//! each 4,096 rows, or for each 65,536 rows of a code or word. The writer's own list of terms moves when it outgrows its room.
 
 mod bitmaps;
 mod chunk;
