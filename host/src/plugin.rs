@@ -4,7 +4,7 @@
 //! of their own; [`PluginLibrary`] keeps the set that is installed. `host/docs/PLUGINS.md` tells the whole way.
 //!
 //! **Invariant:** this is the only module that names wasmtime; everyone else sees traits over domain types.
-//! **Invariant:** a plugin can call nothing: no import with a function is linked.
+//! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
 
 mod bindings;
 mod compile;

@@ -14,7 +14,7 @@ use super::limits::{Limiter, PluginLimits};
 use super::stats::{Counted, PluginStats, Usage};
 use crate::domain::manifest::PluginName;
 
-/// What the host keeps beside an instance. There is nothing in it that a guest could reach: plugins have no imports.
+/// What the host keeps beside an instance. A guest reaches nothing of it but what its import `log` counts.
 #[derive(Debug)]
 pub(super) struct HostState {
     limiter: Limiter,

@@ -2,6 +2,7 @@
 
 mod faults;
 mod guest;
+mod interfaces;
 mod library;
 mod pack_guest;
 mod refusals;

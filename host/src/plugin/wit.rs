@@ -1,13 +1,15 @@
 //! The versions of the plugin interface that this host speaks.
 //!
-//! The rest of the host speaks domain types only. Each version has a module that translates between those and the types
-//! generated for it, so an old plugin works as long as its module is kept.
+//! The rest of the host speaks domain types only. The newest version has a module that translates between those and the types
+//! generated for it; the version before has one that delegates to it, so an old plugin works as long as that is kept.
 //!
 //! **Invariant:** what comes out of a guest passes through one of these modules, where it is bounded and becomes domain types.
 
 mod read;
 mod v0_1;
+mod v0_2;
 
+use v0_2 as latest;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Store};
 
@@ -19,12 +21,13 @@ use crate::domain::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 /// A version of the plugin interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterfaceVersion {
+    V0_2_0,
     V0_1_0,
 }
 
 impl InterfaceVersion {
     /// Every version that this host speaks, the newest first.
-    pub const SPOKEN: [Self; 1] = [Self::V0_1_0];
+    pub const SPOKEN: [Self; 2] = [Self::V0_2_0, Self::V0_1_0];
 
     /// The version of that number, if this host speaks it.
     pub fn of(number: PluginVersion) -> Option<Self> {
@@ -34,6 +37,7 @@ impl InterfaceVersion {
     /// Its number.
     pub const fn number(self) -> PluginVersion {
         match self {
+            Self::V0_2_0 => PluginVersion::new(0, 2, 0),
             Self::V0_1_0 => PluginVersion::new(0, 1, 0),
         }
     }
@@ -41,6 +45,8 @@ impl InterfaceVersion {
     /// The interface that a plugin of that kind must export.
     pub const fn export(self, kind: PluginKind) -> &'static str {
         match (self, kind) {
+            (Self::V0_2_0, PluginKind::VocabularyPack) => "daftar:plugin/vocabulary@0.2.0",
+            (Self::V0_2_0, PluginKind::EligibilityEngine) => "daftar:plugin/eligibility@0.2.0",
             (Self::V0_1_0, PluginKind::VocabularyPack) => "daftar:plugin/vocabulary@0.1.0",
             (Self::V0_1_0, PluginKind::EligibilityEngine) => "daftar:plugin/eligibility@0.1.0",
         }
@@ -49,6 +55,12 @@ impl InterfaceVersion {
     /// The imports that hold types only, which every plugin may name: they give it nothing to call.
     pub const fn type_imports(self) -> &'static [&'static str] {
         match self {
+            Self::V0_2_0 => &[
+                "daftar:plugin/schema@0.2.0",
+                "daftar:plugin/columns@0.2.0",
+                "daftar:plugin/vocabulary@0.2.0",
+                "daftar:plugin/eligibility@0.2.0",
+            ],
             Self::V0_1_0 => &[
                 "daftar:plugin/schema@0.1.0",
                 "daftar:plugin/columns@0.1.0",
@@ -58,9 +70,10 @@ impl InterfaceVersion {
         }
     }
 
-    /// The imports with functions that the host links for that kind: a plugin's rights. None has any yet.
+    /// The imports with functions that the host links for that kind: a plugin's rights.
     pub const fn granted_imports(self, kind: PluginKind) -> &'static [&'static str] {
         match (self, kind) {
+            (Self::V0_2_0, PluginKind::VocabularyPack | PluginKind::EligibilityEngine) => &["daftar:plugin/log@0.2.0"],
             (Self::V0_1_0, PluginKind::VocabularyPack | PluginKind::EligibilityEngine) => &[],
         }
     }
@@ -87,8 +100,18 @@ pub(super) fn link(
     for import in version.type_imports() {
         linker.instance(import)?;
     }
+    match version {
+        InterfaceVersion::V0_2_0 => latest::log::link(&mut linker)?,
+        InterfaceVersion::V0_1_0 => {}
+    }
     let pre = linker.instantiate_pre(component)?;
     Ok(match (version, kind) {
+        (InterfaceVersion::V0_2_0, PluginKind::VocabularyPack) => {
+            Linked::Pack(LinkedPack::Latest(latest::vocabulary::Linked::new(pre)?))
+        }
+        (InterfaceVersion::V0_2_0, PluginKind::EligibilityEngine) => {
+            Linked::Engine(LinkedEngine::Latest(latest::eligibility::Linked::new(pre)?))
+        }
         (InterfaceVersion::V0_1_0, PluginKind::VocabularyPack) => {
             Linked::Pack(LinkedPack::V0_1(v0_1::vocabulary::Linked::new(pre)?))
         }
@@ -101,6 +124,7 @@ pub(super) fn link(
 /// A vocabulary pack of any version.
 #[derive(Clone)]
 pub(super) enum LinkedPack {
+    Latest(latest::vocabulary::Linked),
     V0_1(v0_1::vocabulary::Linked),
 }
 
@@ -108,6 +132,7 @@ impl LinkedPack {
     /// Makes an instance.
     pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Pack> {
         match self {
+            Self::Latest(linked) => linked.instantiate(store).map(Pack::Latest),
             Self::V0_1(linked) => linked.instantiate(store).map(Pack::V0_1),
         }
     }
@@ -115,6 +140,7 @@ impl LinkedPack {
 
 /// An instance of a vocabulary pack, in the terms of the newest version.
 pub(super) enum Pack {
+    Latest(latest::vocabulary::Pack),
     V0_1(v0_1::vocabulary::Pack),
 }
 
@@ -129,6 +155,7 @@ impl Pack {
     /// Its vocabularies.
     pub fn describe(&self, store: &mut Store<HostState>) -> Result<Vec<VocabularyDescription>, CallError> {
         match self {
+            Self::Latest(pack) => pack.describe(store),
             Self::V0_1(pack) => pack.describe(store),
         }
     }
@@ -136,6 +163,7 @@ impl Pack {
     /// Its concept groups.
     pub fn concept_groups(&self, store: &mut Store<HostState>) -> Result<Vec<ConceptGroup>, CallError> {
         match self {
+            Self::Latest(pack) => pack.concept_groups(store),
             Self::V0_1(pack) => pack.concept_groups(store),
         }
     }
@@ -149,6 +177,7 @@ impl Pack {
         limit: u32,
     ) -> Result<ConceptPage, CallError> {
         match self {
+            Self::Latest(pack) => pack.concepts(store, vocabulary, cursor, limit),
             Self::V0_1(pack) => pack.concepts(store, vocabulary, cursor, limit),
         }
     }
@@ -157,6 +186,7 @@ impl Pack {
 /// An eligibility engine of any version.
 #[derive(Clone)]
 pub(super) enum LinkedEngine {
+    Latest(latest::eligibility::Linked),
     V0_1(v0_1::eligibility::Linked),
 }
 
@@ -164,6 +194,7 @@ impl LinkedEngine {
     /// Makes an instance.
     pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Rules> {
         match self {
+            Self::Latest(linked) => linked.instantiate(store).map(Rules::Latest),
             Self::V0_1(linked) => linked.instantiate(store).map(Rules::V0_1),
         }
     }
@@ -171,6 +202,7 @@ impl LinkedEngine {
 
 /// An instance of an eligibility engine, in the terms of the newest version.
 pub(super) enum Rules {
+    Latest(latest::eligibility::Rules),
     V0_1(v0_1::eligibility::Rules),
 }
 
@@ -196,6 +228,7 @@ impl Rules {
         schema: &Schema,
     ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
         match self {
+            Self::Latest(rules) => rules.compile(store, expression, schema),
             Self::V0_1(rules) => rules.compile(store, expression, schema),
         }
     }
@@ -208,6 +241,7 @@ impl Rules {
         schema: &Schema,
     ) -> Result<Vec<Reference>, CallError> {
         match self {
+            Self::Latest(rules) => rules.references(store, rule, schema),
             Self::V0_1(rules) => rules.references(store, rule, schema),
         }
     }
@@ -215,6 +249,7 @@ impl Rules {
     /// What a rule asks about codes.
     pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
         match self {
+            Self::Latest(rules) => rules.questions(store, rule),
             Self::V0_1(rules) => rules.questions(store, rule),
         }
     }
@@ -222,6 +257,7 @@ impl Rules {
     /// What is doubtful about a rule.
     pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
         match self {
+            Self::Latest(rules) => rules.warnings(store, rule),
             Self::V0_1(rules) => rules.warnings(store, rule),
         }
     }
@@ -229,6 +265,7 @@ impl Rules {
     /// Answers a rule's questions.
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
         match self {
+            Self::Latest(rules) => rules.bind(store, rule, bindings),
             Self::V0_1(rules) => rules.bind(store, rule, bindings),
         }
     }
@@ -241,6 +278,7 @@ impl Rules {
         batch: &Batch,
     ) -> Result<Evaluated, CallError> {
         match self {
+            Self::Latest(rules) => rules.evaluate(store, rule, batch),
             Self::V0_1(rules) => rules.evaluate(store, rule, batch),
         }
     }

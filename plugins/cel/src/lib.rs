@@ -5,7 +5,7 @@
 //! together; the private module `component` turns all of it into the interface that the host calls.
 //!
 //! **Invariant:** everything but `component` is plain Rust without interface types and is tested natively.
-//! **Invariant:** the component imports no function: no clock, no randomness, no files, no network.
+//! **Invariant:** the component imports no function (it writes no log): no clock, no randomness, no files, no network.
 //! **Invariant:** nothing that comes in, expression, schema, answers or batch, can make the engine panic.
 
 pub mod batch;

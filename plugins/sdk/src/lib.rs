@@ -1,8 +1,8 @@
 //! What an author of a daftar plugin in Rust depends on.
 //!
 //! A plugin is a crate of type `cdylib`, built for `wasm32-unknown-unknown` and wrapped as a component. This crate brings
-//! the types of the plugin interface 0.1.0, a trait to implement for each kind of plugin, and the macro that exports the
-//! implementation. It gives a plugin no rights: what the host does not link does not exist.
+//! the types of the plugin interface 0.2.0, a trait to implement for each kind of plugin, and the macro that exports the
+//! implementation. It gives a plugin no rights: what the host does not link does not exist. All that it links is [`log`].
 //!
 //! # A complete vocabulary pack
 //!
@@ -52,7 +52,7 @@
 //!
 //! A list that is only data needs no code at all: `daftar pack build` makes its pack from plain files.
 //!
-//! **Invariant:** nothing in this crate calls out of the sandbox; the interface has no imports.
+//! **Invariant:** nothing in this crate calls out of the sandbox but [`log`]; a plugin that does not use it imports nothing.
 
 // The export macros name this crate, from other crates and from here alike.
 extern crate self as daftar_sdk;
@@ -60,6 +60,7 @@ extern crate self as daftar_sdk;
 #[doc(hidden)]
 pub mod bindings;
 pub mod eligibility;
+pub mod log;
 pub mod vocabulary;
 
 pub use bindings::eligibility_engine::export_eligibility_engine;

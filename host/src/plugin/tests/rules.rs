@@ -27,7 +27,7 @@ fn batch(rows: u32) -> Batch {
 }
 
 /// Compiles, binds and evaluates over some rows.
-fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<Verdict>, EngineError> {
+pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<Verdict>, EngineError> {
     let (sender, receiver) = sync_channel(1);
     let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
         let verdicts = session.and_then(|rule| {

@@ -1,55 +1,48 @@
 //! Eligibility engines of interface version 0.1.0.
-//!
-//! **Invariant:** outcomes that leave this module have one verdict for each row of their batch, and every index in them
-//! points to something.
 
 use wasmtime::Store;
-use wasmtime::component::InstancePre;
+use wasmtime::component::{Func, InstancePre, ResourceAny};
 
-use super::eligibility_input::{check_size, with_batch, with_bindings, with_schema};
-use crate::domain::eligibility::{
-    Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,
-    Verdict,
-};
-use crate::plugin::bindings::v0_1::engine as generated;
-use crate::plugin::bindings::v0_1::engine::daftar::plugin::schema as wire_schema;
-use crate::plugin::bindings::v0_1::engine::exports::daftar::plugin::eligibility as wire;
-use crate::plugin::fault::excerpt;
+use super::Functions;
+use crate::domain::eligibility::{Batch, Bindings, Diagnostic, PlacedQuestion, Reference, Schema};
+use crate::plugin::bindings::engine::daftar::plugin::{columns as wire_columns, schema as wire_schema};
+use crate::plugin::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::plugin::sandbox::{CallError, HostState};
-use crate::plugin::wit::read::{filled, invalid, list, text};
+use crate::plugin::wit::latest::eligibility as read;
 use crate::plugin::wit::{Evaluated, RuleHandle};
-
-/// The longest expression that is given to an engine, in bytes. Engines have tighter bounds of their own.
-const EXPRESSION_BYTES_MAX: usize = 64 << 10;
-/// The most diagnostics of one expression.
-const DIAGNOSTICS_MAX: usize = 1_000;
-/// The most fields that one rule reads.
-const REFERENCES_MAX: usize = 1_000;
-/// The most questions of one rule.
-const QUESTIONS_MAX: usize = 1_000;
-/// The most distinct missing facts of one batch.
-const MISSING_NAMES_MAX: usize = 10_000;
-/// The longest stable name, in bytes.
-const NAME_BYTES_MAX: usize = 300;
-/// The longest message, suggestion, path or URI, in bytes.
-const LINE_BYTES_MAX: usize = 4_000;
 
 /// An engine, ready to be instantiated.
 #[derive(Clone)]
-pub(in crate::plugin) struct Linked(generated::EligibilityEnginePre<HostState>);
+pub(in crate::plugin) struct Linked(Functions<6>);
 
 impl Linked {
     pub fn new(pre: InstancePre<HostState>) -> wasmtime::Result<Self> {
-        generated::EligibilityEnginePre::new(pre).map(Self)
+        let names = [
+            "compile",
+            "[method]rule.references",
+            "[method]rule.questions",
+            "[method]rule.warnings",
+            "[method]rule.bind",
+            "[method]rule.evaluate",
+        ];
+        Functions::find(pre, "daftar:plugin/eligibility@0.1.0", names).map(Self)
     }
 
     pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Rules> {
-        self.0.instantiate(store).map(Rules)
+        let [compile, references, questions, warnings, bind, evaluate] = self.0.instantiate(store)?;
+        Ok(Rules { compile, references, questions, warnings, bind, evaluate })
     }
 }
 
 /// An instance of an engine.
-pub(in crate::plugin) struct Rules(generated::EligibilityEngine);
+pub(in crate::plugin) struct Rules {
+    compile: Func,
+    references: Func,
+    questions: Func,
+    warnings: Func,
+    bind: Func,
+    evaluate: Func,
+}
 
 impl Rules {
     pub fn compile(
@@ -58,18 +51,11 @@ impl Rules {
         expression: &str,
         schema: &Schema,
     ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
-        check_size("the expression", expression.len(), EXPRESSION_BYTES_MAX)?;
-        let answer = with_schema(schema, |schema| self.exports().call_compile(store, expression, schema))?;
-        let refused = match answer {
-            Ok(rule) => return Ok(Ok(RuleHandle(rule))),
-            Err(diagnostics) => diagnostics,
-        };
-        let place = || "compile".to_owned();
-        let diagnostics = list(refused, DIAGNOSTICS_MAX, &place, diagnostic)?;
-        if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            return Err(invalid(&place, "the expression was refused without an error"));
-        }
-        Ok(Err(diagnostics))
+        type Compiled = Result<ResourceAny, Vec<wire::Diagnostic>>;
+        read::compiled(expression, schema, |schema| {
+            let call = self.compile.typed::<(&str, wire_schema::RegistrySchema<'_>), (Compiled,)>(&mut *store)?;
+            Ok(call.call(&mut *store, (expression, schema))?.0)
+        })
     }
 
     pub fn references(
@@ -78,59 +64,26 @@ impl Rules {
         rule: RuleHandle,
         schema: &Schema,
     ) -> Result<Vec<Reference>, CallError> {
-        let answer = self.exports().rule().call_references(store, rule.0)?;
-        let place = || "references".to_owned();
-        list(answer, REFERENCES_MAX, &place, |from| {
-            let reference = Reference { space: space(from.space), path: from.path, needs_texts: from.needs_texts };
-            // What is not in the schema may be something that the client must not see. An empty path reads no field, only
-            // which members or memberships there are.
-            let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
-            let mut fields = schema.fields.iter().filter(|field| field.space == reference.space);
-            let is_known = fields.any(|field| is_empty || field.path == reference.path);
-            if !is_known {
-                let (root, path) = (reference.space.name(), excerpt(&reference.path));
-                return Err(invalid(&place, format_args!("`{root}.{path}` is not a field of the schema")));
-            }
-            Ok(reference)
-        })
+        let call = self.references.typed::<(ResourceAny,), (Vec<wire::Reference>,)>(&mut *store)?;
+        read::references(call.call(store, (rule.0,))?.0, schema)
     }
 
     pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
-        let answer = self.exports().rule().call_questions(store, rule.0)?;
-        let place = || "questions".to_owned();
-        list(answer, QUESTIONS_MAX, &place, |from| {
-            let asked = |subject: String| filled(subject, LINE_BYTES_MAX, &place);
-            let question = match from.question {
-                wire::Question::InGroup(name) => Question::InGroup(asked(name)?),
-                wire::Question::DescendsFrom(uri) => Question::DescendsFrom(asked(uri)?),
-                wire::Question::Code(uri) => Question::Code(asked(uri)?),
-            };
-            Ok(PlacedQuestion { question, line: from.line, column: from.column, length: from.length })
-        })
+        let call = self.questions.typed::<(ResourceAny,), (Vec<wire::PlacedQuestion>,)>(&mut *store)?;
+        read::questions(call.call(store, (rule.0,))?.0)
     }
 
     pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
-        let answer = self.exports().rule().call_warnings(store, rule.0)?;
-        let place = || "warnings".to_owned();
-        let warnings = list(answer, DIAGNOSTICS_MAX, &place, diagnostic)?;
-        if warnings.iter().any(|warning| warning.severity != Severity::Warning) {
-            return Err(invalid(&place, "a rule that compiled has an error"));
-        }
-        Ok(warnings)
+        let call = self.warnings.typed::<(ResourceAny,), (Vec<wire::Diagnostic>,)>(&mut *store)?;
+        read::warnings(call.call(store, (rule.0,))?.0)
     }
 
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
         let bytes_max = store.data().input_bytes_max();
-        let answer = with_bindings(bindings, bytes_max, |bindings| {
-            Ok(self.exports().rule().call_bind(store, rule.0, bindings)?)
-        })?;
-        answer.map_err(|error| {
-            CallError::RefusedInput(match error {
-                wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
-                wire::BindError::WrongAnswerKind(index) => {
-                    format!("bind: the answer at {index} is not of the kind that its question asks for")
-                }
-            })
+        read::bound(bindings, bytes_max, |bindings| {
+            type Bound = Result<(), wire::BindError>;
+            let call = self.bind.typed::<(ResourceAny, wire::Bindings<'_>), (Bound,)>(&mut *store)?;
+            Ok(call.call(&mut *store, (rule.0, bindings))?.0)
         })
     }
 
@@ -141,182 +94,10 @@ impl Rules {
         batch: &Batch,
     ) -> Result<Evaluated, CallError> {
         let bytes_max = store.data().input_bytes_max();
-        let answer =
-            with_batch(batch, bytes_max, |batch| Ok(self.exports().rule().call_evaluate(store, rule.0, batch)?))?;
-        let refused = match answer {
-            Ok(answered) => return outcomes(answered, batch.rows).map(Evaluated::Outcomes),
-            Err(error) => error,
-        };
-        Err(CallError::RefusedInput(match refused {
-            wire::EvaluationError::Exhausted(budget) => return Ok(Evaluated::Exhausted(excerpt(&budget))),
-            wire::EvaluationError::NotBound => "evaluate: the rule is not bound".to_owned(),
-            wire::EvaluationError::MissingColumn(path) => format!("evaluate: no column `{}`", excerpt(&path)),
-            wire::EvaluationError::MalformedBatch(reason) => format!("evaluate: {}", excerpt(&reason)),
-        }))
-    }
-
-    fn exports(&self) -> &wire::Guest {
-        self.0.daftar_plugin_eligibility()
-    }
-}
-
-fn space(from: wire_schema::RowSpace) -> RowSpace {
-    match from {
-        wire_schema::RowSpace::Me => RowSpace::Me,
-        wire_schema::RowSpace::Members => RowSpace::Members,
-        wire_schema::RowSpace::Programs => RowSpace::Programs,
-    }
-}
-
-fn diagnostic(from: wire::Diagnostic) -> Result<Diagnostic, CallError> {
-    let place = || "a diagnostic".to_owned();
-    Ok(Diagnostic {
-        severity: match from.severity {
-            wire::Severity::Error => Severity::Error,
-            wire::Severity::Warning => Severity::Warning,
-        },
-        code: filled(from.code, NAME_BYTES_MAX, &place)?,
-        message: filled(from.message, LINE_BYTES_MAX, &place)?,
-        line: from.line,
-        column: from.column,
-        length: from.length,
-        suggestion: from.suggestion.map(|suggestion| text(suggestion, LINE_BYTES_MAX, &place)).transpose()?,
-    })
-}
-
-/// Outcomes for that many rows, with every length and index checked.
-fn outcomes(from: wire::Outcomes, rows: u32) -> Result<Outcomes, CallError> {
-    let place = || "outcomes".to_owned();
-    let row_count = usize::try_from(rows).unwrap_or(usize::MAX);
-    if from.verdicts.len() != row_count {
-        return Err(invalid(&place, format_args!("{} verdicts for {rows} rows", from.verdicts.len())));
-    }
-    let mut verdicts = Vec::with_capacity(from.verdicts.len());
-    for byte in from.verdicts {
-        verdicts.push(match byte {
-            0 => Verdict::NotEligible,
-            1 => Verdict::Eligible,
-            2 => Verdict::Undetermined,
-            other => return Err(invalid(&place, format_args!("{other} is not a verdict"))),
-        });
-    }
-    let missing_names =
-        list(from.missing_names, MISSING_NAMES_MAX, &place, |name| filled(name, LINE_BYTES_MAX, &place))?;
-    check_missing(&from.missing_offsets, &from.missing, &missing_names, &verdicts)?;
-    let errors = row_errors(from.errors, &verdicts)?;
-    Ok(Outcomes { verdicts, missing_names, missing_offsets: from.missing_offsets, missing: from.missing, errors })
-}
-
-/// Checks that the missing facts are cut into rows, that only undetermined rows have any, and that those of a row are sorted.
-fn check_missing(offsets: &[u32], missing: &[u32], names: &[String], verdicts: &[Verdict]) -> Result<(), CallError> {
-    let place = || "outcomes: missing facts".to_owned();
-    let ends_match = offsets.first() == Some(&0)
-        && offsets.last().and_then(|end| usize::try_from(*end).ok()) == Some(missing.len())
-        && offsets.len() == verdicts.len().saturating_add(1);
-    if !ends_match {
-        return Err(invalid(&place, "the offsets do not cover the rows"));
-    }
-    for ((start, end), verdict) in offsets.iter().zip(offsets.iter().skip(1)).zip(verdicts) {
-        if start == end {
-            continue;
-        }
-        let range = usize::try_from(*start).unwrap_or(usize::MAX)..usize::try_from(*end).unwrap_or(usize::MAX);
-        let Some(indices) = missing.get(range) else {
-            return Err(invalid(&place, "the offsets go backwards"));
-        };
-        if *verdict != Verdict::Undetermined {
-            return Err(invalid(&place, "a row that is decided has missing facts"));
-        }
-        let mut previous: Option<&str> = None;
-        for index in indices {
-            let Some(name) = usize::try_from(*index).ok().and_then(|index| names.get(index)) else {
-                return Err(invalid(&place, format_args!("there is no name at {index}")));
-            };
-            if previous.is_some_and(|previous| previous >= name.as_str()) {
-                return Err(invalid(&place, "the facts of a row are not sorted by name"));
-            }
-            previous = Some(name);
-        }
-    }
-    Ok(())
-}
-
-/// Reads the errors of a batch: at most one a row, and only for rows that are undetermined.
-fn row_errors(from: Vec<wire::RowError>, verdicts: &[Verdict]) -> Result<Vec<RowError>, CallError> {
-    let place = || "outcomes: errors".to_owned();
-    let mut seen = vec![false; verdicts.len()];
-    list(from, verdicts.len(), &place, |error| {
-        let row = usize::try_from(error.row).unwrap_or(usize::MAX);
-        let (Some(verdict), Some(seen)) = (verdicts.get(row), seen.get_mut(row)) else {
-            return Err(invalid(&place, format_args!("there is no row {row}")));
-        };
-        if *verdict != Verdict::Undetermined {
-            return Err(invalid(&place, format_args!("row {row} is decided and has an error")));
-        }
-        if std::mem::replace(seen, true) {
-            return Err(invalid(&place, format_args!("row {row} has two errors")));
-        }
-        let code = filled(error.code, NAME_BYTES_MAX, &place)?;
-        Ok(RowError { row: error.row, code, line: error.line, column: error.column })
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn answer() -> wire::Outcomes {
-        wire::Outcomes {
-            verdicts: vec![0, 2, 2],
-            missing_names: vec!["me.gender".to_owned(), "me.birth_date".to_owned()],
-            missing_offsets: vec![0, 0, 2, 2],
-            missing: vec![1, 0],
-            errors: vec![wire::RowError { row: 2, code: "overflow".to_owned(), line: 1, column: 3 }],
-        }
-    }
-
-    fn complaint(change: impl FnOnce(&mut wire::Outcomes)) -> String {
-        let mut answer = answer();
-        change(&mut answer);
-        match outcomes(answer, 3) {
-            Err(CallError::InvalidAnswer(reason)) => reason,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn sound_outcomes_are_taken_as_they_are() {
-        let read = outcomes(answer(), 3).unwrap();
-        assert_eq!(read.verdicts, [Verdict::NotEligible, Verdict::Undetermined, Verdict::Undetermined]);
-        assert_eq!(read.missing_of(1), ["me.birth_date", "me.gender"]);
-        assert!(read.missing_of(0).is_empty());
-        assert_eq!(read.errors.len(), 1);
-    }
-
-    #[test]
-    fn a_batch_without_rows_has_empty_outcomes() {
-        let empty = wire::Outcomes {
-            verdicts: Vec::new(),
-            missing_names: Vec::new(),
-            missing_offsets: vec![0],
-            missing: Vec::new(),
-            errors: Vec::new(),
-        };
-        assert!(outcomes(empty, 0).unwrap().verdicts.is_empty());
-    }
-
-    #[test]
-    fn outcomes_that_do_not_fit_their_batch_are_refused() {
-        assert!(complaint(|answer| answer.verdicts.push(0)).contains("4 verdicts for 3 rows"));
-        assert!(complaint(|answer| answer.verdicts[0] = 3).contains("3 is not a verdict"));
-        assert!(complaint(|answer| answer.missing_offsets.truncate(2)).contains("do not cover"));
-        assert!(complaint(|answer| answer.missing_offsets[3] = 9).contains("do not cover"));
-        assert!(complaint(|answer| answer.missing_offsets[1] = u32::MAX).contains("go backwards"));
-        assert!(complaint(|answer| answer.missing[0] = 2).contains("no name at 2"));
-        assert!(complaint(|answer| answer.missing.swap(0, 1)).contains("not sorted"));
-        assert!(complaint(|answer| answer.verdicts[1] = 1).contains("decided"));
-        assert!(complaint(|answer| answer.errors[0].row = 3).contains("no row 3"));
-        assert!(complaint(|answer| answer.errors[0].row = 0).contains("row 0 is decided"));
-        assert!(complaint(|answer| answer.errors.push(answer.errors[0].clone())).contains("two errors"));
+        read::evaluated(batch, bytes_max, |batch| {
+            type Answer = Result<wire::Outcomes, wire::EvaluationError>;
+            let call = self.evaluate.typed::<(ResourceAny, wire_columns::Batch<'_>), (Answer,)>(&mut *store)?;
+            Ok(call.call(&mut *store, (rule.0, batch))?.0)
+        })
     }
 }

@@ -1,13 +1,13 @@
-//! What the host gives to an eligibility engine of interface version 0.1.0: schemas, bindings and batches.
+//! What the host gives to an eligibility engine of interface version 0.2.0: schemas, bindings and batches.
 //!
 //! Columns are lent, not copied: what is built here is lists of slices.
 
 use crate::domain::eligibility::{
     Answer, Batch, Bindings, Children, Column, ColumnValues, Field, FieldType, RowSpace, Schema, Subject, Truth,
 };
-use crate::plugin::bindings::v0_1::engine::daftar::plugin::columns as wire_columns;
-use crate::plugin::bindings::v0_1::engine::daftar::plugin::schema as wire_schema;
-use crate::plugin::bindings::v0_1::engine::exports::daftar::plugin::eligibility as wire;
+use crate::plugin::bindings::engine::daftar::plugin::columns as wire_columns;
+use crate::plugin::bindings::engine::daftar::plugin::schema as wire_schema;
+use crate::plugin::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::plugin::sandbox::CallError;
 
 /// Runs `call` with the schema as the engine takes it.

