@@ -15,6 +15,7 @@ mod guests;
 mod packs;
 mod steps;
 mod test;
+mod tidy;
 mod workspace;
 mod wrap;
 
@@ -32,7 +33,8 @@ usage: cargo xtask <command>
   demo [ARGS]         build and run `daftar demo`
   test [ARGS]         build (dev) and run every test; ARGS go to `cargo test`
   bench [ARGS]        build (release) and run the benchmarks
-  dist                the release: dist/daftar, dist/plugins, dist/modules";
+  dist                the release: dist/daftar, dist/plugins, dist/modules
+  tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -57,6 +59,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("test", rest) => test::run(&workspace, &steps, rest),
         ("bench", rest) => bench::run(&workspace, &steps, rest),
         ("dist", []) => dist::run(&workspace, &steps),
+        ("tidy", []) => tidy::run(&workspace, &steps),
         _ => Err(Failure::usage(USAGE)),
     }
 }

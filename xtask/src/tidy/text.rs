@@ -1,0 +1,101 @@
+//! What no file may hold, whatever it is for; and which have grown long.
+
+use super::Finding;
+use super::names;
+use super::source::Sources;
+use crate::workspace::Workspace;
+
+/// A Rust file beyond this is looked at for a seam. In lines.
+const LINES_MAX: usize = 400;
+
+/// Names of files that say nothing of what is in them.
+const NAMELESS: [&str; 3] = ["mod.rs", "utils.rs", "util.rs"];
+
+/// Folders of people on the usual systems. Split, so that this file does not hold what it looks for.
+const HOMES: [&str; 3] = [concat!("/ho", "me/"), concat!("/Us", "ers/"), concat!("C:\\Us", "ers\\")];
+
+/// Looks at every file.
+pub fn check(sources: &Sources, machine_paths: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in sources.files() {
+        for (number, line) in (1..).zip(file.text.lines()) {
+            for path in machine_paths.iter().filter(|path| line.contains(path.as_str())) {
+                let message = format!("holds the path `{path}` of one machine");
+                findings.push(Finding::at(&file.path, number, message));
+            }
+        }
+        if !file.path.ends_with(".rs") {
+            continue;
+        }
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        if NAMELESS.contains(&name) {
+            let message = "is named after nothing: `foo.rs` stands beside `foo/`, and what is shared has a noun";
+            findings.push(Finding::whole(&file.path, message));
+        }
+        let Ok(names) = names::read(&file.text, &[]) else {
+            findings.push(Finding::whole(&file.path, "is not Rust"));
+            continue;
+        };
+        let allow =
+            "silences a lint for good: write `#[expect(…, reason = \"…\")]`, which ends when it is no longer needed";
+        findings.extend(names.allows.iter().map(|line| Finding::at(&file.path, *line, allow)));
+        let ignore = "a test that is not run tests nothing: mend it or take it out";
+        findings.extend(names.ignores.iter().map(|line| Finding::at(&file.path, *line, ignore)));
+    }
+    findings
+}
+
+/// Paths that are right on this machine only: homes, this project's folder, the folders of cargo.
+pub fn machine_paths(workspace: &Workspace) -> Vec<String> {
+    let own = [
+        Some(workspace.root()),
+        Some(workspace.target()),
+        Some(workspace.cargo_home()),
+        workspace.cargo_home().parent(),
+    ];
+    let own = own.into_iter().flatten().map(|path| format!("{}/", path.display())).filter(|path| path.len() > 1);
+    let mut paths: Vec<String> = HOMES.into_iter().map(str::to_owned).chain(own).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// Rust files that are too long, with how long they are.
+pub fn long_files(sources: &Sources) -> Vec<(&str, usize)> {
+    let rust = sources.files().iter().filter(|file| file.path.ends_with(".rs"));
+    rust.map(|file| (file.path.as_str(), file.text.lines().count())).filter(|(_, lines)| *lines > LINES_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(files: &[(&str, &str)]) -> Vec<String> {
+        let paths = ["/somebody/".to_owned()];
+        check(&Sources::of(files), &paths).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn refuses_a_path_of_one_machine() {
+        let found = findings(&[("README.md", "fine\nsee /somebody/notes"), ("a.rs", "// fine")]);
+        assert_eq!(found, ["README.md:2: holds the path `/somebody/` of one machine"]);
+    }
+
+    #[test]
+    fn refuses_what_silences_lints_and_tests() {
+        let found = findings(&[("a.rs", "#[allow(dead_code)]\nfn f() {}\n#[ignore]\nfn g() {}")]);
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn refuses_files_named_after_nothing() {
+        assert_eq!(findings(&[("host/src/store/mod.rs", ""), ("host/src/utils.rs", "")]).len(), 2);
+    }
+
+    #[test]
+    fn a_file_of_the_greatest_length_is_not_reported() {
+        let (longest, longer) = ("\n".repeat(LINES_MAX), "\n".repeat(LINES_MAX + 1));
+        let sources = Sources::of(&[("a.rs", &longest), ("b.rs", &longer), ("c.md", &longer)]);
+        assert_eq!(long_files(&sources), [("b.rs", LINES_MAX + 1)]);
+    }
+}
