@@ -12,6 +12,18 @@ pub fn plugins() -> PathBuf {
     existing("plugins")
 }
 
+/// A plugin that a server loads by default.
+#[must_use]
+pub fn plugin(name: &str) -> PathBuf {
+    plugins().join(format!("{name}.wasm"))
+}
+
+/// The names of the plugins that a server loads by default, sorted.
+#[must_use]
+pub fn plugin_names() -> Vec<String> {
+    names(&plugins())
+}
+
 /// A plugin that is installed when somebody wants it.
 #[must_use]
 pub fn module(name: &str) -> PathBuf {
@@ -27,7 +39,12 @@ pub fn fixture(name: &str) -> PathBuf {
 /// The names of all guests that misbehave, sorted.
 #[must_use]
 pub fn fixture_names() -> Vec<String> {
-    let entries = fs::read_dir(existing("fixtures")).expect("the folder of fixtures can be read");
+    names(&existing("fixtures"))
+}
+
+/// The names of the modules in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the folder can be read");
     let paths = entries.map(|entry| entry.expect("an entry can be read").path());
     let modules = paths.filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
     let mut names: Vec<String> =

@@ -13,18 +13,21 @@ fn names(data_dir: &Path) -> Vec<String> {
 }
 
 fn install_and_remove(data_dir: &Path) {
-    let module = artifacts::module("isco-08");
+    let module = artifacts::module("farmer-registry");
     let module = module.to_str().unwrap();
     let before = names(data_dir);
     let installed = run(data_dir, &["plugin", "install", module]).expect_success().stdout;
-    assert!(installed.starts_with("installed isco-08 1.0.0 (sha256:"), "{installed}");
-    assert!(names(data_dir).contains(&"isco-08".to_owned()));
+    assert!(installed.starts_with("installed farmer-registry 1.0.0 (sha256:"), "{installed}");
+    assert!(names(data_dir).contains(&"farmer-registry".to_owned()));
     let table = run(data_dir, &["plugin", "list"]).expect_success().stdout;
-    assert!(table.starts_with("NAME") && table.contains("isco-08"), "{table}");
-    assert_eq!(run(data_dir, &["plugin", "remove", "isco-08"]).expect_success().stdout, "removed isco-08\n");
+    assert!(table.starts_with("NAME") && table.contains("farmer-registry"), "{table}");
+    assert_eq!(
+        run(data_dir, &["plugin", "remove", "farmer-registry"]).expect_success().stdout,
+        "removed farmer-registry\n"
+    );
     assert_eq!(names(data_dir), before);
-    let refused = run(data_dir, &["plugin", "remove", "isco-08"]);
-    assert!(refused.code == 1 && refused.stderr.contains("no plugin `isco-08` is installed"), "{refused:?}");
+    let refused = run(data_dir, &["plugin", "remove", "farmer-registry"]);
+    assert!(refused.code == 1 && refused.stderr.contains("no plugin `farmer-registry` is installed"), "{refused:?}");
     let liar = artifacts::fixture("duplicate-code");
     let refused = run(data_dir, &["plugin", "install", liar.to_str().unwrap()]);
     assert!(refused.code == 1 && refused.stderr.contains("plugin `duplicate-code` was refused"), "{refused:?}");
@@ -48,8 +51,7 @@ fn plugins_are_administered_on_a_stopped_server() {
 #[test]
 fn a_pack_in_use_is_removed_by_force_alone() {
     let app = TestApp::start();
-    let module = artifacts::module("isco-08");
-    drop(run(app.data_dir(), &["plugin", "install", module.to_str().unwrap()]).expect_success());
+    assert!(names(app.data_dir()).contains(&"isco-08".to_owned()));
     let client = app.client(&["individual:create"]);
     drop(client.create_individual(&person("1", json!({"occupation": "urn:ilo:isco-08#6111"}))));
     let refused = run(app.data_dir(), &["plugin", "remove", "isco-08"]);

@@ -1,4 +1,4 @@
-//! A pack that is not loaded by default: installed, used in a record and in a rule, removed, installed again.
+//! A pack that comes and goes: removed before anybody uses it, installed, used in a record and in a rule, removed, installed again.
 
 use daftar_tests::records::{path, person, reference};
 use daftar_tests::{ApiClient, TestApp, artifacts, errors, redacted};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const FARMER: &str = "urn:ilo:isco-08#6111";
 
 fn pack() -> Vec<u8> {
-    std::fs::read(artifacts::module("isco-08")).unwrap()
+    std::fs::read(artifacts::plugin("isco-08")).unwrap()
 }
 
 fn occupation(client: &ApiClient, id: &str) -> Value {
@@ -20,10 +20,11 @@ fn is_farmer(client: &ApiClient, id: &str) -> daftar_tests::Response {
 }
 
 #[test]
-fn an_optional_pack_comes_and_goes_and_records_stay() {
+fn a_pack_comes_and_goes_and_records_stay() {
     let mut app = TestApp::start();
     let admin = app.admin();
     let client = app.client(&["individual:all", "eligibility:read"]);
+    assert_eq!(admin.request("DELETE", "/plugins/isco-08").send().status, 204, "nobody uses it");
     let farmer = |id: &str| client.post("/Individual", &person(id, json!({"occupation": FARMER})));
     assert_eq!(errors(&farmer("1").expect(422).json())[0].1, "vocabulary_not_installed");
     assert_eq!(is_farmer(&client, "1").status, 422, "a rule cannot speak of it either");
@@ -43,7 +44,7 @@ fn an_optional_pack_comes_and_goes_and_records_stay() {
       "kind": "vocabulary-pack",
       "licence": "Titles © ILO, reproduced with acknowledgement; compilation MIT",
       "name": "isco-08",
-      "version": "1.0.0"
+      "version": "1.1.0"
     }
     "#);
     let shown = farmer("1").expect(201).json()["occupation"].take();

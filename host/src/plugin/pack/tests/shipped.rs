@@ -1,130 +1,221 @@
-//! The packs of this repository: all sound, all as large as their source says.
+//! The packs of this repository: all sound, all as large as their source says, all under a licence that is told.
 
-use std::collections::BTreeMap;
+mod icf_reference;
+mod rules;
+mod spots;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use crate::domain::vocabulary::Concept;
+use crate::domain::vocabulary::{Completeness, Concept, ConceptStatus, VocabularyDescription};
 use crate::plugin::pack::section::read_manifest;
 use crate::plugin::pack::{PackSource, build_folder, check};
 
+/// Every pack by its folder's name, read and checked once.
+static PACKS: LazyLock<BTreeMap<String, PackSource>> = LazyLock::new(|| {
+    let named = |folder: PathBuf| (folder.file_name().unwrap().to_str().unwrap().to_owned(), folder);
+    let checked = |(name, folder): (String, PathBuf)| {
+        let pack = check(&folder).unwrap_or_else(|errors| panic!("{}: {errors}", folder.display()));
+        (name, pack)
+    };
+    folders().into_iter().map(named).map(checked).collect()
+});
+
 fn folders() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vocab-packs");
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let entries = std::fs::read_dir(workspace().join("vocab-packs")).unwrap();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     folders.retain(|folder| folder.is_dir());
     folders.sort();
     folders
 }
 
-fn source(name: &str) -> PackSource {
-    check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../vocab-packs").join(name)).unwrap()
+/// The folder that the whole project lies in.
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-fn concepts(source: &PackSource) -> &[Concept] {
-    &source.contents.vocabularies[0].1
+fn vocabularies() -> impl Iterator<Item = (&'static VocabularyDescription, &'static [Concept])> {
+    let all = PACKS.values().flat_map(|pack| &pack.contents.vocabularies);
+    all.map(|(description, concepts)| (description, concepts.as_slice()))
 }
 
-fn concept<'a>(source: &'a PackSource, code: &str) -> &'a Concept {
-    concepts(source).iter().find(|concept| concept.code.as_str() == code).unwrap()
+fn concepts(namespace: &str) -> &'static [Concept] {
+    let (_, concepts) = vocabularies().find(|(description, _)| description.namespace.as_str() == namespace).unwrap();
+    concepts
 }
 
-#[test]
-fn every_pack_is_sound_and_as_large_as_its_source() {
-    let mut counts = BTreeMap::new();
-    for folder in folders() {
-        let source = check(&folder).unwrap_or_else(|errors| panic!("{}: {errors}", folder.display()));
-        for (description, concepts) in &source.contents.vocabularies {
-            counts.insert(description.namespace.to_string(), concepts.len());
+fn concept<'a>(concepts: &'a [Concept], code: &str) -> &'a Concept {
+    concepts.iter().find(|concept| concept.code.as_str() == code).unwrap_or_else(|| panic!("{code}"))
+}
+
+fn parents(concept: &Concept) -> Vec<&str> {
+    concept.parents.iter().map(|parent| parent.as_str()).collect()
+}
+
+fn label<'a>(concept: &'a Concept, language: &str) -> Option<&'a str> {
+    concept.labels.iter().find(|label| label.language == language).map(|label| label.value.as_str())
+}
+
+fn property<'a>(concept: &'a Concept, key: &str) -> Option<&'a str> {
+    concept.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+/// How many codes stand on each level below the roots, by the primary parent.
+fn levels(concepts: &[Concept]) -> Vec<usize> {
+    let parent_of: HashMap<&str, Option<&str>> =
+        concepts.iter().map(|concept| (concept.code.as_str(), parents(concept).first().copied())).collect();
+    let mut levels = Vec::new();
+    for concept in concepts {
+        let mut level = 0;
+        let mut code = concept.code.as_str();
+        while let Some(parent) = parent_of[code] {
+            level += 1;
+            code = parent;
+        }
+        levels.resize(levels.len().max(level + 1), 0);
+        levels[level] += 1;
+    }
+    levels
+}
+
+/// The languages, with the number of labels where it is not that of the codes.
+fn languages(description: &VocabularyDescription, concepts: &[Concept]) -> String {
+    let mut text = String::new();
+    for language in &description.languages {
+        let labels = concepts.iter().filter(|concept| label(concept, language).is_some()).count();
+        write!(text, " {language}").unwrap();
+        if labels != concepts.len() {
+            write!(text, ":{labels}").unwrap();
         }
     }
-    let expected = [
-        ("urn:ilo:isco-08", 619),
-        ("urn:iso:std:iso:3166-1", 249),
-        ("urn:iso:std:iso:5218", 4),
-        ("urn:svc:vocab:group-type", 2),
-        ("urn:svc:vocab:id-type", 4),
-        ("urn:svc:vocab:relationship", 15),
-        ("urn:un:unsd:pop-census:marital-status", 6),
-    ];
-    assert_eq!(counts, expected.map(|(namespace, count)| (namespace.to_owned(), count)).into());
+    text
 }
 
 #[test]
-fn every_pack_can_be_built_under_its_own_name() {
+fn every_vocabulary_is_as_large_as_its_source() {
+    let mut lines: Vec<String> = Vec::new();
+    for (description, concepts) in vocabularies() {
+        let inactive = concepts.iter().filter(|concept| concept.status == ConceptStatus::Inactive).count();
+        let headings = concepts.iter().filter(|concept| !concept.is_selectable).count();
+        let aliases: usize = concepts.iter().map(|concept| concept.aliases.len()).sum();
+        lines.push(format!(
+            "{} [{}] {} codes, {inactive} inactive, {headings} headings, {aliases} aliases; levels {:?};{}",
+            description.namespace,
+            description.domain,
+            concepts.len(),
+            levels(concepts),
+            languages(description, concepts),
+        ));
+    }
+    lines.sort();
+    insta::assert_snapshot!(lines.join("\n"), @"");
+}
+
+#[test]
+fn all_but_the_icf_are_whole_and_two_take_local_codes() {
+    let with = |holds: fn(&VocabularyDescription) -> bool| -> Vec<&str> {
+        vocabularies()
+            .map(|(description, _)| description)
+            .filter(|description| holds(description))
+            .map(|description| description.namespace.as_str())
+            .collect()
+    };
+    assert_eq!(with(|description| description.completeness != Completeness::Full), ["urn:who:icf:b", "urn:who:icf:d"]);
+    assert_eq!(with(|description| description.is_extensible), ["urn:svc:vocab:ethnocultural", "urn:svc:vocab:id-type"]);
+    assert_eq!(with(|description| !description.is_system || description.is_open), [""; 0]);
+}
+
+#[test]
+fn the_farmer_registry_alone_is_not_loaded_unasked() {
+    let optional: Vec<&str> =
+        PACKS.values().filter(|pack| !pack.is_default).map(|pack| pack.manifest.name.as_str()).collect();
+    assert_eq!(optional, ["farmer-registry"]);
+}
+
+#[test]
+fn every_pack_can_be_built_under_its_own_name_and_always_to_the_same_bytes() {
     let mut names: Vec<String> = Vec::new();
     for folder in folders() {
-        let component = build_folder(&folder).unwrap_or_else(|errors| panic!("{}: {errors}", folder.display()));
-        names.push(read_manifest(&component).unwrap().name.to_string());
+        let build = || build_folder(&folder).unwrap_or_else(|errors| panic!("{}: {errors}", folder.display()));
+        let component = build();
+        assert!(component == build(), "{}", folder.display());
+        let manifest = read_manifest(&component).unwrap();
+        assert_eq!(manifest, PACKS[folder.file_name().unwrap().to_str().unwrap()].manifest);
+        names.push(manifest.name.to_string());
     }
     names.sort();
-    assert_eq!(names, ["country", "gender", "group-type", "id-type", "isco-08", "marital-status", "relationship"]);
+    let expected = [
+        "country",
+        "currency",
+        "economic-activity",
+        "education",
+        "ethnocultural",
+        "farmer-registry",
+        "gender",
+        "group-type",
+        "housing-type",
+        "icd-11",
+        "icf",
+        "id-type",
+        "isco-08",
+        "language",
+        "marital-status",
+        "relationship",
+        "religion",
+    ];
+    assert_eq!(names, expected);
 }
 
 #[test]
-fn every_pack_says_under_which_licence_its_data_are() {
+fn every_pack_says_under_which_licence_its_data_are_and_whom_to_name() {
     for folder in folders() {
-        assert!(folder.join("LICENSE-DATA.md").is_file(), "{}", folder.display());
+        let note = std::fs::read_to_string(folder.join("LICENSE-DATA.md")).unwrap();
+        assert!(note.starts_with("# Licence of the data\n"), "{}", folder.display());
     }
-}
-
-#[test]
-fn only_occupations_are_not_loaded_unasked() {
-    let optional: Vec<String> = folders()
-        .iter()
-        .map(|folder| check(folder).unwrap())
-        .filter(|source| !source.is_default)
-        .map(|source| source.manifest.name.to_string())
-        .collect();
-    assert_eq!(optional, ["isco-08"]);
-}
-
-#[test]
-fn countries_are_found_by_their_other_codes_and_named_in_eleven_languages() {
-    let countries = source("country");
-    assert_eq!(concept(&countries, "FR").aliases, ["FRA", "250"]);
-    assert_eq!(concept(&countries, "AF").aliases, ["AFG", "004"]);
-    assert!(concepts(&countries).iter().all(|country| country.labels.len() == 11 && country.aliases.len() == 2));
-    let bolivia = &concept(&countries, "BO").labels;
-    assert!(bolivia.iter().any(|label| label.language == "en" && label.value == "Bolivia"));
-}
-
-#[test]
-fn occupations_keep_leading_zeros_and_hang_by_their_digits() {
-    let occupations = source("occupation");
-    let mut by_length = [0; 5];
-    for occupation in concepts(&occupations) {
-        let code = occupation.code.as_str();
-        by_length[code.len()] += 1;
-        let parents: Vec<&str> = occupation.parents.iter().map(|parent| parent.as_str()).collect();
-        if code.len() == 1 {
-            assert!(parents.is_empty(), "{code}");
-        } else {
-            assert_eq!(parents, [&code[..code.len() - 1]]);
+    for (description, _) in vocabularies() {
+        for text in [&description.licence, &description.attribution, &description.source, &description.version] {
+            assert!(!text.is_empty(), "{}", description.namespace);
         }
     }
-    assert_eq!(by_length, [0, 10, 43, 130, 436]);
-    assert_eq!(concept(&occupations, "0110").labels[0].value, "Commissioned Armed Forces Officers");
 }
 
 #[test]
-fn relations_say_whether_they_are_for_people_or_for_groups() {
-    let relations = source("relationship");
-    let kind = |code: &str| {
-        let properties = &concept(&relations, code).properties;
-        properties.iter().find(|(key, _)| key == "kind").map(|(_, value)| value.clone())
+fn whose_terms_ask_for_it_is_named_as_they_ask() {
+    let attribution = |namespace: &str| {
+        let (description, _) =
+            vocabularies().find(|(description, _)| description.namespace.as_str() == namespace).unwrap();
+        (description.licence.as_str(), description.attribution.as_str())
     };
-    assert_eq!(kind("head").as_deref(), Some("individual"));
-    assert_eq!(kind("subsidiary").as_deref(), Some("group"));
-    assert!(concepts(&relations).iter().all(|relation| kind(relation.code.as_str()).is_some()));
+    for (namespace, work) in [
+        ("urn:who:icd-11", "International Classification of Diseases, Eleventh Revision (ICD-11)"),
+        ("urn:who:icf:b", "International Classification of Functioning, Disability and Health (ICF)"),
+        ("urn:who:icf:d", "International Classification of Functioning, Disability and Health (ICF)"),
+    ] {
+        let (licence, told) = attribution(namespace);
+        assert!(licence.contains("CC-BY-ND-3.0-IGO"), "{licence}");
+        assert!(
+            told.starts_with(work) && told.ends_with("NoDerivatives 3.0 IGO licence (CC BY-ND 3.0 IGO)."),
+            "{told}"
+        );
+    }
+    assert!(attribution("urn:who:icd-11").0.contains("GPL-3.0-or-later"));
+    let (licence, told) = attribution("urn:fao:agrovoc");
+    assert!(licence == "CC-BY-4.0" && told.contains("© FAO") && told.contains("changed: subset"), "{told}");
+    let (_, told) = attribution("urn:ilo:isco-08");
+    assert!(told.starts_with("International Labour Organization"), "{told}");
 }
 
 #[test]
 fn the_groups_that_rules_speak_of_are_brought() {
-    let names: Vec<String> = folders()
-        .iter()
-        .flat_map(|folder| check(folder).unwrap().contents.concept_groups)
-        .map(|group| group.name)
-        .collect();
-    for name in ["feminine_gender", "masculine_gender", "head_of_household", "agricultural_workers"] {
-        assert!(names.iter().any(|brought| brought == name), "{name}");
+    let names: Vec<&str> =
+        PACKS.values().flat_map(|pack| &pack.contents.concept_groups).map(|group| group.name.as_str()).collect();
+    for name in ["feminine_gender", "masculine_gender", "head_of_household", "agricultural_workers", "cereal_crops"] {
+        assert!(names.contains(&name), "{name}");
     }
+    let mut once = names.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), names.len(), "{names:?}");
 }

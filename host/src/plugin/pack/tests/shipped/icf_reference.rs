@@ -1,0 +1,79 @@
+//! Every code of the ICF that is shipped, held against a copy of the classification.
+//!
+//! The copy may not be part of this repository. It is looked for in the folder that `DAFTAR_REFERENCE_VOCABULARIES` names, else in
+//! `../shared/vocab/reference-only` beside the workspace; without it nothing can be compared, and the test says so.
+//!
+//! Two titles are the same when their letters and digits are, whatever the case: copies differ in capitals (chapters), quotes,
+//! dashes, commas and blanks, and none of these changes a title.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::{concepts, label, parents, workspace};
+
+/// Where the copy's title is misprinted: cut off, doubled, or that of the code before. Code and parent are compared all the same.
+const MISPRINTED: [&str; 7] = ["b1679", "b299", "b449", "b7209", "d1608", "d1759", "d798"];
+
+fn folder() -> PathBuf {
+    let named = std::env::var_os("DAFTAR_REFERENCE_VOCABULARIES").map(PathBuf::from);
+    named.unwrap_or_else(|| workspace().join("../shared/vocab/reference-only"))
+}
+
+/// Parent and title of each code, or none when the copy is not there.
+fn reference(component: &str) -> Option<HashMap<String, (String, String)>> {
+    let file = folder().join(format!("icf-{component}.tsv"));
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            println!("SKIPPED: there is no `{}`, so the ICF was compared with nothing", file.display());
+            return None;
+        }
+        Err(error) => panic!("{}: {error}", file.display()),
+    };
+    let mut codes = HashMap::new();
+    for line in text.lines().skip(1) {
+        let [code, parent, _level, title] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        codes.insert(code.to_owned(), (parent.to_owned(), title.to_owned()));
+    }
+    Some(codes)
+}
+
+fn folded(title: &str) -> String {
+    title.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Everything that the reference does not confirm, and how many codes it has.
+fn differences(component: &str) -> Option<(Vec<String>, usize)> {
+    let reference = reference(component)?;
+    let mut differences = Vec::new();
+    for concept in concepts(&format!("urn:who:icf:{component}")) {
+        let code = concept.code.as_str();
+        let title = label(concept, "en").unwrap();
+        let Some((parent, expected)) = reference.get(code) else {
+            differences.push(format!("{code} ({title}) is no code"));
+            continue;
+        };
+        if parents(concept).first().copied().unwrap_or_default() != parent {
+            differences.push(format!("{code} hangs from `{parent}`"));
+        }
+        if folded(title) != folded(expected) && !MISPRINTED.contains(&code) {
+            differences.push(format!("{code} is not `{title}`"));
+        }
+    }
+    let has = |code: &String| {
+        concepts(&format!("urn:who:icf:{component}")).iter().any(|concept| concept.code.as_str() == code)
+    };
+    let mut lacking: Vec<&String> = reference.keys().filter(|code| code.len() <= 4 && !has(code)).collect();
+    lacking.sort();
+    differences.extend(lacking.into_iter().map(|code| format!("{code} is not shipped, and has three digits or fewer")));
+    Some((differences, reference.len()))
+}
+
+#[test]
+fn every_icf_code_that_is_shipped_is_who_s_with_its_title_and_its_place() {
+    for (component, codes) in [("b", 527), ("d", 466)] {
+        let Some((differences, in_reference)) = differences(component) else { continue };
+        assert_eq!(differences, [""; 0], "component {component}");
+        assert_eq!(in_reference, codes);
+    }
+}
