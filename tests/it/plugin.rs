@@ -1,4 +1,5 @@
-//! Plugins: an optional pack from its installation to its removal, and packs that lie.
+//! Plugins: the packs that are loaded by default, one that comes and goes, and packs that lie.
 
 mod lying;
 mod optional;
+mod packs;

@@ -62,7 +62,7 @@ fn wrong_codes_are_refused_with_field_reason_and_what_was_probably_meant() {
     let app = TestApp::start();
     assert_eq!(app.admin().request("DELETE", "/plugins/isco-08").send().status, 204, "one vocabulary is to be absent");
     let client = app.client(&["individual:create", "individual:read"]);
-    let cases: [(Value, &str, &str, &str); 12] = [
+    let cases: [(Value, &str, &str, &str); 13] = [
         (json!({"gender": format!("{GENDER}#7")}), "gender", "unknown_code", "urn:iso:std:iso:5218#7"),
         (json!({"country": "urn:iso:std:iso:3166-1#DEU"}), "country", "alias", "urn:iso:std:iso:3166-1#DE"),
         (json!({"country": "urn:iso:std:iso:3166-1#de"}), "country", "wrong_case", "urn:iso:std:iso:3166-1#DE"),
