@@ -16,6 +16,7 @@ mod generation;
 mod hierarchy;
 mod language;
 mod nearest;
+mod search;
 mod table;
 pub mod testing;
 mod vocabulary;
@@ -31,5 +32,9 @@ pub use self::generation::{
 };
 pub use self::hierarchy::{DEPTH_MAX, EXTRA_INTERVALS_MAX};
 pub use self::language::LanguagePreference;
+pub use self::search::{
+    Found, FoundPage, Grade, MatchedText, QUERY_BYTES_MAX, QUERY_WORDS_MAX, SearchOptions, SearchQuery, SearchQueryError,
+    search,
+};
 pub use self::table::{CodeTable, TableError};
 pub use self::vocabulary::{ConceptRef, Label, Vocabulary};

@@ -35,6 +35,27 @@ impl LanguagePreference {
         Self { ranges: weighted.into_iter().map(|(_, range)| range).collect() }
     }
 
+    /// What is wanted, the dearest first, in lower case: two wishes with the same ranges get the same answers.
+    #[must_use]
+    pub fn ranges(&self) -> &[String] {
+        &self.ranges
+    }
+
+    /// How dear a language is to the reader, 0 the dearest; the same for all that were not asked for.
+    pub(super) fn rank(&self, language: &str) -> u8 {
+        let is_meant = |range: &String| {
+            let mut wanted = Some(range.as_str());
+            std::iter::from_fn(|| {
+                let tag = wanted?;
+                wanted = shorter(tag);
+                Some(tag)
+            })
+            .any(|tag| tag.eq_ignore_ascii_case(language))
+        };
+        let place = self.ranges.iter().position(is_meant).unwrap_or(self.ranges.len());
+        u8::try_from(place).unwrap_or(u8::MAX)
+    }
+
     /// Which of `languages` serves the reader best. The first of them is the default; one that `has` no text is passed over.
     ///
     /// Each wanted language is tried whole and then without its last parts (`pt-BR`, then `pt`) before the next one.

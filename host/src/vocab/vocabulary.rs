@@ -12,12 +12,14 @@ mod concept;
 mod tests;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 pub(super) use self::build::{hierarchy, text_bytes};
 pub use self::concept::{ConceptRef, Label};
 use super::compact::{ConceptIndex, Lists, Span, Texts, to_u32, vector_bytes};
 use super::digest::ContentDigest;
 use super::hierarchy::Hierarchy;
+use super::search::SearchIndex;
 use crate::domain::code::Namespace;
 use crate::domain::vocabulary::VocabularyDescription;
 
@@ -67,6 +69,8 @@ pub struct Vocabulary {
     /// By concept.
     successors: Vec<(ConceptIndex, ConceptIndex)>,
     hierarchy: Hierarchy,
+    /// Made when it is first searched.
+    search: OnceLock<SearchIndex>,
 }
 
 impl fmt::Debug for Vocabulary {
@@ -126,6 +130,30 @@ impl Vocabulary {
         self.alias_owners.get(found).map(|(_, owner)| self.reference(*owner))
     }
 
+    /// The concepts whose codes begin so, in the order of codes.
+    pub(super) fn beginning_with(&self, beginning: &str) -> impl Iterator<Item = ConceptRef<'_>> {
+        let first = self.codes.partition_point(|span| self.texts.get(*span) < beginning);
+        let behind = self.codes.get(first..).unwrap_or_default();
+        let count = behind.partition_point(|span| self.texts.get(*span).starts_with(beginning));
+        (first..first + count).map(|place| self.reference(ConceptIndex::at(place)))
+    }
+
+    /// What finds concepts by the words of their labels.
+    pub(super) fn search_index(&self) -> &SearchIndex {
+        self.search.get_or_init(|| SearchIndex::build(self))
+    }
+
+    /// Whether a search finds everything made, and costs no more than its answer.
+    #[must_use]
+    pub fn is_search_ready(&self) -> bool {
+        self.search.get().is_some()
+    }
+
+    /// Makes what searches need, if that was not done. Takes some ten milliseconds for a large vocabulary.
+    pub fn prepare_search(&self) {
+        self.search_index();
+    }
+
     /// The concept at a place in the order of codes.
     #[must_use]
     pub fn concept(&self, index: ConceptIndex) -> Option<ConceptRef<'_>> {
@@ -161,6 +189,7 @@ impl Vocabulary {
             + vector_bytes(&self.uris)
             + vector_bytes(&self.successors)
             + self.hierarchy.heap_bytes()
+            + self.search.get().map_or(0, SearchIndex::heap_bytes)
     }
 
     fn reference(&self, index: ConceptIndex) -> ConceptRef<'_> {

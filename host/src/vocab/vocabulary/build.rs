@@ -43,6 +43,7 @@ impl Vocabulary {
             uris,
             successors,
             hierarchy,
+            search: std::sync::OnceLock::new(),
         })
     }
 }

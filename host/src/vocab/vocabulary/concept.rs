@@ -132,6 +132,17 @@ impl<'a> ConceptRef<'a> {
         self.vocabulary.labels.of(self.index).iter().map(move |label| self.localized(label))
     }
 
+    /// The place, among the vocabulary's languages, of the language of a label given by its place.
+    pub(in crate::vocab) fn label_language(self, place: u8) -> Option<usize> {
+        let label = self.vocabulary.labels.of(self.index).get(usize::from(place))?;
+        Some(usize::from(label.language))
+    }
+
+    /// What it means, by language, the default one first.
+    pub fn definitions(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.vocabulary.definitions.of(self.index).iter().map(move |text| self.localized(text))
+    }
+
     /// What it means, in the language that serves the reader best.
     #[must_use]
     pub fn definition(self, languages: &LanguagePreference) -> Option<Label<'a>> {
@@ -173,6 +184,12 @@ impl<'a> ConceptRef<'a> {
     /// One level down, in the order of codes.
     pub fn children(self) -> impl ExactSizeIterator<Item = Self> {
         self.vocabulary.hierarchy.children(self.index).iter().map(move |index| self.sibling(*index))
+    }
+
+    /// How many concepts name it as a parent.
+    #[must_use]
+    pub fn child_count(self) -> usize {
+        self.vocabulary.hierarchy.children(self.index).len()
     }
 
     /// Everything above it, nearest first, each once.
