@@ -5,6 +5,7 @@
 //! **Invariant:** a handler that does not say who may call it does not compile; see [`access`].
 
 pub mod access;
+pub mod conditional;
 pub mod dto;
 pub mod error;
 pub mod extract;

@@ -33,6 +33,9 @@ pub enum AppError {
     /// Absent, or hidden from this client: one answer for both.
     #[error("no such {0}")]
     NotFound(RecordKind),
+    /// What the path of a request names is not there; the problem says what would be right.
+    #[error("{}", .0.message)]
+    NotThere(FieldProblem),
     /// Several records once carried the identifier that has ended.
     #[error("several records carried this identifier before it ended; use one that is still open")]
     Ambiguous,

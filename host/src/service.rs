@@ -11,3 +11,4 @@ pub mod identifiers;
 pub mod individual;
 pub mod plugin;
 pub mod registry;
+pub mod vocabulary;

@@ -73,6 +73,8 @@ pub mod scope {
         GroupRead = Group Read;
         /// Register groups.
         GroupCreate = Group Create;
+        /// Read vocabularies and concept groups.
+        VocabularyRead = Vocabulary Read;
         /// Evaluate rules.
         EligibilityRead = Eligibility Read;
     }

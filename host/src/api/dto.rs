@@ -7,3 +7,4 @@ pub mod group;
 pub mod individual;
 pub mod reader;
 pub mod shared;
+pub mod vocabulary;

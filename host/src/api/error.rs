@@ -139,7 +139,9 @@ impl Problem {
         match error {
             AppError::Malformed(_) => StatusCode::BAD_REQUEST,
             AppError::MissingScope { .. } => StatusCode::FORBIDDEN,
-            AppError::NotFound(_) | AppError::UnknownClient(_) | AppError::UnknownPlugin(_) => StatusCode::NOT_FOUND,
+            AppError::NotFound(_) | AppError::NotThere(_) | AppError::UnknownClient(_) | AppError::UnknownPlugin(_) => {
+                StatusCode::NOT_FOUND
+            }
             AppError::Ambiguous
             | AppError::IdentifierInUse { .. }
             | AppError::VersionMismatch { .. }
@@ -156,6 +158,7 @@ impl From<AppError> for Problem {
         let problem = Self::new(Self::status_of(&error), error.to_string());
         match error {
             AppError::Invalid(errors) => Self { errors, ..problem },
+            AppError::NotThere(error) => Self { errors: vec![error], ..problem },
             AppError::Expression(refused) => Self { diagnostics: refused.diagnostics, ..problem },
             AppError::MissingScope { required, .. } => {
                 let scope = required.replace(" or ", " ");

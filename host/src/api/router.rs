@@ -11,7 +11,7 @@ use super::access::{Access, DeclaresAccess};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::middleware;
-use super::routes::{discovery, eligibility, group, health, individual, token};
+use super::routes::{concept_group, discovery, eligibility, group, health, individual, token, vocabulary};
 use crate::app::AppState;
 
 /// Where the API begins.
@@ -70,6 +70,29 @@ pub fn endpoints() -> Vec<Endpoint> {
         endpoint(Method::POST, &["/Group", "/groups"], group::create),
         endpoint(Method::GET, &["/Group/{identifier}", "/groups/{identifier}"], group::read),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate),
+        endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list),
+        endpoint(Method::GET, &["/Vocabulary/$search", "/vocabularies/$search"], vocabulary::search_all),
+        endpoint(Method::POST, &["/Vocabulary/$validate", "/vocabularies/$validate"], vocabulary::validate),
+        endpoint(Method::POST, &["/Vocabulary/$lookup", "/vocabularies/$lookup"], vocabulary::lookup),
+        endpoint(Method::GET, &["/Vocabulary/{namespace}", "/vocabularies/{namespace}"], vocabulary::read),
+        endpoint(Method::GET, &["/Vocabulary/{namespace}/codes", "/vocabularies/{namespace}/codes"], vocabulary::codes),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}/codes/{code}", "/vocabularies/{namespace}/codes/{code}"],
+            vocabulary::code,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}/search", "/vocabularies/{namespace}/search"],
+            vocabulary::search,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}/$subsumes", "/vocabularies/{namespace}/$subsumes"],
+            vocabulary::subsumes,
+        ),
+        endpoint(Method::GET, &["/ConceptGroup", "/concept_groups"], concept_group::list),
+        endpoint(Method::GET, &["/ConceptGroup/{name}", "/concept_groups/{name}"], concept_group::read),
         server_endpoint(Method::GET, "/.well-known/oauth-authorization-server", discovery::authorization_server),
         server_endpoint(Method::GET, "/health/live", health::live),
         server_endpoint(Method::GET, "/health/ready", health::ready),

@@ -1,5 +1,6 @@
 //! Handlers, one file a noun.
 
+pub mod concept_group;
 pub mod discovery;
 pub mod eligibility;
 pub mod group;
@@ -7,3 +8,4 @@ pub mod health;
 pub mod individual;
 pub mod search;
 pub mod token;
+pub mod vocabulary;

@@ -1,10 +1,11 @@
-//! The identifier in a path.
+//! What a path names: a record by identifier, a vocabulary, a code, a concept group.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 
 use crate::api::error::{ApiError, Problem};
+use crate::domain::code::Namespace;
 use crate::domain::identifier::IdentifierKey;
 
 /// An identifier `<system>|<value>` as the last part of a path, percent-decoded.
@@ -24,4 +25,53 @@ impl<S: Send + Sync> FromRequestParts<S> for IdentifierPath {
             Err(error) => Err(Problem::malformed(format!("the identifier in the path is not valid: {error}")).into()),
         }
     }
+}
+
+/// The namespace of a vocabulary as a part of a path, percent-decoded.
+#[derive(Debug)]
+pub struct NamespacePath(pub Namespace);
+
+/// The namespace and a code of it, percent-decoded. Whether the code can be one is the use case's to say.
+#[derive(Debug)]
+pub struct CodePath(pub Namespace, pub String);
+
+/// The name of a concept group, percent-decoded.
+#[derive(Debug)]
+pub struct NamePath(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamespacePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Ok(Path(text)) = path else { return Err(not_text().into()) };
+        Ok(Self(namespace(&text)?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for CodePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Ok(Path((first, code))) = path else { return Err(not_text().into()) };
+        Ok(Self(namespace(&first)?, code))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        path.map(|Path(name)| Self(name)).map_err(|_| not_text().into())
+    }
+}
+
+fn not_text() -> Problem {
+    Problem::malformed("the path is not percent-encoded UTF-8")
+}
+
+fn namespace(text: &str) -> Result<Namespace, Problem> {
+    Namespace::parse(text).map_err(|error| Problem::malformed(format!("the namespace in the path: {error}")))
 }

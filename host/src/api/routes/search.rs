@@ -54,11 +54,11 @@ impl<T> Envelope<T> {
 /// The languages a client wants displays in.
 #[must_use]
 pub fn languages(app: &AppState, headers: &HeaderMap) -> LanguagePreference {
-    let wanted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
-    match wanted {
-        Some(wanted) => LanguagePreference::parse(wanted),
-        None => LanguagePreference::parse(&app.config.vocabulary.default_language),
-    }
+    // A list may be sent in several headers.
+    let given = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
+    let wanted = given.collect::<Vec<_>>().join(",");
+    let wanted = if wanted.is_empty() { &app.config.vocabulary.default_language } else { &wanted };
+    LanguagePreference::parse(wanted)
 }
 
 #[cfg(test)]

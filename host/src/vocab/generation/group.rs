@@ -86,6 +86,18 @@ impl PublishedGroup {
         self.known.unknown.iter().map(CodeNumber)
     }
 
+    /// How many codes certainly belong to it.
+    #[must_use]
+    pub fn member_count(&self) -> usize {
+        usize::try_from(self.known.yes.len()).unwrap_or(usize::MAX)
+    }
+
+    /// Of how many codes it cannot be said whether they belong.
+    #[must_use]
+    pub fn undecided_count(&self) -> usize {
+        usize::try_from(self.known.unknown.len()).unwrap_or(usize::MAX)
+    }
+
     /// What an outcome names as missing when membership in it is not known.
     #[must_use]
     pub fn missing_name(&self) -> String {

@@ -126,7 +126,9 @@ impl Generation {
         Ok((number, uri))
     }
 
-    fn unknown_group(&self, name: &str) -> QuestionProblem {
+    /// That there is no concept group of a name, with the names that are like it.
+    #[must_use]
+    pub fn unknown_group(&self, name: &str) -> QuestionProblem {
         let known = self.concept_groups().map(|group| group.definition().name.as_str());
         let mut near: Vec<(usize, &str)> = if name.len() > NAME_SEARCHED_BYTES_MAX {
             Vec::new()

@@ -100,6 +100,12 @@ impl Generation {
     ) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
         self.check_vocabulary(field, namespaces, uri)?;
         let (installed, concept) = self.exact(uri)?;
+        self.in_use(uri, concept)?;
+        Ok((installed, concept))
+    }
+
+    /// Whether a new record may hold a concept, which is that of the code.
+    pub(super) fn in_use(&self, uri: &CodeUri, concept: ConceptRef<'_>) -> Result<(), CodeProblem> {
         if concept.status() == ConceptStatus::Inactive {
             let successor = concept.active_successor().map(Suggestion::of);
             return Err(CodeProblem::Inactive { uri: uri.clone(), successor });
@@ -108,7 +114,7 @@ impl Generation {
             let below = concept.descendants().filter(|concept| concept.is_usable()).take(SUGGESTIONS_MAX);
             return Err(CodeProblem::NotSelectable { uri: uri.clone(), below: Suggestion::all(below) });
         }
-        Ok((installed, concept))
+        Ok(())
     }
 
     fn check_vocabulary(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<(), CodeProblem> {

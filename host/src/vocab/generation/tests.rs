@@ -1,4 +1,5 @@
 mod groups;
+mod look_up;
 mod publish;
 mod questions;
 mod resolve;

@@ -72,7 +72,10 @@ pub(super) fn matches(
         best.add(Match {
             grade,
             parts: if is_whole_label { 0 } else { candidate.parts.saturating_add(1) },
-            language: concept.label_language(label.place).and_then(|at| language_ranks.get(at)).map_or(u8::MAX, |it| *it),
+            language: concept
+                .label_language(label.place)
+                .and_then(|at| language_ranks.get(at))
+                .map_or(u8::MAX, |it| *it),
             words: label.words,
             concept: label.concept,
             by: MatchedBy::Label(label.place),
@@ -184,7 +187,8 @@ impl<'a> Scratch<'a> {
         for word in places.clone() {
             let is_whole = beginnings.is_first_whole && word == places.start;
             for occurrence in self.index.occurrences(word..word + 1) {
-                let is_in_place = occurrence.position == position && (is_whole || is_last || is_run(self.index.word(word)));
+                let is_in_place =
+                    occurrence.position == position && (is_whole || is_last || is_run(self.index.word(word)));
                 let marks = THERE | if is_whole { WHOLE } else { 0 } | if is_in_place { IN_PLACE } else { 0 };
                 mark(&mut self.exact, &self.edited, &mut self.touched, occurrence.label, marks);
             }

@@ -1,0 +1,159 @@
+//! A code that somebody asks about, without a field that it stands in.
+
+use super::Generation;
+use crate::domain::code::{CodeUri, Namespace};
+use crate::vocab::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
+use crate::vocab::vocabulary::{ConceptRef, Vocabulary};
+
+/// Namespaces further apart than that are not alike.
+const NAMESPACE_EDITS_MAX: usize = 3;
+/// A code of one byte says nothing of the vocabulary that it belongs to.
+const TELLING_CODE_BYTES_MIN: usize = 2;
+
+/// Why there is no such code, or why a new record may not hold it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookUpProblem {
+    /// No vocabulary has the namespace, and no field waits for one that has.
+    #[error("there is no vocabulary `{namespace}`{}", did_you_mean(.nearest.as_ref()))]
+    UnknownNamespace {
+        /// The namespace.
+        namespace: Namespace,
+        /// The one that was probably meant.
+        nearest: Option<Namespace>,
+    },
+    /// The code is one of another vocabulary.
+    #[error("`{uri}` is no code of its vocabulary; {right} is one of another")]
+    OtherVocabulary {
+        /// What was asked for.
+        uri: CodeUri,
+        /// The code with the namespace that it has.
+        right: Suggestion,
+    },
+    /// Anything that is wrong with a code wherever it stands.
+    #[error("{0}")]
+    Code(CodeProblem),
+}
+
+impl LookUpProblem {
+    /// The stable name of the problem.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::UnknownNamespace { .. } => "unknown_namespace",
+            Self::OtherVocabulary { .. } => "wrong_vocabulary",
+            Self::Code(CodeProblem::Inactive { .. }) => "deprecated",
+            Self::Code(problem) => problem.code(),
+        }
+    }
+
+    /// What was probably meant: a code's URI, or a namespace where that was wrong.
+    #[must_use]
+    pub fn suggestion(&self) -> Option<&str> {
+        match self {
+            Self::UnknownNamespace { nearest, .. } => nearest.as_ref().map(Namespace::as_str),
+            Self::OtherVocabulary { right, .. } => Some(&right.uri),
+            Self::Code(problem) => problem.suggestions().first().map(|suggestion| suggestion.uri.as_str()),
+        }
+    }
+}
+
+impl Generation {
+    /// The vocabulary of a namespace.
+    ///
+    /// # Errors
+    /// That there is none, with the namespace that was probably meant.
+    pub fn named(&self, namespace: &Namespace) -> Result<&Vocabulary, LookUpProblem> {
+        self.vocabulary(namespace).map(|vocabulary| &**vocabulary).ok_or_else(|| LookUpProblem::UnknownNamespace {
+            namespace: namespace.clone(),
+            nearest: self.nearest_namespace(namespace.as_str()),
+        })
+    }
+
+    /// The concept of a code in its exact spelling, in use or not.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn look_up(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
+        let vocabulary = match self.named(&uri.namespace) {
+            Ok(vocabulary) => vocabulary,
+            // A field waits for it: it is known, if not here.
+            Err(_) if is_used_by_a_field(&uri.namespace) => {
+                return Err(LookUpProblem::Code(CodeProblem::NotInstalled { uri: uri.clone() }));
+            }
+            Err(unknown) => return Err(unknown),
+        };
+        if let Some(concept) = vocabulary.find(uri.code.as_str()) {
+            return Ok(concept);
+        }
+        match self.exact(uri) {
+            Ok((_, concept)) => Ok(concept),
+            Err(problem @ CodeProblem::UnknownCode { .. }) => match self.only_other(uri) {
+                Some(right) => Err(LookUpProblem::OtherVocabulary { uri: uri.clone(), right: Suggestion::of(right) }),
+                None => Err(LookUpProblem::Code(problem)),
+            },
+            Err(problem) => Err(LookUpProblem::Code(problem)),
+        }
+    }
+
+    /// The concept of a code or of another name of one, with whether it was that.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn look_up_by_any_name(&self, uri: &CodeUri) -> Result<(ConceptRef<'_>, bool), LookUpProblem> {
+        match self.look_up(uri) {
+            Ok(concept) => Ok((concept, false)),
+            Err(problem @ LookUpProblem::Code(CodeProblem::Alias { .. })) => {
+                let vocabulary = self.vocabulary(&uri.namespace);
+                let concept = vocabulary.and_then(|vocabulary| vocabulary.find_alias(uri.code.as_str()));
+                concept.map(|concept| (concept, true)).ok_or(problem)
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Whether a new record may hold the code.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_code(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
+        let concept = self.look_up(uri)?;
+        self.in_use(uri, concept).map_err(LookUpProblem::Code)?;
+        Ok(concept)
+    }
+
+    /// The one other vocabulary's concept that has the code, if there is one only and the code is long enough to tell.
+    fn only_other(&self, uri: &CodeUri) -> Option<ConceptRef<'_>> {
+        if uri.code.as_str().len() < TELLING_CODE_BYTES_MIN {
+            return None;
+        }
+        let mut found = self.vocabularies().filter_map(|vocabulary| vocabulary.find(uri.code.as_str()));
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
+    }
+
+    /// The namespace that is spelt nearly so, or whose vocabulary is called so.
+    fn nearest_namespace(&self, wanted: &str) -> Option<Namespace> {
+        let wanted = wanted.to_ascii_lowercase();
+        let called_so = self.vocabularies().find(|vocabulary| {
+            let name = vocabulary.description().name.to_ascii_lowercase();
+            name == wanted || name.split(' ').next() == Some(wanted.as_str())
+        });
+        let nearest = || {
+            let distance = |vocabulary: &&Vocabulary| {
+                strsim::osa_distance(&wanted, &vocabulary.namespace().as_str().to_lowercase())
+            };
+            let vocabularies = self.vocabularies().map(|vocabulary| &**vocabulary);
+            let (edits, nearest) = vocabularies.map(|one| (distance(&one), one)).min_by_key(|(edits, _)| *edits)?;
+            (edits <= NAMESPACE_EDITS_MAX).then_some(nearest)
+        };
+        let found = called_so.map(|vocabulary| &**vocabulary).or_else(nearest)?;
+        Some(found.namespace().clone())
+    }
+}
+
+fn did_you_mean(nearest: Option<&Namespace>) -> String {
+    match nearest {
+        Some(nearest) => format!("; did you mean `{nearest}`?"),
+        None => "; GET /Vocabulary lists those that are installed".to_owned(),
+    }
+}
