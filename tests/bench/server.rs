@@ -29,8 +29,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens a register in a folder and serves it.
+    /// Opens a register in a folder with the default plugins and serves it.
     pub async fn start(folder: &Path) -> Result<Self, String> {
+        Self::start_with(folder, &artifacts_folder()?.join("plugins")).await
+    }
+
+    /// Opens a register in a folder with the plugins of another and serves it.
+    pub async fn start_with(folder: &Path, plugins: &Path) -> Result<Self, String> {
         let mut config = Config::default();
         config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         config.server.admin_listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -38,7 +43,7 @@ impl Server {
         let url = listeners.public_url(&config.server);
         let address = url.trim_start_matches("http://").parse().map_err(|_| "the server has no address".to_owned())?;
         let options =
-            AppOptions::new(folder.join("data")).with_public_url(url).with_plugins_dir(Some(plugins_folder()?));
+            AppOptions::new(folder.join("data")).with_public_url(url).with_plugins_dir(Some(plugins.to_owned()));
         let app = App::open(config, options).await.map_err(|error| error.to_string())?;
         let token = token(&app).await?;
         let (stop, stopped) = oneshot::channel();
@@ -61,17 +66,15 @@ impl Server {
     }
 }
 
-/// The packs and the engine, as `cargo xtask` built them.
-fn plugins_folder() -> Result<PathBuf, String> {
+/// Where `cargo xtask` built the packs and the engine.
+pub fn artifacts_folder() -> Result<PathBuf, String> {
     let artifacts = std::env::var_os("DAFTAR_TEST_ARTIFACTS").map(PathBuf::from);
-    artifacts
-        .map(|folder| folder.join("plugins"))
-        .ok_or_else(|| "run the benchmarks with `cargo xtask bench`".to_owned())
+    artifacts.ok_or_else(|| "run the benchmarks with `cargo xtask bench`".to_owned())
 }
 
 async fn token(app: &AppState) -> Result<String, String> {
     let mut grants = ScopeSet::default();
-    for scope in ["individual:all", "group:all", "eligibility:all"] {
+    for scope in ["individual:all", "group:all", "eligibility:all", "vocabulary:read"] {
         grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?);
     }
     let most = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;

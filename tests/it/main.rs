@@ -21,3 +21,4 @@ mod logs;
 mod plugin;
 mod receipt;
 mod token;
+mod vocabulary;

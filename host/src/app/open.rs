@@ -23,6 +23,7 @@ use crate::service::audit::AuditLog;
 use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
+use crate::service::vocabulary;
 use crate::store::sled::{SledOptions, SledStore};
 use crate::store::{ChangeSink, Store, StoreError};
 use crate::vocab::{CodeTable, Generation, GenerationBuilder, Vocabularies};
@@ -71,6 +72,10 @@ impl App {
         let (host, library) = open_plugins(&data_dir, config.plugins.engine.clone()).await?;
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
+
+        // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
+        let searched = registry.clone();
+        drop(tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)));
 
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
         let maintenance = tokio::spawn(maintain(limits.clone()));

@@ -43,6 +43,60 @@ pub const ROWS: &[Row] = &[
         status: 200,
         body: Some(rule),
     },
+    // A search and a comparison say nothing without their parameters: 400 for whoever may call.
+    Row { method: "GET", path: "/api/v2/Vocabulary", scopes: &["vocabulary:read"], status: 200, body: None },
+    Row { method: "GET", path: "/api/v2/Vocabulary/$search", scopes: &["vocabulary:read"], status: 400, body: None },
+    Row {
+        method: "POST",
+        path: "/api/v2/Vocabulary/$validate",
+        scopes: &["vocabulary:read"],
+        status: 200,
+        body: Some(codes),
+    },
+    Row {
+        method: "POST",
+        path: "/api/v2/Vocabulary/$lookup",
+        scopes: &["vocabulary:read"],
+        status: 200,
+        body: Some(codes),
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/Vocabulary/{namespace}",
+        scopes: &["vocabulary:read"],
+        status: 200,
+        body: None,
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/Vocabulary/{namespace}/codes",
+        scopes: &["vocabulary:read"],
+        status: 200,
+        body: None,
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/Vocabulary/{namespace}/codes/{code}",
+        scopes: &["vocabulary:read"],
+        status: 200,
+        body: None,
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/Vocabulary/{namespace}/search",
+        scopes: &["vocabulary:read"],
+        status: 400,
+        body: None,
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/Vocabulary/{namespace}/$subsumes",
+        scopes: &["vocabulary:read"],
+        status: 400,
+        body: None,
+    },
+    Row { method: "GET", path: "/api/v2/ConceptGroup", scopes: &["vocabulary:read"], status: 200, body: None },
+    Row { method: "GET", path: "/api/v2/ConceptGroup/{name}", scopes: &["vocabulary:read"], status: 200, body: None },
     Row { method: "GET", path: "/.well-known/oauth-authorization-server", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/health/live", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/health/ready", scopes: &[], status: 200, body: None },
@@ -69,8 +123,12 @@ impl Row {
     pub fn request(&self, connection: &Connection, path: &str) -> Request {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("AUTH-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let request =
-            connection.request(self.method, &path.replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0"));
+        let path = path
+            .replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0")
+            .replace("{namespace}", "urn:iso:std:iso:5218")
+            .replace("{code}", "2")
+            .replace("{name}", "feminine_gender");
+        let request = connection.request(self.method, &path);
         match self.body {
             Some(body) => request.json(&body(&name)),
             None => request,
@@ -80,6 +138,10 @@ impl Row {
 
 fn record(name: &str) -> Value {
     json!({"identifier": [{"system": NATIONAL_ID, "value": name}]})
+}
+
+fn codes(_: &str) -> Value {
+    json!({"codes": [FEMALE]})
 }
 
 fn rule(_: &str) -> Value {

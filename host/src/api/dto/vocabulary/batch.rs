@@ -180,7 +180,7 @@ mod tests {
         assert!(refusal(json!({"codes": "urn:x#1"})).starts_with("codes: a list is needed"));
         assert!(refusal(json!({"codes": [1]})).starts_with("codes[0]: a code is written as"));
         assert!(refusal(json!({"codes": [{"namespace": "urn:x"}]})).starts_with("codes[0]: "));
-        assert!(refusal(json!({"code": []})).contains("did you mean `codes`?"));
+        assert!(refusal(json!({"codes": [], "code": []})).contains("did you mean `codes`?"));
         let many = |count: usize| read_body(json!({"codes": vec!["urn:x#1"; count]}));
         assert_eq!(many(BATCH_CODES_MAX).unwrap().len(), BATCH_CODES_MAX);
         assert!(many(BATCH_CODES_MAX + 1).unwrap_err().contains("at most 1000 items"));
