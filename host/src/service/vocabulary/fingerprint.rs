@@ -22,6 +22,8 @@ impl Fingerprint {
         for pack in generation.packs() {
             fingerprint.text(&pack.plugin);
             fingerprint.text(&pack.version);
+            // What an open vocabulary's pack says of a code is no part of the generation.
+            fingerprint.text(&pack.digest);
         }
         // Who defined a group is no part of what it means, and what an absent vocabulary's codes are called is known only
         // while somebody numbered them.

@@ -40,7 +40,9 @@ impl Beginnings {
 /// The words that are, or begin with, what `typed` is one slip away from.
 pub(super) fn one_edit(index: &SearchIndex, typed: &str) -> Vec<Beginnings> {
     let letters: Vec<char> = typed.chars().take(EDITED_CHARS_MAX + 1).collect();
-    if !(EDITED_CHARS_MIN..=EDITED_CHARS_MAX).contains(&letters.len()) {
+    // Another number is not a number misspelt.
+    let has_digit = letters.iter().any(char::is_ascii_digit);
+    if has_digit || !(EDITED_CHARS_MIN..=EDITED_CHARS_MAX).contains(&letters.len()) {
         return Vec::new();
     }
     Slips { index, letters: &letters, found: Vec::new(), steps: 0 }.follow()
@@ -146,6 +148,7 @@ mod tests {
         }
         assert!(whole_words(&index, "mlra").is_empty());
         assert!(whole_words(&index, "ma").is_empty(), "too short to be misspelt");
+        assert!(one_edit(&super::tests::index(&["1500", "2500"]), "1600").is_empty(), "another number");
     }
 
     #[test]

@@ -138,11 +138,6 @@ impl<'a> ConceptRef<'a> {
         Some(usize::from(label.language))
     }
 
-    /// What it means, by language, the default one first.
-    pub fn definitions(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.vocabulary.definitions.of(self.index).iter().map(move |text| self.localized(text))
-    }
-
     /// What it means, in the language that serves the reader best.
     #[must_use]
     pub fn definition(self, languages: &LanguagePreference) -> Option<Label<'a>> {
