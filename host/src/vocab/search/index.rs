@@ -17,6 +17,8 @@ use crate::vocab::vocabulary::Vocabulary;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabelPlace {
     pub concept: ConceptIndex,
+    /// The place of its language among the vocabulary's.
+    pub language: u16,
     /// Its place among the concept's labels, which stand in the order of the vocabulary's languages.
     pub place: u8,
     /// How many words it has, where there are fewer than 256.
@@ -53,7 +55,8 @@ impl SearchIndex {
             for (place, (_, text)) in concept.labels().enumerate() {
                 let words = gathered.read(to_u32(labels.len()), &folded(text));
                 let place = u8::try_from(place).unwrap_or(u8::MAX);
-                labels.push(LabelPlace { concept: concept.index(), place, words });
+                let language = concept.label_language(place).unwrap_or(u16::MAX);
+                labels.push(LabelPlace { concept: concept.index(), language, place, words });
             }
         }
         gathered.finish(labels)

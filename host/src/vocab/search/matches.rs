@@ -59,23 +59,18 @@ pub(super) fn matches(
     let mut best = Best { of: vec![NONE; vocabulary.concept_count()], found: Vec::new() };
     by_code(vocabulary, query.text(), &mut best);
     let language_ranks: Vec<u8> = vocabulary.languages().iter().map(|language| languages.rank(language)).collect();
-    let last = query.terms().len();
     for candidate in candidates(index, query.terms()) {
         let Some(label) = index.labels().get(candidate.label as usize) else { continue };
-        let Some(concept) = vocabulary.concept(label.concept) else { continue };
         let grade = match candidate {
             Candidate { has_edit: true, .. } => Grade::OneEdit,
             Candidate { is_in_place: true, .. } => Grade::Prefix,
             _ => Grade::Words,
         };
-        let is_whole_label = grade == Grade::Prefix && candidate.parts == 0 && usize::from(label.words) == last;
+        let is_whole_label = grade == Grade::Prefix && candidate.parts == 0 && label.words == query.word_count();
         best.add(Match {
             grade,
             parts: if is_whole_label { 0 } else { candidate.parts.saturating_add(1) },
-            language: concept
-                .label_language(label.place)
-                .and_then(|at| language_ranks.get(at))
-                .map_or(u8::MAX, |it| *it),
+            language: language_ranks.get(usize::from(label.language)).copied().unwrap_or(u8::MAX),
             words: label.words,
             concept: label.concept,
             by: MatchedBy::Label(label.place),
@@ -183,24 +178,23 @@ impl<'a> Scratch<'a> {
     }
 
     fn read_exact(&mut self, beginnings: &Beginnings, position: u8, is_last: bool) {
-        let places = beginnings.places.clone();
-        for word in places.clone() {
-            let is_whole = beginnings.is_first_whole && word == places.start;
+        for word in beginnings.places.clone() {
+            let is_whole = beginnings.is_first_whole && word == beginnings.places.start;
+            let marks = THERE | if is_whole { WHOLE } else { 0 };
+            // Of a script without spaces any beginning is a word.
+            let may_be_in_place = is_whole || is_last || is_run(self.index.word(word));
             for occurrence in self.index.occurrences(word..word + 1) {
-                let is_in_place =
-                    occurrence.position == position && (is_whole || is_last || is_run(self.index.word(word)));
-                let marks = THERE | if is_whole { WHOLE } else { 0 } | if is_in_place { IN_PLACE } else { 0 };
-                mark(&mut self.exact, &self.edited, &mut self.touched, occurrence.label, marks);
+                let in_place = if may_be_in_place && occurrence.position == position { IN_PLACE } else { 0 };
+                mark(&mut self.exact, &self.edited, &mut self.touched, occurrence.label, marks | in_place);
             }
         }
     }
 
     fn read_edited(&mut self, beginnings: &Beginnings) {
-        let places = beginnings.places.clone();
-        for word in places.clone() {
-            let is_whole = beginnings.is_first_whole && word == places.start;
+        for word in beginnings.places.clone() {
+            let is_whole = beginnings.is_first_whole && word == beginnings.places.start;
+            let marks = THERE | if is_whole { WHOLE } else { 0 };
             for occurrence in self.index.occurrences(word..word + 1) {
-                let marks = THERE | if is_whole { WHOLE } else { 0 };
                 mark(&mut self.edited, &self.exact, &mut self.touched, occurrence.label, marks);
             }
         }
@@ -235,7 +229,7 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// Whether a word is a stretch of a script without spaces, of which any beginning is a word.
+/// Whether a word is a stretch of a script without spaces.
 fn is_run(word: &str) -> bool {
     word.chars().next().is_some_and(super::words::is_unspaced)
 }

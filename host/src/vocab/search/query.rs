@@ -32,6 +32,8 @@ pub enum SearchQueryError {
 pub struct SearchQuery {
     text: String,
     terms: Vec<Term>,
+    /// How many words a label has that consists of just these.
+    words: u8,
 }
 
 /// One word of it, or one piece of a run of a script without spaces.
@@ -75,13 +77,17 @@ impl SearchQuery {
         if terms.is_empty() {
             return Err(SearchQueryError::NothingToFind);
         }
-        Ok(Self { text: text.to_owned(), terms })
+        Ok(Self { text: text.to_owned(), terms, words: position })
     }
 
     /// What was typed, without space around it.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    pub(super) fn word_count(&self) -> u8 {
+        self.words
     }
 
     pub(super) fn terms(&self) -> &[Term] {

@@ -133,9 +133,8 @@ impl<'a> ConceptRef<'a> {
     }
 
     /// The place, among the vocabulary's languages, of the language of a label given by its place.
-    pub(in crate::vocab) fn label_language(self, place: u8) -> Option<usize> {
-        let label = self.vocabulary.labels.of(self.index).get(usize::from(place))?;
-        Some(usize::from(label.language))
+    pub(in crate::vocab) fn label_language(self, place: u8) -> Option<u16> {
+        self.vocabulary.labels.of(self.index).get(usize::from(place)).map(|label| label.language)
     }
 
     /// What it means, in the language that serves the reader best.
