@@ -14,7 +14,13 @@ pub fn run(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(),
 
 /// The server's program.
 pub fn server(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(), Failure> {
-    let mut command = workspace.cargo(&["build", "-p", "daftar"]);
+    // Where tests are built too, the same choice of features: another one would compile the sandbox a second time. A release has
+    // none but its own.
+    let selection: &[&str] = match profile {
+        Profile::Dev => &["build", "--workspace", "--bin", "daftar"],
+        Profile::Release => &["build", "-p", "daftar"],
+    };
+    let mut command = workspace.cargo(selection);
     steps.run("compile the server (several minutes the first time)", command.args(profile.flags()))
 }
 

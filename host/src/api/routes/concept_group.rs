@@ -30,8 +30,8 @@ pub async fn list(
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
     Ok(reading.answer(|told| {
         let found = concept_groups(&ctx, &reading.generation, page);
-        let body = |group: &_| GroupBody::new(&reading.generation, *group, &reading.languages, told);
-        let bodies = found.items.iter().map(body).collect();
+        let groups = found.items.iter();
+        let bodies = groups.map(|group| GroupBody::new(&reading.generation, group, &reading.languages, told)).collect();
         let path = format!("{}{BASE_PATH}/ConceptGroup", app.public_url);
         Envelope::new(bodies, found.total as u64, page, &path, &parameters)
     }))
