@@ -60,7 +60,7 @@ fn a_pack_describes_itself_and_gives_its_codes() {
     let descriptions = vocabulary.call_describe(&mut running.store).unwrap();
     let [description] = descriptions.as_slice() else { panic!("{descriptions:?}") };
     assert_eq!(description.namespace, "urn:iso:std:iso:5218");
-    assert_eq!(description.languages, ["en", "fr", "es", "ar", "pt"]);
+    assert_eq!(description.languages, ["en", "fr", "es", "ar", "pt", "ru", "zh", "sw", "hi"]);
     assert_eq!(description.completeness, Completeness::Full);
     assert!(description.system && !description.hierarchical && !description.open && !description.extensible);
     assert_eq!(description.concept_count, 4);
@@ -72,7 +72,20 @@ fn a_pack_describes_itself_and_gives_its_codes() {
     assert_eq!((female.status, female.selectable), (ConceptStatus::Active, true));
     let labels: Vec<(&str, &str)> =
         female.labels.iter().map(|label| (label.language.as_str(), label.value.as_str())).collect();
-    assert_eq!(labels, [("en", "Female"), ("fr", "Féminin"), ("es", "Femenino"), ("ar", "أنثى"), ("pt", "Feminino")]);
+    assert_eq!(
+        labels,
+        [
+            ("en", "Female"),
+            ("fr", "Féminin"),
+            ("es", "Femenino"),
+            ("ar", "أنثى"),
+            ("pt", "Feminino"),
+            ("ru", "Женский"),
+            ("zh", "女"),
+            ("sw", "Mwanamke"),
+            ("hi", "महिला")
+        ]
+    );
 
     let vocabulary = running.pack.daftar_plugin_vocabulary();
     let groups = vocabulary.call_concept_groups(&mut running.store).unwrap();
