@@ -18,7 +18,7 @@ use crate::server::{Server, artifacts_folder};
 const LOOKUPS: usize = 200_000;
 /// How many misspelt labels are searched for.
 const QUERIES: usize = 2_000;
-/// How many searches are timed one by one over HTTP.
+/// How many connections send at the same time.
 const CONNECTIONS: usize = 8;
 /// How long a round over HTTP lasts.
 const ROUND: Duration = Duration::from_secs(4);
@@ -57,7 +57,7 @@ async fn measure() -> Result<(), String> {
     let queries = misspelt(&vocabularies);
     search(&vocabularies, &queries)?;
     over_http(&server, &generation, &queries).await?;
-    println!("codes: resident after the load: {:.0} MB", resident_mb("/proc/self/status"));
+    println!("codes: resident after the load, load generator included: {:.0} MB", resident_mb("/proc/self/status"));
     server.stop().await;
     install(&everything).await
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::routes::search::languages;
 use crate::app::AppState;
+use crate::error::AppError;
 use crate::service::vocabulary::{Fingerprint, Generation, LanguagePreference};
 
 /// A client may keep the answer and asks each time whether it still holds: a changed code is in force at once.
@@ -67,6 +68,14 @@ impl Reading {
         }
         response
     }
+}
+
+/// Makes the answer to a batch away from the threads that serve requests: it may take some tens of milliseconds.
+///
+/// # Errors
+/// When the work was lost.
+pub async fn elsewhere(make: impl FnOnce() -> Response + Send + 'static) -> Result<Response, AppError> {
+    tokio::task::spawn_blocking(make).await.map_err(|error| AppError::Internal(error.into()))
 }
 
 /// The languages that an answer is in, in the order in which they were met.

@@ -171,3 +171,19 @@ fn a_body_of_another_shape_is_refused_with_its_path() {
     let large = format!("{{\"codes\": [\"{}\"]}}", "a".repeat(1 << 20));
     drop(client.request("POST", "/Vocabulary/$lookup").body("application/json", large).send().expect(413));
 }
+
+#[test]
+fn what_was_meant_is_searched_for_the_first_hundred_wrong_codes() {
+    let app = TestApp::start();
+    let client = reader(&app);
+    let asked: Vec<String> = (0..101).map(|number| format!("{COUNTRIES}#Germany{}", "x".repeat(number % 2))).collect();
+    let answer = client.post("/Vocabulary/$validate", &json!({"codes": asked})).expect(200).json();
+    let results = answer["results"].as_array().unwrap();
+    assert!(results.iter().all(|result| result["reason"] == "unknown_code"));
+    let suggestion = |at: usize| results[at]["suggestion"].as_str();
+    assert_eq!(suggestion(98), Some("urn:iso:std:iso:3166-1#DE"), "the hundredth is at 99, and nobody is called so");
+    assert_eq!(suggestion(100), None);
+    let mixed: Vec<String> = asked.iter().map(|_| format!("{COUNTRIES}#de")).collect();
+    let answer = client.post("/Vocabulary/$validate", &json!({"codes": mixed})).expect(200).json();
+    assert_eq!(answer["results"][100]["suggestion"], "urn:iso:std:iso:3166-1#DE", "another case is no search");
+}

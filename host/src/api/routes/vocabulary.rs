@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::search::Envelope;
 use crate::api::access::{Auth, scope};
-use crate::api::conditional::Reading;
+use crate::api::conditional::{Reading, elsewhere};
 use crate::api::dto::reader::Problems;
 use crate::api::dto::vocabulary::{ConceptBody, FoundBody, SubsumptionBody, VocabularyBody, batch};
 use crate::api::error::{ApiError, Problem};
@@ -208,10 +208,13 @@ pub async fn validate(
     let asked = problems.finish(asked)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &batch::parts(&asked));
-    Ok(reading.answer(|told| {
-        told.add("en");
-        batch::validities(vocabulary::validate(&ctx, &reading.generation, &asked))
-    }))
+    let make = move || {
+        reading.answer(|told| {
+            told.add("en");
+            batch::validities(vocabulary::validate(&ctx, &reading.generation, &asked))
+        })
+    };
+    Ok(elsewhere(make).await?)
 }
 
 /// Describes many codes.
@@ -227,10 +230,13 @@ pub async fn lookup(
     let asked = problems.finish(asked)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &batch::parts(&asked));
-    Ok(reading.answer(|told| {
-        let answers = vocabulary::lookup(&ctx, &reading.generation, &asked);
-        batch::looked_up(answers, &asked, &reading.languages, told)
-    }))
+    let make = move || {
+        reading.answer(|told| {
+            let answers = vocabulary::lookup(&ctx, &reading.generation, &asked);
+            batch::looked_up(answers, &asked, &reading.languages, told)
+        })
+    };
+    Ok(elsewhere(make).await?)
 }
 
 /// The parameters of a query, if all of them are known.

@@ -6,6 +6,9 @@ use crate::vocab::{ConceptRef, Generation, LookUpProblem};
 
 /// The most codes of one request.
 pub const BATCH_CODES_MAX: usize = 1_000;
+/// For how many wrong codes of one request it is searched what was meant: each search takes up to a millisecond, and a batch of
+/// nothing but wrong codes is a mapping that went wrong, of which a hundred examples tell enough.
+pub const SEARCHES_MAX: usize = 100;
 /// How much of a text that is no code is repeated in the answer, in bytes.
 const SHOWN_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + CODE_BYTES_MAX + 1;
 
@@ -65,17 +68,35 @@ pub struct LookedUp<'g> {
 
 /// Whether new records may hold the codes, in their order.
 pub fn validate<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<ConceptRef<'g>>> {
-    asked.iter().map(|asked| answer(asked, |uri| generation.check_code(uri))).collect()
+    answers(generation, asked, |uri| generation.check_code(uri))
 }
 
 /// What the codes are, in their order.
 pub fn lookup<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<LookedUp<'g>>> {
-    let look_up =
-        |uri: &CodeUri| generation.look_up_by_any_name(uri).map(|(concept, is_alias)| LookedUp { concept, is_alias });
-    asked.iter().map(|asked| answer(asked, look_up)).collect()
+    answers(generation, asked, |uri| {
+        generation.look_up_by_any_name(uri).map(|(concept, is_alias)| LookedUp { concept, is_alias })
+    })
 }
 
-fn answer<T>(asked: &Asked, decide: impl Fn(&CodeUri) -> Result<T, LookUpProblem>) -> Answer<T> {
+fn answers<T>(
+    generation: &Generation,
+    asked: &[Asked],
+    decide: impl Fn(&CodeUri) -> Result<T, LookUpProblem>,
+) -> Vec<Answer<T>> {
+    let mut searches_left = SEARCHES_MAX;
+    let mut decide_within = |uri: &CodeUri| {
+        let absent = generation.plainly_absent(uri);
+        match absent {
+            Some(problem) if searches_left == 0 => return Err(problem),
+            Some(_) => searches_left -= 1,
+            None => {}
+        }
+        decide(uri)
+    };
+    asked.iter().map(|asked| answer(asked, &mut decide_within)).collect()
+}
+
+fn answer<T>(asked: &Asked, decide: impl FnOnce(&CodeUri) -> Result<T, LookUpProblem>) -> Answer<T> {
     let (parsed, namespace, code) = match asked {
         Asked::Uri(text) => {
             let (namespace, code) = text.split_once(['#', '|']).unwrap_or((text, ""));

@@ -2,7 +2,9 @@
 
 use super::Generation;
 use crate::domain::code::{CodeUri, Namespace};
+use crate::domain::vocabulary::Completeness;
 use crate::vocab::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
+use crate::vocab::nearest::in_other_case;
 use crate::vocab::vocabulary::{ConceptRef, Vocabulary};
 
 /// Namespaces further apart than that are not alike.
@@ -119,6 +121,27 @@ impl Generation {
         let concept = self.look_up(uri)?;
         self.in_use(uri, concept).map_err(LookUpProblem::Code)?;
         Ok(concept)
+    }
+
+    /// What a code that its vocabulary has in no spelling is refused with, without a search for what was meant: none where only
+    /// [`Self::look_up`] can tell.
+    #[must_use]
+    pub fn plainly_absent(&self, uri: &CodeUri) -> Option<LookUpProblem> {
+        let (vocabulary, code) = (self.vocabulary(&uri.namespace)?, uri.code.as_str());
+        let description = vocabulary.description();
+        let is_known = description.is_open
+            || vocabulary.concept_count() == 0
+            || vocabulary.find(code).is_some()
+            || vocabulary.find_alias(code).is_some()
+            || in_other_case(vocabulary, code).is_some()
+            || self.only_other(uri).is_some();
+        let (uri, nearest) = (uri.clone(), Vec::new());
+        (!is_known).then(|| match description.completeness {
+            Completeness::Full => LookUpProblem::Code(CodeProblem::UnknownCode { uri, nearest }),
+            Completeness::Fragment | Completeness::Empty => {
+                LookUpProblem::Code(CodeProblem::NotInFragment { uri, nearest })
+            }
+        })
     }
 
     /// The one other vocabulary's concept that has the code, if there is one only and the code is long enough to tell.

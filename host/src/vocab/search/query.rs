@@ -62,15 +62,21 @@ impl SearchQuery {
         }
         let mut terms = Vec::new();
         let mut position: u8 = 0;
+        let mut count = 0;
         for piece in pieces(&folded(text)) {
             let characters: Vec<char> = piece.text.chars().collect();
             let piece_length = if piece.is_run { RUN_CHARS_MAX } else { characters.len().max(1) };
             for part in characters.chunks(piece_length) {
-                terms.push(Term { text: part.iter().collect(), position });
+                let text: String = part.iter().collect();
+                // A word that is typed twice says no more than once, and would cost twice.
+                if !terms.iter().any(|earlier: &Term| earlier.text == text) {
+                    terms.push(Term { text, position });
+                }
                 let length = if piece.is_run { u8::try_from(part.len()).unwrap_or(u8::MAX) } else { 1 };
                 position = position.saturating_add(length);
             }
-            if terms.len() > QUERY_WORDS_MAX {
+            count += 1;
+            if count > QUERY_WORDS_MAX {
                 return Err(SearchQueryError::TooManyWords);
             }
         }
@@ -108,6 +114,7 @@ mod tests {
     fn reads_words_and_runs() {
         assert_eq!(terms("  Côte d'I "), [("cote".to_owned(), 0), ("d".to_owned(), 1), ("i".to_owned(), 2)]);
         assert_eq!(terms("疟疾 fever"), [("疟疾".to_owned(), 0), ("fever".to_owned(), 2)]);
+        assert_eq!(terms("wagga Wagga"), [("wagga".to_owned(), 0)]);
         assert_eq!(terms("一二三四五六七八九"), [("一二三四五六七八".to_owned(), 0), ("九".to_owned(), 8)]);
     }
 

@@ -53,7 +53,7 @@ fn read_code(item: Value) -> Option<Asked> {
 #[must_use]
 pub fn parts(asked: &[Asked]) -> Vec<&str> {
     let part = |asked| match asked {
-        &Asked::Uri(ref text) => ["uri", text.as_str(), ""],
+        Asked::Uri(text) => ["uri", text.as_str(), ""],
         Asked::Parts { namespace, code } => ["parts", namespace.as_str(), code.as_str()],
     };
     asked.iter().flat_map(part).collect()
