@@ -1,5 +1,7 @@
 //! Codes: look-up, search with misspelt labels, hierarchy, install, start and memory, over everything that was built.
 
+mod misspelt;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +13,7 @@ use daftar::vocab::{
     ConceptRef, Generation, LanguagePreference, SearchOptions, SearchQuery, Vocabulary, search as search_codes,
 };
 
+use self::misspelt::Misspelt;
 use crate::load;
 use crate::server::{Server, artifacts_folder};
 
@@ -54,7 +57,7 @@ async fn measure() -> Result<(), String> {
 
     look_up(&generation);
     hierarchy(&vocabularies);
-    let queries = misspelt(&vocabularies);
+    let queries = misspelt::labels(&vocabularies, QUERIES);
     search(&vocabularies, &queries)?;
     over_http(&server, &generation, &queries).await?;
     println!("codes: resident after the load, load generator included: {:.0} MB", resident_mb("/proc/self/status"));
@@ -152,59 +155,6 @@ fn hierarchy(vocabularies: &[&Vocabulary]) {
     let inside = below.iter().filter(|concept| std::hint::black_box(concept).is_below(top)).count();
     let each = micros(started) * 1_000.0 / below.len().max(1) as f64;
     println!("codes: subsumption: {each:.1} ns each ({inside} of {} below)", below.len());
-}
-
-/// A misspelt label with the code that is meant.
-struct Misspelt {
-    text: String,
-    code: String,
-    namespace: String,
-    is_ideographic: bool,
-}
-
-/// Labels taken evenly from all vocabularies and languages, one letter of one word left out, doubled, changed or swapped
-/// with the next. The same for the same packs.
-fn misspelt(vocabularies: &[&Vocabulary]) -> Vec<Misspelt> {
-    let mut labels: Vec<(ConceptRef<'_>, &str)> = Vec::new();
-    for vocabulary in vocabularies {
-        let concepts = vocabulary.concepts().filter(|concept| concept.is_usable());
-        labels.extend(concepts.flat_map(|concept| concept.labels().map(move |(_, text)| (concept, text))));
-    }
-    let mut found = Vec::new();
-    let mut number = 7_usize;
-    while found.len() < QUERIES && !labels.is_empty() {
-        number = scattered(number);
-        let Some((concept, label)) = labels.get(number % labels.len()) else { break };
-        let words: Vec<&str> = label.split(' ').collect();
-        let long =
-            words.iter().enumerate().filter(|(_, word)| word.chars().filter(|it| it.is_alphabetic()).count() >= 5);
-        let long: Vec<(usize, &&str)> = long.collect();
-        let Some((at, word)) = long.get((number >> 7) % long.len().max(1)) else {
-            number += 1;
-            continue;
-        };
-        let mut letters: Vec<char> = word.chars().collect();
-        let place = 1 + (number >> 11) % (letters.len() - 2);
-        match (number >> 3) % 4 {
-            0 => drop(letters.remove(place)),
-            1 => letters.insert(place, letters[place]),
-            2 => letters[place] = if letters[place] == 'e' { 'a' } else { letters[place - 1] },
-            _ => letters.swap(place, place + 1),
-        }
-        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        words[*at] = letters.into_iter().collect();
-        let text = words.join(" ");
-        if text == **label || text.len() > 300 {
-            continue;
-        }
-        found.push(Misspelt {
-            is_ideographic: text.chars().any(|it| ('\u{4e00}'..='\u{9fff}').contains(&it)),
-            text,
-            code: concept.code().to_owned(),
-            namespace: concept.vocabulary().namespace().to_string(),
-        });
-    }
-    found
 }
 
 /// Searches all vocabularies for the misspelt labels.

@@ -9,16 +9,23 @@ mod server;
 
 use std::process::ExitCode;
 
+/// A benchmark by its name.
+type Benchmark = (&'static str, fn() -> Result<(), String>);
+
+const BENCHMARKS: &[Benchmark] = &[
+    ("codes", codes::run), //
+    ("read", read::run),
+];
+
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
-    let benchmarks: [(&str, fn() -> Result<(), String>); 2] = [("read", read::run), ("codes", codes::run)];
-    if let Some(unknown) = names.iter().find(|name| benchmarks.iter().all(|(known, _)| known != name)) {
-        let known: Vec<&str> = benchmarks.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|(known, _)| known != name)) {
+        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
         eprintln!("error: there is no benchmark `{unknown}`; there are: {}", known.join(", "));
         return ExitCode::FAILURE;
     }
-    for (_, run) in benchmarks.iter().filter(|(name, _)| wanted(name)) {
+    for (_, run) in BENCHMARKS.iter().filter(|(name, _)| wanted(name)) {
         if let Err(error) = run() {
             eprintln!("error: {error}");
             return ExitCode::FAILURE;

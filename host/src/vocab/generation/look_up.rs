@@ -136,12 +136,11 @@ impl Generation {
             || in_other_case(vocabulary, code).is_some()
             || self.only_other(uri).is_some();
         let (uri, nearest) = (uri.clone(), Vec::new());
-        (!is_known).then(|| match description.completeness {
-            Completeness::Full => LookUpProblem::Code(CodeProblem::UnknownCode { uri, nearest }),
-            Completeness::Fragment | Completeness::Empty => {
-                LookUpProblem::Code(CodeProblem::NotInFragment { uri, nearest })
-            }
-        })
+        let problem = match description.completeness {
+            Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
+            Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
+        };
+        (!is_known).then_some(LookUpProblem::Code(problem))
     }
 
     /// The one other vocabulary's concept that has the code, if there is one only and the code is long enough to tell.

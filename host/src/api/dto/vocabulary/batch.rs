@@ -52,11 +52,11 @@ fn read_code(item: Value) -> Option<Asked> {
 /// The texts that the answer depends on.
 #[must_use]
 pub fn parts(asked: &[Asked]) -> Vec<&str> {
-    let part = |asked| match asked {
+    let parts = asked.iter().flat_map(|asked| match asked {
         Asked::Uri(text) => ["uri", text.as_str(), ""],
         Asked::Parts { namespace, code } => ["parts", namespace.as_str(), code.as_str()],
-    };
-    asked.iter().flat_map(part).collect()
+    });
+    parts.collect()
 }
 
 /// Results in the order of the codes.
