@@ -2,6 +2,7 @@
 
 mod limits;
 mod open;
+mod open_packs;
 pub mod packs;
 pub mod running;
 pub mod serve;

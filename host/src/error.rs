@@ -4,6 +4,7 @@
 //! cause stays in `source()` and goes to the log.
 
 use crate::domain::client::ClientId;
+use crate::domain::code::Namespace;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::domain::scope::ScopeSet;
 
@@ -81,6 +82,11 @@ pub enum AppError {
         "no eligibility engine is active; the administrator installs one with `daftar plugin install`, or names one of several as `engine` in `[plugins]`"
     )]
     NoEngine,
+    /// Only its pack can tell the codes of an open vocabulary, and it does not answer.
+    #[error(
+        "the pack of the open vocabulary `{0}` does not answer, retry later, or use a code that the vocabulary lists"
+    )]
+    VocabularyUnavailable(Namespace),
     /// The server has too much to do.
     #[error("the server is busy, retry later")]
     Busy,

@@ -16,6 +16,7 @@ mod files;
 mod install;
 mod library;
 mod limits;
+mod open;
 pub mod pack;
 mod package;
 mod pool;
@@ -40,6 +41,7 @@ pub use library::{
     is_in_use,
 };
 pub use limits::PluginLimits;
+pub use open::{CodeAnswer, ResolveError};
 pub use package::{Digest, PACKAGE_BYTES_MAX};
 pub use stats::{PluginUsage, Usage};
 

@@ -9,6 +9,7 @@ pub mod eligibility;
 pub mod group;
 pub mod identifiers;
 pub mod individual;
+pub mod open;
 pub mod plugin;
 pub mod registry;
 pub mod vocabulary;

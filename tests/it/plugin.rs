@@ -1,5 +1,6 @@
-//! Plugins: the packs that are loaded by default, one that comes and goes, and packs that lie.
+//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, and open vocabularies.
 
 mod lying;
+mod open;
 mod optional;
 mod packs;

@@ -26,6 +26,9 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     if let Some(engine) = guests::engine(workspace) {
         files::copy(&engine, &plugins.join(engine.file_name().unwrap_or_default()))?;
     }
+    for module in guests::modules(workspace) {
+        files::copy(&module, &modules.join(module.file_name().unwrap_or_default()))?;
+    }
     copy_licences(workspace, &dist.join("licences"))?;
     steps.say(&format!("ready: {}", dist.display()));
     Ok(())
@@ -40,12 +43,13 @@ fn remove(folder: &Path) -> Result<(), Failure> {
 
 /// The notes travel with the data: one file for each pack.
 fn copy_licences(workspace: &Workspace, destination: &Path) -> Result<(), Failure> {
-    let root = workspace.root().join("vocab-packs");
-    for entry in fs::read_dir(&root).map_err(|error| Failure::file(&root, error))? {
-        let entry = entry.map_err(|error| Failure::file(&root, error))?;
-        let note = entry.path().join("LICENSE-DATA.md");
-        if note.is_file() {
-            files::copy(&note, &destination.join(entry.file_name()).with_extension("md"))?;
+    for root in ["vocab-packs", "plugins"].map(|folder| workspace.root().join(folder)) {
+        for entry in fs::read_dir(&root).map_err(|error| Failure::file(&root, error))? {
+            let entry = entry.map_err(|error| Failure::file(&root, error))?;
+            let note = entry.path().join("LICENSE-DATA.md");
+            if note.is_file() {
+                files::copy(&note, &destination.join(entry.file_name()).with_extension("md"))?;
+            }
         }
     }
     Ok(())

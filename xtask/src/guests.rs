@@ -20,6 +20,9 @@ const ENGINE_MANIFEST: &str = "plugins/cel/plugin.toml";
 const ENGINE_PLUGIN: &str = "eligibility-cel.wasm";
 const FIXTURES: &str = "tests/fixtures/guests";
 
+/// Packs with logic of their own, by package and folder. They are optional: their plugins go to the modules.
+const LOGIC_PACKS: [(&str, &str); 1] = [("daftar-language-tag", "plugins/language-tag")];
+
 /// Everything, the guests for tests included.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     shipped(workspace, steps)?;
@@ -35,6 +38,9 @@ pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     if has_engine {
         arguments.extend(["-p", "daftar-cel"]);
     }
+    for (package, _) in LOGIC_PACKS {
+        arguments.extend(["-p", package]);
+    }
     compile(workspace, steps, "compile the guests for the sandbox", &arguments)?;
     let codelist = files::read(&compiled(workspace, "daftar_codelist.wasm"))?;
     files::write_if_changed(&workspace.target().join("guests").join("codelist.wasm"), &codelist)?;
@@ -46,7 +52,17 @@ pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     } else {
         steps.say(&format!("no eligibility engine: {ENGINE_MANIFEST} is not there"));
     }
+    for ((package, folder), plugin) in LOGIC_PACKS.into_iter().zip(modules(workspace)) {
+        let manifest = wrap::read_manifest(&workspace.root().join(folder).join("plugin.toml"))?;
+        wrap::wrap(&compiled(workspace, format!("{}.wasm", package.replace('-', "_"))), &manifest, &plugin)?;
+    }
     Ok(())
+}
+
+/// Where the packs with logic of their own are left.
+pub fn modules(workspace: &Workspace) -> Vec<PathBuf> {
+    let name = |folder: &str| folder.rsplit('/').next().unwrap_or(folder).to_owned();
+    LOGIC_PACKS.iter().map(|(_, folder)| workspace.modules().join(format!("{}.wasm", name(folder)))).collect()
 }
 
 /// The eligibility engine, if there is one.

@@ -45,6 +45,7 @@ pub fn build_all(
         built.insert(pack);
     }
     built.extend(guests::engine(workspace));
+    built.extend(guests::modules(workspace));
     remove_others(plugins, &built)?;
     remove_others(modules, &built)
 }

@@ -147,7 +147,9 @@ impl Problem {
             | AppError::VersionMismatch { .. }
             | AppError::Conflict(_) => StatusCode::CONFLICT,
             AppError::Invalid(_) | AppError::Expression(_) | AppError::Plugin(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            AppError::Busy | AppError::NoEngine | AppError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            AppError::Busy | AppError::NoEngine | AppError::VocabularyUnavailable(_) | AppError::Unavailable(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -165,7 +167,9 @@ impl From<AppError> for Problem {
                 let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
                 problem.with_header(header::WWW_AUTHENTICATE, &challenge)
             }
-            AppError::Busy | AppError::NoEngine => problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S),
+            AppError::Busy | AppError::NoEngine | AppError::VocabularyUnavailable(_) => {
+                problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S)
+            }
             AppError::Unavailable(cause) => {
                 tracing::error!(error = %chain(&*cause), "the store failed");
                 problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S)

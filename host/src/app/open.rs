@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::StoredDayCounts;
+use super::open_packs::InstalledPacks;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
 use crate::auth::admin_token::AdminToken;
 use crate::auth::directory::ClientDirectory;
@@ -66,10 +67,10 @@ impl App {
         let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
-        let vocabularies = Arc::new(Vocabularies::new(empty_generation()?));
-        let registry = Registry { store: store.clone(), columns, vocabularies, audit: AuditLog::new(store.clone()) };
-
         let (host, library) = open_plugins(&data_dir, config.plugins.engine.clone()).await?;
+        let packs = Arc::new(InstalledPacks { host: host.clone(), library: library.clone() });
+        let vocabularies = Arc::new(Vocabularies::asking(empty_generation()?, packs));
+        let registry = Registry { store: store.clone(), columns, vocabularies, audit: AuditLog::new(store.clone()) };
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 

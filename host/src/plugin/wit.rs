@@ -14,6 +14,7 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Store};
 
 use super::sandbox::{CallError, HostState};
+use crate::domain::code::{Code, Namespace};
 use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema};
 use crate::domain::manifest::{PluginKind, PluginVersion};
 use crate::domain::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
@@ -179,6 +180,19 @@ impl Pack {
         match self {
             Self::Latest(pack) => pack.concepts(store, vocabulary, cursor, limit),
             Self::V0_1(pack) => pack.concepts(store, vocabulary, cursor, limit),
+        }
+    }
+
+    /// The concept of a code of an open vocabulary, or what is wrong with the code.
+    pub fn resolve(
+        &self,
+        store: &mut Store<HostState>,
+        namespace: &Namespace,
+        code: &Code,
+    ) -> Result<Result<Concept, String>, CallError> {
+        match self {
+            Self::Latest(pack) => pack.resolve(store, namespace, code),
+            Self::V0_1(pack) => pack.resolve(store, namespace, code),
         }
     }
 }

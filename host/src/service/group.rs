@@ -8,6 +8,7 @@ use jiff::civil::Date;
 use super::audit;
 use super::codes::{CodeView, resolve_group};
 use super::identifiers;
+use super::open;
 use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -50,7 +51,8 @@ pub async fn create(
     languages: LanguagePreference,
     draft: GroupDetails<CodeUri, IdentifierKey>,
 ) -> Result<GroupView, AppError> {
-    let generation = registry.vocabularies.current();
+    let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
+    let generation = consulted.generation.clone();
     let mut problems = Vec::new();
     identifiers::check_systems(&generation, &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, draft, &mut problems);
@@ -59,6 +61,7 @@ pub async fn create(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
+    let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
     let write = Write {
         at: ctx.now,
@@ -73,6 +76,21 @@ pub async fn create(
             Err(AppError::internal("the store answered the creation of a group with something else"))
         }
     }
+}
+
+/// Every code of a draft.
+pub(super) fn codes_of<I>(draft: &GroupDetails<CodeUri, I>) -> Vec<CodeUri> {
+    let roles = draft.members.iter().flatten().filter_map(|member| member.role.as_ref());
+    roles.chain(&draft.group_type).chain(&draft.housing_type).cloned().collect()
+}
+
+fn with_lasting(mut details: GroupDetails, kept: &open::Kept) -> GroupDetails {
+    let codes = [&mut details.group_type, &mut details.housing_type].into_iter();
+    let roles = details.members.iter_mut().flatten().map(|member| &mut member.role);
+    for code in codes.chain(roles).flatten() {
+        *code = kept.lasting(*code);
+    }
+    details
 }
 
 async fn resolve_members(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::audit;
 use super::codes::{CodeView, resolve_individual};
 use super::identifiers;
+use super::open;
 use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -36,7 +37,8 @@ pub async fn create(
     languages: LanguagePreference,
     draft: IndividualDetails<CodeUri>,
 ) -> Result<IndividualView, AppError> {
-    let generation = registry.vocabularies.current();
+    let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
+    let generation = consulted.generation.clone();
     let mut problems = Vec::new();
     identifiers::check_systems(&generation, &draft.identifiers, &mut problems);
     let details = match resolve_individual(&generation, draft) {
@@ -47,6 +49,12 @@ pub async fn create(
             return Err(AppError::Invalid(problems));
         }
         Err(other) => return Err(other),
+    };
+    let (details, generation) = if consulted.has_asked() {
+        let kept = consulted.keep(registry).await?;
+        (details.map_codes(|_, _, value| kept.lasting(value)), kept.generation)
+    } else {
+        (details, generation)
     };
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
     let write = Write {
@@ -64,6 +72,13 @@ pub async fn create(
             Err(AppError::internal("the store answered the creation of an individual with something else"))
         }
     }
+}
+
+/// Every code of a draft.
+pub(super) fn codes_of(draft: &IndividualDetails<CodeUri>) -> Vec<CodeUri> {
+    let mut codes = Vec::new();
+    draft.clone().map_codes(|_, _, code| codes.push(code));
+    codes
 }
 
 /// Reads a person by identifier.
@@ -130,7 +145,8 @@ pub async fn search(
     request: SearchRequest,
     page: Page,
 ) -> Result<SearchPage, AppError> {
-    let generation = registry.vocabularies.current();
+    let codes = || request.codes.iter().map(|(_, code)| code.clone()).collect();
+    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
     let mut conditions = Vec::with_capacity(request.codes.len());
     for (field, code) in &request.codes {
         let number = generation.resolve_filter(*field, code);

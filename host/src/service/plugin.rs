@@ -15,6 +15,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use self::packs::{Packs, Reasons, build, publishable, told, unnumbered, with};
 use super::audit;
 use super::client::to_the_end;
+use super::open;
 use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -32,7 +33,7 @@ pub struct PluginAdministration {
     host: Arc<PluginHost>,
     library: Arc<PluginLibrary>,
     in_force: Arc<Mutex<InForce>>,
-    /// Held while a plugin is installed or removed: one at a time.
+    /// Held while a plugin is installed or removed: one at a time, and no code gets a number meanwhile.
     changing: Arc<AsyncMutex<()>>,
 }
 
@@ -59,7 +60,8 @@ impl PluginAdministration {
     /// Administers a library; nothing is published before [`Self::start`].
     #[must_use]
     pub fn new(registry: Registry, host: Arc<PluginHost>, library: Arc<PluginLibrary>) -> Self {
-        Self { registry, host, library, in_force: Arc::default(), changing: Arc::default() }
+        let changing = registry.vocabularies.changing();
+        Self { registry, host, library, in_force: Arc::default(), changing }
     }
 
     /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
@@ -115,7 +117,7 @@ impl PluginAdministration {
         };
         self.in_force().unloaded.remove(&installed.manifest().name);
         if let Some((packs, generation)) = changed {
-            self.publish(packs, generation);
+            self.publish(packs, generation).await?;
         }
         Ok(Ok(installed))
     }
@@ -176,7 +178,7 @@ impl PluginAdministration {
         self.in_force().unloaded.remove(name);
         if let Some(changed) = changed {
             self.in_force().unloaded.extend(changed.reasons);
-            self.publish(changed.packs, changed.generation);
+            self.publish(changed.packs, changed.generation).await?;
         }
         Ok(note)
     }
@@ -225,9 +227,12 @@ impl PluginAdministration {
     }
 
     /// Puts packs and their generation in force.
-    fn publish(&self, packs: Packs, generation: Generation) {
+    async fn publish(&self, packs: Packs, generation: Generation) -> Result<(), AppError> {
+        let registry = self.registry.clone();
+        let generation = blocking(move || open::with_kept(&registry, generation)).await?;
         self.in_force().packs = packs;
         self.registry.vocabularies.publish(generation);
+        Ok(())
     }
 
     async fn audit(

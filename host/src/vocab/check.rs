@@ -91,6 +91,15 @@ pub fn check_concept_group(group: ConceptGroup) -> Result<ConceptGroup, PackProb
     if problems.count() == 0 { Ok(group) } else { Err(problems) }
 }
 
+/// Checks and indexes one vocabulary by itself; its concepts stand in the order of their codes.
+pub(super) fn check_vocabulary(
+    description: &VocabularyDescription,
+    concepts: &[Concept],
+) -> Result<Arc<Vocabulary>, PackProblems> {
+    let mut problems = PackProblems::default();
+    vocabulary(description, concepts, &mut problems).ok_or(problems)
+}
+
 /// Checks a vocabulary whose concepts stand in the order of their codes.
 fn vocabulary(
     description: &VocabularyDescription,

@@ -69,6 +69,14 @@ pub enum CodeProblem {
         /// What was probably meant, of what is here.
         nearest: Vec<Suggestion>,
     },
+    /// The code breaks the grammar of its open vocabulary; its pack says how.
+    #[error("`{uri}` is no code of its vocabulary: {sentence}")]
+    Malformed {
+        /// The code.
+        uri: CodeUri,
+        /// What is wrong and what would be right, in the pack's words.
+        sentence: String,
+    },
     /// Capital and small letters differ from the code's.
     #[error("`{uri}` is no code of its vocabulary: codes are case-sensitive, write {right}")]
     WrongCase {
@@ -128,6 +136,7 @@ impl CodeProblem {
             Self::EmptyVocabulary { .. } => "vocabulary_empty",
             Self::UnknownCode { .. } => "unknown_code",
             Self::NotInFragment { .. } => "not_in_fragment",
+            Self::Malformed { .. } => "malformed_code",
             Self::WrongCase { .. } => "wrong_case",
             Self::Alias { .. } => "alias",
             Self::Inactive { .. } => "inactive_code",
@@ -143,7 +152,8 @@ impl CodeProblem {
             Self::UnknownVocabulary { .. }
             | Self::WrongVocabulary { .. }
             | Self::NotInstalled { .. }
-            | Self::EmptyVocabulary { .. } => &[],
+            | Self::EmptyVocabulary { .. }
+            | Self::Malformed { .. } => &[],
             Self::UnknownCode { nearest, .. } | Self::NotInFragment { nearest, .. } => nearest,
             Self::WrongCase { right, .. } | Self::Alias { right, .. } => std::slice::from_ref(right),
             Self::Inactive { successor, .. } => successor.as_slice(),

@@ -10,6 +10,7 @@ mod display;
 mod group;
 mod index;
 mod look_up;
+mod open;
 mod publish_problem;
 mod question;
 mod resolve;
@@ -21,15 +22,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Mutex as AsyncMutex;
 
 pub use self::builder::{GenerationBuilder, PackOrigin};
 pub use self::display::CodeDisplay;
 pub use self::group::{DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
 use self::index::Index;
 pub use self::look_up::LookUpProblem;
+pub use self::open::OpenProblem;
 pub use self::publish_problem::{PublishFault, PublishProblem};
 pub use self::question::QuestionProblem;
 use super::digest::ContentDigest;
+use super::open::{NoPacks, OpenCodes, OpenPacks};
 use super::table::CodeTable;
 use super::vocabulary::{ConceptRef, Vocabulary};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
@@ -139,13 +143,33 @@ impl Generation {
 #[derive(Debug)]
 pub struct Vocabularies {
     current: ArcSwap<Generation>,
+    open: OpenCodes,
+    changing: Arc<AsyncMutex<()>>,
 }
 
 impl Vocabularies {
     /// Begins with a generation.
     #[must_use]
     pub fn new(generation: Generation) -> Self {
-        Self { current: ArcSwap::from_pointee(generation) }
+        Self::asking(generation, Arc::new(NoPacks))
+    }
+
+    /// Begins with a generation whose open vocabularies are asked through `packs`.
+    #[must_use]
+    pub fn asking(generation: Generation, packs: Arc<dyn OpenPacks>) -> Self {
+        Self { current: ArcSwap::from_pointee(generation), open: OpenCodes::new(packs), changing: Arc::default() }
+    }
+
+    /// What asks packs about codes of open vocabularies.
+    #[must_use]
+    pub fn open(&self) -> &OpenCodes {
+        &self.open
+    }
+
+    /// Held by whoever gives numbers to codes and publishes: one at a time, so that no generation lacks a number that was given.
+    #[must_use]
+    pub fn changing(&self) -> Arc<AsyncMutex<()>> {
+        self.changing.clone()
     }
 
     /// The generation in force. A request takes it once and keeps it.

@@ -89,6 +89,33 @@ impl CodeTable {
         Ok(table)
     }
 
+    /// The same table with some codes more, which get the next numbers.
+    ///
+    /// # Errors
+    /// One of them has a number already.
+    pub fn with_codes(&self, codes: &[CodeUri]) -> Result<Self, TableError> {
+        let mut table = self.clone();
+        for (number, uri) in (to_u32(self.codes.len())..).zip(codes) {
+            let place = table.place_of(&uri.namespace);
+            let code = uri.code.as_str();
+            let numbers = table.numbers_in(&uri.namespace);
+            let found = numbers.binary_search_by(|number| table.code(*number).cmp(code));
+            let at = match found {
+                Ok(at) => {
+                    let first = numbers.get(at).map_or(number, |number| number.0);
+                    return Err(TableError::CodeTwice { uri: uri.clone(), first, second: number });
+                }
+                Err(at) => at,
+            };
+            let span = table.texts.push(code);
+            table.codes.push((place, span));
+            if let Some(numbered) = table.vocabularies.get_mut(place as usize) {
+                numbered.codes.insert(at, CodeNumber(number));
+            }
+        }
+        Ok(table)
+    }
+
     /// How many codes are numbered; every number is below it.
     #[must_use]
     pub fn code_count(&self) -> usize {

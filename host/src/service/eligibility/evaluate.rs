@@ -8,19 +8,23 @@ use jiff::civil::Date;
 use super::decision::{Decision, expression_digest};
 use super::facts::{InlineSubject, SubjectFacts};
 use super::layout;
-use super::load::Loader;
+use super::load::{Loader, inline_codes};
 use super::questions;
 use super::schema::{ROLE_PATH, schema};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
-use crate::domain::eligibility::{Diagnostic, Outcomes, Reference, RowError, RowSpace, Schema, Subject, Verdict};
+use crate::domain::code::CodeUri;
+use crate::domain::eligibility::{
+    Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Subject, Verdict,
+};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::{AppError, ExpressionProblem};
 use crate::plugin::{EligibilityEngine, EngineError, FaultKind, RuleSession, run_rule};
 use crate::service::audit;
+use crate::service::open;
 use crate::service::registry::Registry;
 use crate::vocab::{Generation, Vocabulary};
 
@@ -139,21 +143,37 @@ impl Evaluation {
         self.check_scopes(&references)?;
         let loader = Loader { registry: &self.registry, generation: &self.generation, as_of: self.as_of };
         let loaded = runtime.block_on(loader.load(&self.request.subjects, reads_household(&references)))?;
-        let subjects: Vec<&SubjectFacts> = loaded.subjects.iter().filter_map(|subject| subject.as_ref().ok()).collect();
+        // Taken after the records: a code that was published and recorded meanwhile is answered for too. Inline records are read
+        // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
+        let generation = self.consulted(session.questions())?;
+        let loader = Loader { generation: &generation, ..loader };
+        let all = loader.with_inline(loaded.stored, &self.request.subjects)?;
+        let subjects: Vec<&SubjectFacts> = all.iter().filter_map(|subject| subject.as_ref().ok()).collect();
         let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
         let with_texts = layout::codes_with_texts(&references, &batch);
-        // Taken after the records: a code that was published and recorded meanwhile is answered for too. Numbers never
-        // change their meaning, so what was checked under the earlier generation holds.
-        let generation = self.registry.vocabularies.current();
         let bindings = questions::bindings(&generation, session.questions(), &with_texts).map_err(refused)?;
         session.bind(&bindings).map_err(engine_error)?;
         let outcomes = session.evaluate(&batch).map_err(engine_error)?;
         let warnings = session.warnings().to_vec();
         Ok(Evaluated {
-            results: results(loaded.subjects, &outcomes),
+            results: results(all, &outcomes),
             decision: self.decision(&generation, loaded.reads.versions),
             warnings,
         })
+    }
+
+    /// The generation in force, with what packs of open vocabularies say about codes of inline records and of the rule.
+    fn consulted(&self, questions: &[PlacedQuestion]) -> Result<Arc<Generation>, AppError> {
+        let generation = self.registry.vocabularies.current();
+        if !generation.has_open_vocabularies() {
+            return Ok(generation);
+        }
+        let mut codes = inline_codes(&self.request.subjects);
+        codes.extend(questions.iter().filter_map(|placed| match &placed.question {
+            Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
+            Question::InGroup(_) => None,
+        }));
+        open::consult_here(&self.registry, generation, &codes)
     }
 
     /// What a rule reads of the register needs that resource's scope.

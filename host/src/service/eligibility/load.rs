@@ -34,8 +34,8 @@ pub(super) struct Loader<'a> {
 /// What was fetched.
 #[derive(Default)]
 pub(super) struct Loaded {
-    /// One a subject, in the order asked.
-    pub subjects: Vec<Result<SubjectFacts, AppError>>,
+    /// The subjects that the register has, by their place in the request.
+    pub stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
     /// What was read of the register for it.
     pub reads: Reads,
 }
@@ -70,31 +70,52 @@ impl Reads {
 }
 
 impl Loader<'_> {
-    /// Fetches what is known of all subjects.
+    /// Fetches what the register knows of the subjects.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] with every problem of inline records, or when the store fails. A subject that does not exist is
-    /// no error of the whole.
+    /// When they are too many or the store fails. A subject that does not exist is no error of the whole.
     pub(super) async fn load(&self, subjects: &[SubjectInput], needs_household: bool) -> Result<Loaded, AppError> {
         let mut loaded = Loaded::default();
-        let mut problems = Vec::new();
         for (at, subject) in subjects.iter().enumerate() {
-            let facts = match subject {
-                SubjectInput::Reference(kind, key) => self.stored(*kind, key, needs_household, &mut loaded.reads).await,
-                SubjectInput::Inline(inline) => self.inline(inline),
-            };
-            match facts {
-                Ok(facts) => loaded.subjects.push(Ok(facts)),
+            let SubjectInput::Reference(kind, key) = subject else { continue };
+            match self.stored(*kind, key, needs_household, &mut loaded.reads).await {
                 Err(_) if loaded.reads.rows > ROWS_MAX => return Err(too_many()),
-                Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => loaded.subjects.push(Err(error)),
-                Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
-                    problem.field = format!("subjects[{at}].{}", problem.field);
-                    problem
-                })),
+                facts @ (Ok(_) | Err(AppError::NotFound(_) | AppError::Ambiguous)) => {
+                    drop(loaded.stored.insert(at, facts));
+                }
                 Err(other) => return Err(other),
             }
         }
-        if problems.is_empty() { Ok(loaded) } else { Err(AppError::Invalid(problems)) }
+        Ok(loaded)
+    }
+
+    /// Puts the inline records beside what was loaded: one a subject, in the order asked.
+    ///
+    /// # Errors
+    /// [`AppError::Invalid`] with every problem of inline records.
+    pub(super) fn with_inline(
+        &self,
+        mut stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
+        subjects: &[SubjectInput],
+    ) -> Result<Vec<Result<SubjectFacts, AppError>>, AppError> {
+        let mut all = Vec::with_capacity(subjects.len());
+        let mut problems = Vec::new();
+        for (at, subject) in subjects.iter().enumerate() {
+            match subject {
+                SubjectInput::Reference(kind, _) => {
+                    all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(*kind))));
+                }
+                SubjectInput::Inline(inline) => match self.inline(inline) {
+                    Ok(facts) => all.push(Ok(facts)),
+                    Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
+                        problem.field = format!("subjects[{at}].{}", problem.field);
+                        problem
+                    })),
+                    Err(other) => return Err(other),
+                },
+            }
+        }
+        if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
     }
 
     async fn stored(
@@ -230,6 +251,26 @@ impl Loader<'_> {
             Err(other) => Err(other),
         }
     }
+}
+
+/// Every code of the inline records among some subjects.
+pub(super) fn inline_codes(subjects: &[SubjectInput]) -> Vec<CodeUri> {
+    let mut codes = Vec::new();
+    for subject in subjects {
+        let SubjectInput::Inline(inline) = subject else { continue };
+        let me = match &inline.me {
+            InlineMe::Person(person) => Some(person),
+            InlineMe::Group(draft) => {
+                codes.extend(group::codes_of(draft));
+                None
+            }
+        };
+        for person in me.into_iter().map(|person| &**person).chain(inline.members.iter().flatten()) {
+            codes.extend(person.role.clone());
+            codes.extend(individual::codes_of(&person.details));
+        }
+    }
+    codes
 }
 
 fn too_many() -> AppError {

@@ -38,14 +38,15 @@ impl PluginAdministration {
     async fn serve(&self, packs: Packs) -> Result<Packs, AppError> {
         let table = self.number(&packs).await?;
         let served = publishable(packs, &table)?;
-        let mut in_force = self.in_force();
         for (name, reason) in &served.reasons {
             tracing::error!(plugin = %name, reason, "an installed pack cannot be published, the rest is served");
         }
-        in_force.unloaded.retain(|name, _| !served.packs.contains_key(name));
-        in_force.unloaded.extend(served.reasons);
-        in_force.packs = served.packs;
-        self.registry.vocabularies.publish(served.generation);
+        {
+            let mut in_force = self.in_force();
+            in_force.unloaded.retain(|name, _| !served.packs.contains_key(name));
+            in_force.unloaded.extend(served.reasons);
+        }
+        self.publish(served.packs, served.generation).await?;
         Ok(served.left_out)
     }
 

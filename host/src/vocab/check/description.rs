@@ -67,7 +67,10 @@ fn promises(description: &VocabularyDescription, concepts: &[Concept], push: &mu
     match (description.is_hierarchical, has_parents) {
         (false, true) => push(PackFault::NotFlat),
         // What is not whole may lack the levels that would show it.
-        (true, false) if description.completeness == Completeness::Full => push(PackFault::NotHierarchical),
+        // Codes of an open vocabulary that are not listed may lie below those that are.
+        (true, false) if description.completeness == Completeness::Full && !description.is_open => {
+            push(PackFault::NotHierarchical)
+        }
         (true, false | true) | (false, false) => {}
     }
     let may_be_without = description.is_open || description.is_extensible;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::open::OpenConcepts;
 use super::publish_problem::PublishFault;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::vocabulary::Completeness;
@@ -13,6 +14,7 @@ use crate::vocab::table::CodeTable;
 use crate::vocab::vocabulary::{ConceptRef, Vocabulary};
 
 /// A vocabulary in force.
+#[derive(Clone)]
 pub(super) struct Installed {
     pub vocabulary: Arc<Vocabulary>,
     /// The place of its pack.
@@ -37,6 +39,8 @@ pub(super) struct Index {
     places: HashMap<Namespace, usize>,
     slots: Vec<Option<Slot>>,
     table: Arc<CodeTable>,
+    /// What packs were asked for, by open vocabulary.
+    open: HashMap<Namespace, OpenConcepts>,
 }
 
 /// Numbers for which something holds, and for which it cannot be said.
@@ -77,7 +81,39 @@ impl Index {
             installed.push(Installed { vocabulary, pack, edition, numbers, strangers });
         }
         let places = (0..).zip(&installed).map(|(place, one)| (one.vocabulary.namespace().clone(), place)).collect();
-        Ok(Self { installed, places, slots, table })
+        Ok(Self { installed, places, slots, table, open: HashMap::new() })
+    }
+
+    /// The same index with more known of open vocabularies, and a table that has the numbers of their codes.
+    pub(super) fn with_open(&self, grown: HashMap<Namespace, OpenConcepts>, table: Arc<CodeTable>) -> Self {
+        let mut open = self.open.clone();
+        open.extend(grown);
+        let mut installed = self.installed.clone();
+        for one in &mut installed {
+            let Some(open) = open.get(one.vocabulary.namespace()) else { continue };
+            let is_known =
+                |number: u32| table.name(CodeNumber(number)).is_some_and(|(_, code)| open.find(code).is_some());
+            one.strangers = one.strangers.iter().filter(|number| !is_known(*number)).collect();
+        }
+        Self { installed, places: self.places.clone(), slots: self.slots.clone(), table, open }
+    }
+
+    /// What is known of an open vocabulary beside its list.
+    pub(super) fn open_of(&self, namespace: &Namespace) -> Option<&OpenConcepts> {
+        self.open.get(namespace)
+    }
+
+    /// What the pack of an open vocabulary says is wrong with a code.
+    pub(super) fn malformed(&self, uri: &CodeUri) -> Option<&str> {
+        self.open_of(&uri.namespace)?.malformed(&uri.code)
+    }
+
+    /// The number of a concept.
+    pub(super) fn number(&self, installed: &Installed, concept: ConceptRef<'_>) -> Option<CodeNumber> {
+        if std::ptr::eq(concept.vocabulary(), &*installed.vocabulary) {
+            return installed.numbers.get(concept.index().position()).copied();
+        }
+        self.table.number_of(installed.vocabulary.namespace(), concept.code())
     }
 
     pub(super) fn installed(&self) -> &[Installed] {
@@ -93,14 +129,25 @@ impl Index {
     }
 
     pub(super) fn concept(&self, number: CodeNumber) -> Option<ConceptRef<'_>> {
-        let slot = (*self.slots.get(number.0 as usize)?)?;
-        self.installed.get(slot.vocabulary as usize)?.vocabulary.concept(slot.concept)
+        match self.slots.get(number.0 as usize) {
+            Some(Some(slot)) => self.installed.get(slot.vocabulary as usize)?.vocabulary.concept(slot.concept),
+            Some(None) | None => {
+                let (namespace, code) = self.table.name(number)?;
+                self.open_of(namespace)?.find(code)
+            }
+        }
     }
 
-    /// The concept of a code in its vocabulary in force.
+    /// The concept of a code in its vocabulary in force; of an open one also by other spellings that were asked about.
     pub(super) fn concept_of(&self, uri: &CodeUri) -> Option<(&Installed, ConceptRef<'_>)> {
         let installed = self.find(&uri.namespace)?;
-        Some((installed, installed.vocabulary.find(uri.code.as_str())?))
+        let listed = installed.vocabulary.find(uri.code.as_str());
+        let found = listed.or_else(|| {
+            let open = self.open_of(&uri.namespace)?;
+            let normal = open.spelling(&uri.code).unwrap_or(&uri.code).as_str();
+            installed.vocabulary.find(normal).or_else(|| open.find(normal))
+        })?;
+        Some((installed, found))
     }
 
     /// Whether a code that is not found cannot exist: its vocabulary is here, whole, and a list.
@@ -119,13 +166,23 @@ impl Index {
     pub(super) fn add_at_or_below(&self, uri: &CodeUri, known: &mut Known) {
         let Some((installed, concept)) = self.concept_of(uri) else {
             known.yes.extend(self.table.number(uri).map(|number| number.0));
+            if let Some(open) = self.find(&uri.namespace).filter(|found| found.vocabulary.description().is_open) {
+                // What records hold of an open vocabulary is known with all that lies above it; this is not among it.
+                known.unknown |= &open.strangers;
+                return;
+            }
             known.unknown.extend(self.table.numbers_in(&uri.namespace).iter().map(|number| number.0));
             return;
         };
         known.unknown |= &installed.strangers;
-        known
-            .yes
-            .extend([concept].into_iter().chain(concept.descendants()).filter_map(|one| installed.number(one.index())));
+        let mut add = |concept: ConceptRef<'_>| {
+            let with_below = [concept].into_iter().chain(concept.descendants());
+            known.yes.extend(with_below.filter_map(|one| self.number(installed, one)).map(|number| number.0));
+        };
+        add(concept);
+        if let Some(also_asked_for) = self.open_of(&uri.namespace).and_then(|open| open.find(concept.code())) {
+            add(also_asked_for);
+        }
     }
 
     /// Which numbers are the code or below it.
@@ -134,12 +191,5 @@ impl Index {
         self.add_at_or_below(uri, &mut known);
         known.unknown -= &known.yes;
         known
-    }
-}
-
-impl Installed {
-    /// The number of a concept.
-    pub(super) fn number(&self, concept: ConceptIndex) -> Option<u32> {
-        self.numbers.get(concept.position()).map(|number| number.0)
     }
 }

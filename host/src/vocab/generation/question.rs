@@ -120,9 +120,9 @@ impl Generation {
 
     fn known_code(&self, text: &str) -> Result<(CodeNumber, CodeUri), QuestionProblem> {
         let uri = CodeUri::parse(text).map_err(QuestionProblem::MalformedCode)?;
-        self.exact(&uri).map_err(QuestionProblem::Code)?;
+        let (installed, concept) = self.exact(&uri).map_err(QuestionProblem::Code)?;
         let unnumbered = || CodeProblem::NotInstalled { uri: uri.clone() };
-        let number = self.number_of(&uri).ok_or_else(|| QuestionProblem::Code(unnumbered()))?;
+        let number = self.index.number(installed, concept).ok_or_else(|| QuestionProblem::Code(unnumbered()))?;
         Ok((number, uri))
     }
 

@@ -37,7 +37,7 @@ impl Generation {
                 such_as: Suggestion::all(such_as.take(SUGGESTIONS_MAX)),
             });
         }
-        value(installed, concept).ok_or_else(|| unknown(installed, uri))
+        self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
     }
 
     /// The same for a field that takes codes of `namespaces`, such as one that a module declares.
@@ -46,7 +46,7 @@ impl Generation {
     /// What is wrong with the code, and what would be right.
     pub fn resolve_in(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
         let (installed, concept) = self.usable(field, namespaces, uri)?;
-        value(installed, concept).ok_or_else(|| unknown(installed, uri))
+        self.value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
     }
 
     /// Whether a code is an ID type that new identifiers may use as their system.
@@ -72,7 +72,11 @@ impl Generation {
     /// When the field does not take codes of that vocabulary.
     pub fn resolve_filter(&self, field: CodedField, uri: &CodeUri) -> Result<Option<CodeNumber>, CodeProblem> {
         self.check_vocabulary(field.path(), field.namespaces(), uri)?;
-        Ok(self.number_of(uri))
+        if let Some(malformed) = self.malformed(uri) {
+            return Err(malformed);
+        }
+        let known = self.index.concept_of(uri).and_then(|(installed, concept)| self.index.number(installed, concept));
+        Ok(known.or_else(|| self.number_of(uri)))
     }
 
     /// The numbers that a filter for a code and everything below it looks for; none when no record can hold one.
@@ -88,8 +92,23 @@ impl Generation {
     pub(super) fn exact(&self, uri: &CodeUri) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
         let installed =
             self.index.find(&uri.namespace).ok_or_else(|| CodeProblem::NotInstalled { uri: uri.clone() })?;
-        let concept = installed.vocabulary.find(uri.code.as_str()).ok_or_else(|| unknown(installed, uri))?;
-        Ok((installed, concept))
+        self.index.concept_of(uri).ok_or_else(|| self.unknown(installed, uri))
+    }
+
+    fn value(&self, installed: &Installed, concept: ConceptRef<'_>) -> Option<CodedValue> {
+        let number = self.index.number(installed, concept)?;
+        Some(CodedValue { number, edition: installed.edition })
+    }
+
+    /// What the pack of an open vocabulary says is wrong with a code.
+    fn malformed(&self, uri: &CodeUri) -> Option<CodeProblem> {
+        let sentence = self.index.malformed(uri)?.to_owned();
+        Some(CodeProblem::Malformed { uri: uri.clone(), sentence })
+    }
+
+    /// Why a code is not among those of its vocabulary.
+    fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
+        self.malformed(uri).unwrap_or_else(|| unknown(installed, uri))
     }
 
     fn usable(
@@ -152,11 +171,6 @@ fn kind_of(field: CodedField) -> Option<&'static str> {
         | CodedField::GroupType
         | CodedField::HousingType => None,
     }
-}
-
-fn value(installed: &Installed, concept: ConceptRef<'_>) -> Option<CodedValue> {
-    let number = installed.number(concept.index()).map(CodeNumber)?;
-    Some(CodedValue { number, edition: installed.edition })
 }
 
 /// Why a code is not among those of its vocabulary.

@@ -4,24 +4,25 @@ use wasmtime::Store;
 use wasmtime::component::{Func, InstancePre};
 
 use super::Functions;
-use crate::domain::vocabulary::{ConceptGroup, VocabularyDescription};
+use crate::domain::code::{Code, Namespace};
+use crate::domain::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 use crate::plugin::bindings::pack::exports::daftar::plugin::vocabulary as wire;
 use crate::plugin::sandbox::{CallError, HostState};
 use crate::plugin::wit::{ConceptPage, latest};
 
 /// A pack, ready to be instantiated.
 #[derive(Clone)]
-pub(in crate::plugin) struct Linked(Functions<3>);
+pub(in crate::plugin) struct Linked(Functions<4>);
 
 impl Linked {
     pub fn new(pre: InstancePre<HostState>) -> wasmtime::Result<Self> {
-        let names = ["describe", "concept-groups", "concepts"];
+        let names = ["describe", "concept-groups", "concepts", "resolve"];
         Functions::find(pre, "daftar:plugin/vocabulary@0.1.0", names).map(Self)
     }
 
     pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Pack> {
-        let [describe, concept_groups, concepts] = self.0.instantiate(store)?;
-        Ok(Pack { describe, concept_groups, concepts })
+        let [describe, concept_groups, concepts, resolve] = self.0.instantiate(store)?;
+        Ok(Pack { describe, concept_groups, concepts, resolve })
     }
 }
 
@@ -30,6 +31,7 @@ pub(in crate::plugin) struct Pack {
     describe: Func,
     concept_groups: Func,
     concepts: Func,
+    resolve: Func,
 }
 
 impl Pack {
@@ -54,5 +56,16 @@ impl Pack {
         let call = self.concepts.typed::<(&str, u32, u32), (Page,)>(&mut *store)?;
         let (page,) = call.call(store, (vocabulary.namespace.as_str(), cursor, limit))?;
         latest::vocabulary::page(page, vocabulary, cursor, limit)
+    }
+
+    pub fn resolve(
+        &self,
+        store: &mut Store<HostState>,
+        namespace: &Namespace,
+        code: &Code,
+    ) -> Result<Result<Concept, String>, CallError> {
+        type Resolved = Result<wire::Concept, wire::ResolveError>;
+        let call = self.resolve.typed::<(&str, &str), (Resolved,)>(&mut *store)?;
+        latest::vocabulary::resolved(call.call(store, (namespace.as_str(), code.as_str()))?.0, namespace, code)
     }
 }

@@ -74,6 +74,16 @@ impl Pack {
         let answer = self.0.daftar_plugin_vocabulary().call_concepts(store, namespace, cursor, limit)?;
         page(answer, vocabulary, cursor, limit)
     }
+
+    pub fn resolve(
+        &self,
+        store: &mut Store<HostState>,
+        namespace: &Namespace,
+        code: &Code,
+    ) -> Result<Result<Concept, String>, CallError> {
+        let pack = self.0.daftar_plugin_vocabulary();
+        resolved(pack.call_resolve(store, namespace.as_str(), code.as_str())?, namespace, code)
+    }
 }
 
 /// What a pack answered to `describe`.
@@ -107,6 +117,23 @@ pub(in crate::plugin::wit) fn page(
     let count_max = usize::try_from(limit).unwrap_or(usize::MAX);
     let concepts = list(page.concepts, count_max, &place, |item| concept(item, namespace))?;
     Ok(ConceptPage { concepts, next: page.next })
+}
+
+/// What a pack answered to `resolve`.
+pub(in crate::plugin::wit) fn resolved(
+    answer: Result<wire::Concept, wire::ResolveError>,
+    namespace: &Namespace,
+    code: &Code,
+) -> Result<Result<Concept, String>, CallError> {
+    let place = || format!("resolve `{namespace}#{code}`");
+    match answer {
+        Ok(from) => concept(from, namespace).map(Ok),
+        Err(wire::ResolveError::Malformed(sentence)) => filled(sentence, LINE_BYTES_MAX, &place).map(Err),
+        Err(wire::ResolveError::UnknownNamespace) => {
+            Err(invalid(&place, "the pack does not know the namespace that it described"))
+        }
+        Err(wire::ResolveError::NotOpen) => Err(invalid(&place, "the pack says that the vocabulary is not open")),
+    }
 }
 
 fn description(from: wire::VocabularyDescription) -> Result<VocabularyDescription, CallError> {

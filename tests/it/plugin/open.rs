@@ -1,0 +1,168 @@
+//! Open vocabularies: codes that a pack reads by a grammar, in records, searches and rules; and packs that do not answer.
+
+use daftar_tests::records::{path, person};
+use daftar_tests::{ApiClient, Response, TestApp, artifacts, errors};
+use serde_json::{Value, json};
+
+const OCCUPATION: &str = "urn:ilo:isco-08";
+const LANGUAGE: &str = "urn:ietf:bcp:47";
+
+/// A register whose vocabulary of occupations is open.
+fn app() -> (TestApp, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let needed = ["id-type", "gender", "relationship", "group-type", "eligibility-cel"];
+    let needed = needed.map(|name| artifacts::plugins().join(format!("{name}.wasm")));
+    for file in needed.into_iter().chain([artifacts::fixture("open-occupation")]) {
+        std::fs::copy(&file, folder.path().join(file.file_name().unwrap())).unwrap();
+    }
+    (TestApp::builder().plugins(folder.path()).start(), folder)
+}
+
+fn create(client: &ApiClient, id: &str, occupation: &str) -> Response {
+    client.post("/Individual", &person(id, json!({"occupation": format!("{OCCUPATION}#{occupation}")})))
+}
+
+fn shown(client: &ApiClient, id: &str, language: &str) -> Value {
+    let request = client.request("GET", &path("Individual", id)).header("Accept-Language", language);
+    request.send().expect(200).json()["occupation"].take()
+}
+
+fn outcome(client: &ApiClient, expression: &str, subject: &Value) -> String {
+    let body = json!({"expression": expression, "subjects": [subject]});
+    let answer = client.post("/Eligibility/$evaluate", &body).expect(200).json();
+    answer["results"][0]["outcome"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+/// Every code that has a number in the store of a server that has stopped.
+fn numbered_codes(data_dir: &std::path::Path) -> Vec<String> {
+    use daftar::store::Store as _;
+    use daftar::store::sled::{SledOptions, SledStore};
+    let store = SledStore::open(&data_dir.join("store"), SledOptions::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let table = runtime.block_on(store.code_table()).unwrap();
+    table.codes.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_record_keeps_an_unlisted_code_in_its_normal_spelling() {
+    let (mut app, _folder) = app();
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    let created = create(&client, "1", "farm+fish").expect(201).json();
+    insta::assert_json_snapshot!(created["occupation"], @r#"
+    {
+      "code": "FARM+FISH",
+      "display": "Farming + Fishing",
+      "namespace": "urn:ilo:isco-08",
+      "uri": "urn:ilo:isco-08#FARM+FISH"
+    }
+    "#);
+    assert_eq!(shown(&client, "1", "fr")["display"], "Agriculture + Pêche");
+    drop(create(&client, "2", "FARM").expect(201));
+    for spelling in ["FARM%2BFISH", "farm%2Bfish"] {
+        assert_eq!(client.found(&format!("occupation={OCCUPATION}%23{spelling}")), ["1"], "{spelling}");
+    }
+    assert_eq!(client.found(&format!("occupation={OCCUPATION}%23FISH%2BFISH")), [""; 0]);
+    app.restart();
+    assert_eq!(shown(&client, "1", "fr")["display"], "Agriculture + Pêche", "its pack is asked again at each start");
+    drop(create(&client, "3", "FARM+FISH").expect(201));
+    assert_eq!(
+        client.found(&format!("occupation={OCCUPATION}%23FARM%2BFISH")),
+        ["1", "3"],
+        "the number is the same one"
+    );
+}
+
+#[test]
+fn rules_know_unlisted_codes_of_records_and_of_the_request() {
+    let (app, _folder) = app();
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    drop(create(&client, "1", "FARM+FISH+FARM").expect(201));
+    let stored = json!(daftar_tests::records::reference("1"));
+    let inline = |code: &str| json!({"type": "individual", "occupation": format!("{OCCUPATION}#{code}")});
+    let is = |code: &str| format!("me.occupation == code('{OCCUPATION}#{code}')");
+    let below = |code: &str| format!("descends_from(me.occupation, '{OCCUPATION}#{code}')");
+    for (expression, subject, expected) in [
+        (is("FARM+FISH+FARM"), stored.clone(), "eligible"),
+        (is("farm+fish+farm"), stored.clone(), "eligible"),
+        (is("FARM+FISH"), stored.clone(), "not_eligible"),
+        (below("FARM+FISH"), stored.clone(), "eligible"),
+        (below("FARM"), stored.clone(), "eligible"),
+        (below("FISH"), stored.clone(), "not_eligible"),
+        (is("FISH+FISH"), inline("fish+fish"), "eligible"),
+        (is("FISH+FARM"), inline("FISH+FISH"), "not_eligible"),
+        (below("FISH"), inline("FISH+FISH+FISH"), "eligible"),
+        (below("FISH+FISH"), inline("FISH+FISH+FISH"), "eligible"),
+        (below("FISH+FISH"), inline("FISH+FARM"), "not_eligible"),
+        ("me.occupation.display == 'Fishing + Farming'".to_owned(), inline("fish+farm"), "eligible"),
+    ] {
+        assert_eq!(outcome(&client, &expression, &subject), expected, "{expression} of {subject}");
+    }
+}
+
+#[test]
+fn what_the_grammar_refuses_is_refused_in_the_packs_words() {
+    let (app, _folder) = app();
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    let refused = create(&client, "1", "FARM+HUNT").expect(422).json();
+    let sentence = "`urn:ilo:isco-08#FARM+HUNT` is no code of its vocabulary: `FARM+HUNT` does not join `FARM` and `FISH` by `+`, as `FARM+FISH` does";
+    assert_eq!(errors(&refused), [("occupation".to_owned(), "malformed_code".to_owned())]);
+    assert_eq!(refused["errors"][0]["message"], sentence);
+    let rule = json!({"expression": format!("me.occupation == code('{OCCUPATION}#HUNT')"), "subjects": [{"type": "individual"}]});
+    let refused = client.post("/Eligibility/$evaluate", &rule).expect(422).json();
+    assert_eq!(refused["diagnostics"][0]["code"], "malformed_code", "{refused}");
+    let searched = client.get(&format!("/Individual?occupation={OCCUPATION}%23HUNT")).expect(400);
+    assert!(searched.detail().contains("does not join"), "{}", searched.detail());
+    assert_eq!(client.get("/Individual").expect(200).json()["total"], 0);
+}
+
+#[test]
+fn a_pack_that_does_not_answer_is_503_and_spoils_nothing_else() {
+    let (app, _folder) = app();
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    for code in ["loop", "memory", "stack", "panic", "not-open", "other", "orphan", "circle", "nameless"] {
+        let refused = create(&client, code, code).expect(503);
+        assert!(refused.detail().contains("`urn:ilo:isco-08` does not answer"), "{code}: {}", refused.detail());
+        assert!(refused.header("retry-after").is_some(), "{code}");
+        let body = json!({"expression": format!("me.occupation == code('{OCCUPATION}#{code}')"), "subjects": [{"type": "individual"}]});
+        assert_eq!(client.post("/Eligibility/$evaluate", &body).status, 503, "{code}");
+        assert_eq!(create(&client, &format!("{code}-2"), "FARM+FISH").status, 201, "after {code}");
+    }
+    let plugins = app.admin().get("/plugins").expect(200).json();
+    let plugin = plugins["data"].as_array().unwrap().iter().find(|plugin| plugin["name"] == "open-occupation").unwrap();
+    assert!(plugin["faults"].as_u64().unwrap() >= 8, "{plugin}");
+}
+
+#[test]
+fn who_only_asks_leaves_no_number_behind() {
+    let (mut app, _folder) = app();
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    let rule = format!("me.occupation == code('{OCCUPATION}#FISH+FARM')");
+    assert_eq!(
+        outcome(&client, &rule, &json!({"type": "individual", "occupation": format!("{OCCUPATION}#FARM")})),
+        "not_eligible"
+    );
+    let twice = json!({"identifier": [], "occupation": format!("{OCCUPATION}#FISH+FARM")});
+    assert_eq!(client.post("/Individual", &twice).status, 422);
+    app.stop();
+    let numbers = numbered_codes(app.data_dir());
+    assert!(numbers.iter().any(|uri| uri == "urn:ilo:isco-08#FARM"), "{numbers:?}");
+    assert!(!numbers.iter().any(|uri| uri.contains("FISH+FARM")), "{numbers:?}");
+}
+
+#[test]
+fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    let rule = |code: &str| json!({"expression": format!("me.gender == code('{LANGUAGE}#{code}')"), "subjects": [{"type": "individual", "gender": "urn:iso:std:iso:5218#2"}]});
+    let evaluate = |code: &str| client.post("/Eligibility/$evaluate", &rule(code));
+    assert_eq!(evaluate("pt-BR").expect(422).json()["diagnostics"][0]["code"], "vocabulary_not_installed");
+    let module = std::fs::read(artifacts::module("language-tag")).unwrap();
+    assert_eq!(app.admin().install(&module).expect(201).json()["name"], "language-tag");
+    for code in ["pt", "pt-BR", "PT-br", "zh-Hant-TW", "de-DE-u-co-phonebk", "x-village"] {
+        let answer = evaluate(code).expect(200).json();
+        assert_eq!(answer["results"][0]["outcome"], "not_eligible", "{code}: {answer}");
+    }
+    let refused = evaluate("pt_BR").expect(422).json();
+    let message = refused["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(message.contains("`pt_BR` is no language tag"), "{message}");
+}
