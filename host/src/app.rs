@@ -1,5 +1,6 @@
 //! Puts the server together: the one place that knows every module, and joins ports to adapters.
 
+pub mod author;
 mod limits;
 mod open;
 mod open_packs;

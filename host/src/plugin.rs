@@ -6,6 +6,7 @@
 //! **Invariant:** this is the only module that names wasmtime; everyone else sees traits over domain types.
 //! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
 
+mod author;
 mod bindings;
 mod compile;
 mod contents;
@@ -32,6 +33,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use author::{WrapError, wrap};
 pub use eligibility::{EligibilityEngine, EngineError, RuleSession, RuleTask, run_rule};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;

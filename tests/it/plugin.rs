@@ -1,6 +1,8 @@
-//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, and open vocabularies.
+//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, open vocabularies, and plugins made
+//! from nothing.
 
 mod lying;
 mod open;
 mod optional;
 mod packs;
+mod scaffold;

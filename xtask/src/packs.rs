@@ -34,6 +34,7 @@ pub fn build_all(
     modules: &Path,
 ) -> Result<(), Failure> {
     steps.say("make the vocabulary packs");
+    guests::initialise_engine(workspace, steps, server)?;
     let mut built = HashSet::new();
     for folder in folders(&workspace.root().join("vocab-packs"))? {
         let file = folder.join("pack.toml");

@@ -1,5 +1,7 @@
 //! `daftar plugin`
 
+mod author;
+
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -27,14 +29,27 @@ pub enum PluginCommand {
         #[arg(long)]
         force: bool,
     },
+    /// Make a folder to begin a plugin with; it stands alone, and needs Rust to be built
+    New(author::NewArgs),
+    /// Test, compile and try out the plugin in a folder
+    Build(author::BuildArgs),
+    /// Make a plugin of a core module that was compiled already
+    Wrap(author::WrapArgs),
 }
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
-    let result = execute(global, &admin, command);
-    admin.close();
-    result
+    match command {
+        PluginCommand::New(args) => author::new(global, args),
+        PluginCommand::Build(args) => author::build(global, args),
+        PluginCommand::Wrap(args) => author::wrap(global, args),
+        command @ (PluginCommand::List | PluginCommand::Install { .. } | PluginCommand::Remove { .. }) => {
+            let admin = AdminClient::connect(global)?;
+            let result = execute(global, &admin, command);
+            admin.close();
+            result
+        }
+    }
 }
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: PluginCommand) -> Result<(), CliError> {
@@ -67,6 +82,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: PluginCommand) -> 
             }
             removed
         }
+        PluginCommand::New(_) | PluginCommand::Build(_) | PluginCommand::Wrap(_) => return Ok(()),
     };
     output::json(&answer);
     Ok(())

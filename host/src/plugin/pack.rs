@@ -10,11 +10,12 @@ mod build;
 mod limits;
 mod problem;
 pub mod section;
-mod snapshot;
+pub(super) mod snapshot;
 mod source;
 
 use std::path::Path;
 
+pub use self::snapshot::INITIALISE_EXPORT;
 pub use build::{PackBuildError, build};
 pub use problem::{PackErrors, PackProblem, PackProblemKind};
 pub use source::{PackSource, check};

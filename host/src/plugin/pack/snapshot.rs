@@ -1,13 +1,15 @@
-//! Puts the blob into a core module's initial memory: runs the module once, lets it make room, writes the blob there, and
-//! takes the memory as it then is.
+//! Gives a core module another initial memory: runs it once, lets it prepare, and takes the memory as it then is.
 //!
-//! **Invariant:** the module runs without imports, with bounded fuel and memory: `--base` may name any file.
+//! For a pack it makes room and the codes are written there; any other module may export a function that prepares what each
+//! instance would otherwise build anew.
+//!
+//! **Invariant:** the module runs without anything to call, with bounded fuel and memory: it may come from any file.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use wasmtime::{Config, Engine, Instance, Module, Store, StoreLimits, StoreLimitsBuilder, Val};
+use wasmtime::{Config, Engine, Instance, Linker, Module, Store, StoreLimits, StoreLimitsBuilder, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
 
 use super::build::PackBuildError;
@@ -16,10 +18,13 @@ use super::limits::BLOB_BYTES_MAX;
 /// The function that makes room: `(length) -> address`. The documentation of `plugins/codelist` describes it.
 const RESERVE_EXPORT: &str = "daftar-codelist-reserve";
 
-/// Making room is one allocation; filling it with zeros is charged by size on some engines.
-const RESERVE_FUEL: u64 = 10_000_000_000;
+/// The function that prepares a module: no arguments, no result. It may not call anything.
+pub const INITIALISE_EXPORT: &str = "daftar-initialise";
 
-/// Memory of the module while it makes room: the blob, twice over if its allocator doubles, and what the module needs itself.
+/// Making room is one allocation; filling it with zeros is charged by size on some engines. Preparing takes far less.
+const FUEL: u64 = 10_000_000_000;
+
+/// Memory of the module while it prepares: the blob, twice over if its allocator doubles, and what the module needs itself.
 const MEMORY_BYTES_MAX: usize = 2 * BLOB_BYTES_MAX + (32 << 20);
 
 /// The module with the blob in its initial memory.
@@ -27,10 +32,55 @@ const MEMORY_BYTES_MAX: usize = 2 * BLOB_BYTES_MAX + (32 << 20);
 /// # Errors
 /// The module is no sound pack module: it does not validate, imports something, or cannot make room.
 pub fn with_blob(module: &[u8], blob: &[u8]) -> Result<Vec<u8>, PackBuildError> {
-    let refused = |error: wasmtime::Error| PackBuildError::BaseModule(format!("{error:#}"));
+    if let Some(import) = imports(module)?.first() {
+        return Err(PackBuildError::BaseModule(import.clone()));
+    }
+    prepared(module, RESERVE_EXPORT, |store, instance| write_blob(store, instance, blob))
+}
+
+/// The module as its function [`INITIALISE_EXPORT`] leaves it; none where it has no such function.
+///
+/// # Errors
+/// The module does not validate, or the function traps, exhausts its fuel, or calls an import.
+pub fn initialised(module: &[u8]) -> Result<Option<Vec<u8>>, PackBuildError> {
+    let parsed = wasmparser::Parser::new(0).parse_all(module);
+    let mut has_function = false;
+    for payload in parsed {
+        let payload = payload.map_err(|error| PackBuildError::BaseModule(error.to_string()))?;
+        if let wasmparser::Payload::ExportSection(exports) = payload {
+            has_function |=
+                exports.into_iter().any(|export| export.is_ok_and(|export| export.name == INITIALISE_EXPORT));
+        }
+    }
+    if !has_function {
+        return Ok(None);
+    }
+    let initialise = |store: &mut Store<StoreLimits>, instance: &Instance| {
+        let function = instance.get_typed_func::<(), ()>(&mut *store, INITIALISE_EXPORT).map_err(refused)?;
+        function.call(&mut *store, ()).map_err(refused)
+    };
+    prepared(module, INITIALISE_EXPORT, initialise).map(Some)
+}
+
+fn refused(error: wasmtime::Error) -> PackBuildError {
+    PackBuildError::BaseModule(format!("{error:#}"))
+}
+
+/// What a module imports, each told in a few words.
+fn imports(module: &[u8]) -> Result<Vec<String>, PackBuildError> {
+    let engine = Engine::default();
+    let module = Module::validate(&engine, module).and_then(|()| Module::new(&engine, module)).map_err(refused)?;
+    Ok(module.imports().map(|import| format!("it imports `{}` of `{}`", import.name(), import.module())).collect())
+}
+
+/// The module as it is after `prepare`; its export `function` goes, having done its work.
+fn prepared(
+    module: &[u8],
+    function: &str,
+    prepare: impl FnOnce(&mut Store<StoreLimits>, &Instance) -> Result<(), PackBuildError>,
+) -> Result<Vec<u8>, PackBuildError> {
     let mut wizer = Wizer::new();
-    // The export goes once it has done its work.
-    wizer.init_func(RESERVE_EXPORT);
+    wizer.init_func(function);
     let (context, instrumented) = wizer.instrument(module).map_err(refused)?;
 
     let mut config = Config::new();
@@ -44,14 +94,12 @@ pub fn with_blob(module: &[u8], blob: &[u8]) -> Result<Vec<u8>, PackBuildError> 
         .build();
     let mut store = Store::new(&engine, limits);
     store.limiter(|limits| limits);
-    store.set_fuel(RESERVE_FUEL).map_err(refused)?;
+    store.set_fuel(FUEL).map_err(refused)?;
     let module = Module::new(&engine, &instrumented).map_err(refused)?;
-    if let Some(import) = module.imports().next() {
-        let name = format!("it imports `{}` of `{}`", import.name(), import.module());
-        return Err(PackBuildError::BaseModule(name));
-    }
-    let instance = Instance::new(&mut store, &module, &[]).map_err(refused)?;
-    write_blob(&mut store, &instance, blob)?;
+    let mut linker = Linker::new(&engine);
+    linker.define_unknown_imports_as_traps(&module).map_err(refused)?;
+    let instance = linker.instantiate(&mut store, &module).map_err(refused)?;
+    prepare(&mut store, &instance)?;
 
     let mut state = InstanceView { store: &mut store, instance, missing: None };
     let snapshot = finish(wizer.snapshot(&context, &mut state)).map_err(refused)?;
@@ -62,7 +110,6 @@ pub fn with_blob(module: &[u8], blob: &[u8]) -> Result<Vec<u8>, PackBuildError> 
 }
 
 fn write_blob(store: &mut Store<StoreLimits>, instance: &Instance, blob: &[u8]) -> Result<(), PackBuildError> {
-    let refused = |error: wasmtime::Error| PackBuildError::BaseModule(format!("{error:#}"));
     let without = |what: &str| PackBuildError::BaseModule(format!("it has no {what}, so no codes can be put into it"));
     let reserve = instance
         .get_typed_func::<u32, u32>(&mut *store, RESERVE_EXPORT)

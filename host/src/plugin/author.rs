@@ -1,0 +1,56 @@
+//! What authors of plugins need: from a core module to a plugin, and a try in the sandbox before anybody installs it.
+
+use std::sync::Arc;
+
+use super::PluginHost;
+use super::install::InstallError;
+use super::pack::section::{ManifestError, append_manifest};
+use super::pack::snapshot;
+use super::package::Package;
+use crate::domain::manifest::PluginManifest;
+use crate::domain::vocabulary::PackContents;
+
+/// Why a core module could not be made into a plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum WrapError {
+    /// Its initialisation failed.
+    #[error("the module cannot be initialised: {0}")]
+    Initialisation(String),
+    /// It does not keep to the plugin interface.
+    #[error("the module cannot be wrapped as a component: {0}")]
+    Component(String),
+    /// The manifest cannot be attached.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+/// Makes a plugin of a core module that was compiled against the plugin interface: a component with its manifest.
+///
+/// Where the module exports [`INITIALISE_EXPORT`](super::pack::INITIALISE_EXPORT), that function is run here, once, and the memory that it
+/// leaves becomes the initial memory: what a plugin would otherwise build at the start of each instance it has from the
+/// beginning. The same module gives the same bytes on every machine.
+///
+/// # Errors
+/// The module is not sound, its initialisation fails, or it does not keep to the interface.
+pub fn wrap(core: &[u8], manifest: &PluginManifest) -> Result<Vec<u8>, WrapError> {
+    let initialised = snapshot::initialised(core).map_err(|error| WrapError::Initialisation(error.to_string()))?;
+    let core = initialised.as_deref().unwrap_or(core);
+    let refused = |error: &dyn std::fmt::Display| WrapError::Component(format!("{error:#}"));
+    let mut encoder = wit_component::ComponentEncoder::default();
+    let encoder = encoder.module(core).map_err(|error| refused(&format_args!("{error:#}")))?;
+    let component = encoder.validate(true).encode().map_err(|error| refused(&format_args!("{error:#}")))?;
+    Ok(append_manifest(&component, manifest)?)
+}
+
+impl PluginHost {
+    /// Takes a plugin through every step of an install but the last: nothing is kept. A pack also gives what it brings, not yet
+    /// checked against anything. Waits for a compiler and a plugin thread: not for async code.
+    ///
+    /// # Errors
+    /// The refusal that an install would end with.
+    pub fn rehearse(&self, bytes: Vec<u8>) -> Result<Option<PackContents>, InstallError> {
+        let package = Package::read(bytes)?;
+        let loaded = Arc::new(self.load(&package)?);
+        self.try_out(&loaded)
+    }
+}
