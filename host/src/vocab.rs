@@ -28,17 +28,17 @@ pub use self::code_problem::{CodeProblem, Suggestion};
 pub use self::compact::ConceptIndex;
 pub use self::digest::ContentDigest;
 pub use self::generation::{
-    CodeDisplay, DefinedBy, Generation, GenerationBuilder, LookUpProblem, OpenProblem, PackOrigin, PublishFault, PublishProblem,
-    PublishedGroup, QuestionProblem, Vocabularies, WELL_KNOWN_CONCEPT_GROUPS,
+    CodeDisplay, DefinedBy, Generation, GenerationBuilder, LookUpProblem, OpenProblem, PackOrigin, PublishFault,
+    PublishProblem, PublishedGroup, QuestionProblem, Vocabularies, WELL_KNOWN_CONCEPT_GROUPS,
 };
 pub use self::hierarchy::{DEPTH_MAX, EXTRA_INTERVALS_MAX};
 pub use self::language::LanguagePreference;
+pub use self::open::{
+    AskedCode, CallingThread, NoPacks, OpenAnswer, OpenCodes, OpenPacks, OpenUnavailable, ResolvedCode,
+};
 pub use self::search::{
     Found, FoundPage, Grade, MatchedText, QUERY_BYTES_MAX, QUERY_WORDS_MAX, SearchOptions, SearchQuery,
     SearchQueryError, search,
-};
-pub use self::open::{
-    AskedCode, CallingThread, NoPacks, OpenAnswer, OpenCodes, OpenPacks, OpenUnavailable, ResolvedCode,
 };
 pub use self::table::{CodeTable, TableError};
 pub use self::vocabulary::{ConceptRef, Label, Vocabulary};

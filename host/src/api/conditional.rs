@@ -12,7 +12,9 @@ use serde::Serialize;
 
 use super::routes::search::languages;
 use crate::app::AppState;
+use crate::domain::code::CodeUri;
 use crate::error::AppError;
+use crate::service::open;
 use crate::service::vocabulary::{Fingerprint, Generation, LanguagePreference};
 
 /// A client may keep the answer and asks each time whether it still holds: a changed code is in force at once.
@@ -48,6 +50,15 @@ impl Reading {
         let tag = format!("\"{}\"", fingerprint.finish());
         let has_it = headers.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value.as_bytes(), &tag));
         Self { generation, languages, tag, has_it }
+    }
+
+    /// The same with what packs of open vocabularies say of codes that the request names.
+    ///
+    /// # Errors
+    /// A pack does not answer.
+    pub async fn consulting(self, app: &AppState, codes: impl FnOnce() -> Vec<CodeUri>) -> Result<Self, AppError> {
+        let generation = open::consult(&app.registry, self.generation, codes).await?.generation;
+        Ok(Self { generation, ..self })
     }
 
     /// The answer, or 304 where the client has it; `body` also says which languages it is in.

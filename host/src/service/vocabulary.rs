@@ -10,7 +10,7 @@ mod fingerprint;
 
 use std::sync::Arc;
 
-pub use self::batch::{Answer, Asked, BATCH_CODES_MAX, LookedUp, lookup, validate};
+pub use self::batch::{Answer, Asked, BATCH_CODES_MAX, LookedUp, lookup, readable, validate};
 pub use self::concept_group::{GroupPage, concept_group, concept_groups};
 pub use self::fingerprint::Fingerprint;
 use crate::context::OpContext;
@@ -212,6 +212,7 @@ pub fn subsumes(
         }
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
+    let (first, second) = generation.side_by_side(first, second);
     Ok(if first == second {
         Subsumption::Equivalent
     } else if second.is_below(first) {

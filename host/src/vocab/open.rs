@@ -221,6 +221,13 @@ impl OpenCodes {
         Ok(asked)
     }
 
+    /// How many answers are remembered.
+    #[cfg(test)]
+    pub(super) fn remembered_count(&self) -> usize {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.young.len() + remembered.old.len()
+    }
+
     fn remembered(&self, generation: &Generation, uri: &CodeUri) -> Option<Arc<AskedCode>> {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.generation.as_ref() != Some(generation.digest()) {

@@ -28,4 +28,4 @@ mod suggestion;
 pub mod syntax;
 pub mod tree;
 pub mod value;
-mod warm;
+pub mod warm;

@@ -162,6 +162,31 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
         let answer = evaluate(code).expect(200).json();
         assert_eq!(answer["results"][0]["outcome"], "not_eligible", "{code}: {answer}");
     }
+    let reader = app.client(&["vocabulary:read"]);
+    let code = |code: &str| {
+        reader.request("GET", &format!("/Vocabulary/{LANGUAGE}/codes/{code}")).header("Accept-Language", "fr").send()
+    };
+    let shown = code("zh-hant-TW").expect(200).json();
+    assert_eq!((&shown["code"], &shown["display"]), (&json!("zh-Hant-TW"), &json!("chinois (Hant, TW)")), "{shown}");
+    assert_eq!(code("zh_Hant").status, 404);
+    let subsumes =
+        |a: &str, b: &str| reader.get(&format!("/Vocabulary/{LANGUAGE}/$subsumes?a={a}&b={b}")).expect(200).json();
+    for (a, b, outcome) in [
+        ("zh", "zh-Hant-TW", "subsumes"),
+        ("zh-Hant-TW", "zh-Hant", "subsumed_by"),
+        ("ZH-hant", "zh-Hant", "equivalent"),
+        ("pt", "zh-Hant", "not_subsumed"),
+    ] {
+        assert_eq!(subsumes(a, b)["outcome"], outcome, "{a} {b}");
+    }
+    let asked = json!({"codes": [format!("{LANGUAGE}#pt-BR"), format!("{LANGUAGE}#pt"), format!("{LANGUAGE}#pt_BR")]});
+    let validated = reader.post("/Vocabulary/$validate", &asked).expect(200).json();
+    let valid: Vec<&Value> = validated["results"].as_array().unwrap().iter().map(|result| &result["valid"]).collect();
+    assert_eq!(valid, [&json!(true), &json!(true), &json!(false)], "{validated}");
+    assert_eq!(validated["results"][2]["reason"], "malformed_code");
+    let looked_up = reader.post("/Vocabulary/$lookup", &asked).expect(200).json();
+    assert_eq!(looked_up["results"][0]["display"], "Portuguese (BR)", "{looked_up}");
+
     let refused = evaluate("pt_BR").expect(422).json();
     let message = refused["diagnostics"][0]["message"].as_str().unwrap();
     assert!(message.contains("`pt_BR` is no language tag"), "{message}");

@@ -16,7 +16,7 @@ use crate::api::extract::path::{CodePath, NamespacePath};
 use crate::api::extract::query::Parameters;
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
-use crate::domain::code::Namespace;
+use crate::domain::code::{CodeUri, Namespace};
 use crate::service::vocabulary::{self, CodeFilter, Parent, SearchIn, SearchQuery};
 
 /// What of a request an answer depends on, beside who asks.
@@ -117,6 +117,8 @@ pub async fn code(
     parameters(&uri, &[])?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    let asked = || CodeUri::from_parts(namespace.as_str(), &code).into_iter().collect();
+    let reading = reading.consulting(&app, asked).await?;
     let (concept, is_alias) = vocabulary::code(&ctx, &reading.generation, &namespace, &code)?;
     let asked_as = is_alias.then_some(code.as_str());
     let mut response = reading.answer(|told| ConceptBody::new(concept, &reading.languages, asked_as, told));
@@ -191,6 +193,9 @@ pub async fn subsumes(
     };
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    let of_path = |text: &str| CodeUri::from_parts(namespace.as_str(), text);
+    let asked = || [a, b].into_iter().filter_map(|text| of_path(text).or_else(|_| CodeUri::parse(text)).ok()).collect();
+    let reading = reading.consulting(&app, asked).await?;
     let outcome = vocabulary::subsumes(&ctx, &reading.generation, &namespace, a, b)?;
     Ok(reading.answer(|_| SubsumptionBody::new(outcome, &namespace, a, b)))
 }
@@ -208,6 +213,7 @@ pub async fn validate(
     let asked = problems.finish(asked)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &batch::parts(&asked));
+    let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
     let make = move || {
         reading.answer(|told| {
             told.add("en");
@@ -230,6 +236,7 @@ pub async fn lookup(
     let asked = problems.finish(asked)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &batch::parts(&asked));
+    let reading = reading.consulting(&app, || vocabulary::readable(&asked)).await?;
     let make = move || {
         reading.answer(|told| {
             let answers = vocabulary::lookup(&ctx, &reading.generation, &asked);

@@ -66,6 +66,16 @@ pub struct LookedUp<'g> {
     pub is_alias: bool,
 }
 
+/// Those of the codes that can be read.
+#[must_use]
+pub fn readable(asked: &[Asked]) -> Vec<CodeUri> {
+    let parsed = asked.iter().map(|asked| match asked {
+        Asked::Uri(text) => CodeUri::parse(text),
+        Asked::Parts { namespace, code } => CodeUri::from_parts(namespace, code),
+    });
+    parsed.filter_map(Result::ok).collect()
+}
+
 /// Whether new records may hold the codes, in their order.
 pub fn validate<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<ConceptRef<'g>>> {
     answers(generation, asked, |uri| generation.check_code(uri))

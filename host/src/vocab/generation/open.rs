@@ -81,6 +81,22 @@ impl Generation {
         numbers.iter().filter_map(|number| self.table().uri(*number)).filter(|uri| self.must_ask(uri)).collect()
     }
 
+    /// Two concepts of one vocabulary where their places can be compared: of an open one, a listed concept is found again among those
+    /// that were asked about.
+    #[must_use]
+    pub fn side_by_side<'g>(&'g self, one: ConceptRef<'g>, other: ConceptRef<'g>) -> (ConceptRef<'g>, ConceptRef<'g>) {
+        if std::ptr::eq(one.vocabulary(), other.vocabulary()) {
+            return (one, other);
+        }
+        let twin = |concept: ConceptRef<'g>| {
+            self.index
+                .open_of(concept.vocabulary().namespace())
+                .and_then(|open| open.find(concept.code()))
+                .unwrap_or(concept)
+        };
+        (twin(one), twin(other))
+    }
+
     /// The same vocabularies with what packs said of codes, under the same digest.
     ///
     /// Codes get their numbers from `table`, where it is given: the generation may then be published. Else they get numbers past

@@ -1,5 +1,6 @@
 mod groups;
 mod look_up;
+mod open;
 mod publish;
 mod questions;
 mod resolve;
