@@ -4,6 +4,7 @@
 
 mod codes;
 mod load;
+mod plugins;
 mod read;
 mod server;
 
@@ -12,10 +13,7 @@ use std::process::ExitCode;
 /// A benchmark by its name.
 type Benchmark = (&'static str, fn() -> Result<(), String>);
 
-const BENCHMARKS: &[Benchmark] = &[
-    ("codes", codes::run), //
-    ("read", read::run),
-];
+const BENCHMARKS: &[Benchmark] = &[("codes", codes::run), ("plugins", plugins::run), ("read", read::run)];
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();

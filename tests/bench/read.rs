@@ -58,7 +58,8 @@ async fn measure() -> Result<(), String> {
     Ok(())
 }
 
-fn request(token: &str, number: usize) -> Vec<u8> {
+/// Asks for the person with that number.
+pub fn request(token: &str, number: usize) -> Vec<u8> {
     format!(
         "GET /api/v2/Individual/urn:svc:vocab:id-type%23national_id%7CBENCH-{number} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
     )
@@ -87,7 +88,8 @@ async fn fill(server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-fn person(number: usize) -> Result<IndividualDetails<CodeUri>, String> {
+/// A person with that number.
+pub fn person(number: usize) -> Result<IndividualDetails<CodeUri>, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let code = |code: &str| CodeUri::parse(code).map_err(|error| text(&error));
     let key = IdentifierKey::parse(&format!("urn:svc:vocab:id-type#national_id|BENCH-{number}"));

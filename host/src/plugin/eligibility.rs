@@ -32,6 +32,9 @@ pub trait RuleSession {
     /// A budget was exhausted, or a fault ended the session.
     fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError>;
 
+    /// The engine that compiled it, as the decision block names it: another may be active by now.
+    fn engine_name(&self) -> &str;
+
     /// What the session has used so far.
     fn usage(&self) -> Usage;
 }

@@ -53,7 +53,7 @@ impl PluginLimits {
         }
     }
 
-    /// Packs run at install only, one call after the other.
+    /// Packs run at install, one call after the other; those of open vocabularies also when a code is looked up that they do not list.
     const VOCABULARY_PACK: Self = Self {
         // The codes lie in the memory: the largest list that we know takes 40 MB with all its languages.
         memory_bytes: 96 << 20,
@@ -61,7 +61,7 @@ impl PluginLimits {
         core_instances: CORE_INSTANCES_MAX,
         // `describe` and `concept-groups` copy a few kilobytes.
         fuel_base: 50_000_000,
-        // A concept with forty labels takes some ten thousand instructions.
+        // A concept with forty labels takes some ten thousand instructions, reading a code by a grammar some tens of thousands.
         fuel_per_row: 100_000,
         // A page of a thousand concepts may burn 150 M: a fifth of a second where an instruction takes more than a nanosecond.
         call_ms: 1_000,

@@ -13,6 +13,7 @@ use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQu
 /// A compiled rule with everything that it said about itself.
 pub(super) struct SandboxedRule {
     sandbox: Sandbox<Rules>,
+    engine_name: String,
     rule: RuleHandle,
     references: Vec<Reference>,
     questions: Vec<PlacedQuestion>,
@@ -42,7 +43,7 @@ impl SandboxedRule {
         let references = sandbox.call(fuel, |store, rules| rules.references(store, rule, schema)).map_err(charged)?;
         let questions = sandbox.call(fuel, |store, rules| rules.questions(store, rule)).map_err(charged)?;
         let warnings = sandbox.call(fuel, |store, rules| rules.warnings(store, rule)).map_err(charged)?;
-        Ok(Self { sandbox, rule, references, questions, warnings })
+        Ok(Self { sandbox, engine_name: plugin.reference(), rule, references, questions, warnings })
     }
 }
 
@@ -72,6 +73,10 @@ impl RuleSession for SandboxedRule {
             Evaluated::Outcomes(outcomes) => Ok(outcomes),
             Evaluated::Exhausted(budget) => Err(EngineError::EngineBudget { budget }),
         }
+    }
+
+    fn engine_name(&self) -> &str {
+        &self.engine_name
     }
 
     fn usage(&self) -> Usage {

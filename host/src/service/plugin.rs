@@ -64,6 +64,12 @@ impl PluginAdministration {
         Self { registry, host, library, in_force: Arc::default(), changing }
     }
 
+    /// What runs plugins.
+    #[must_use]
+    pub fn host(&self) -> &PluginHost {
+        &self.host
+    }
+
     /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
     ///
     /// # Errors

@@ -110,6 +110,11 @@ pub fn codes<'g>(
     };
     let below = filter.below.as_deref().map(|text| concept_in_use_or_not(generation, namespace, "below", text));
     let below = below.transpose()?;
+    // What is not listed itself has nothing listed below it.
+    let is_unlisted = |concept: &ConceptRef<'_>| !std::ptr::eq(concept.vocabulary(), vocabulary);
+    if parent.flatten().as_ref().is_some_and(is_unlisted) || below.as_ref().is_some_and(is_unlisted) {
+        return Ok(PageOf { total: 0, items: Vec::new() });
+    }
     let is_shown = |concept: &ConceptRef<'_>| filter.with_deprecated || concept.status() == ConceptStatus::Active;
     Ok(match (parent, below) {
         (None, None) if filter.with_deprecated => paged(vocabulary.concept_count(), vocabulary.concepts(), page),
@@ -126,7 +131,7 @@ pub fn codes<'g>(
     })
 }
 
-/// A code by its name or another name of it; says whether it was another.
+/// A code by its name, another name or another spelling of it; says whether it was another.
 ///
 /// # Errors
 /// [`AppError::Malformed`] for a text that cannot be a code, [`AppError::NotThere`] with what was probably meant.
@@ -139,7 +144,8 @@ pub fn code<'g>(
     generation.named(namespace).map_err(|problem| not_there("namespace", &problem))?;
     let code = Code::parse(code).map_err(|error| AppError::Malformed(format!("the code in the path: {error}")))?;
     let uri = CodeUri { namespace: namespace.clone(), code };
-    generation.look_up_by_any_name(&uri).map_err(|problem| not_there("code", &problem))
+    let (concept, _) = generation.look_up_by_any_name(&uri).map_err(|problem| not_there("code", &problem))?;
+    Ok((concept, concept.code() != uri.code.as_str()))
 }
 
 /// Where a search looks.

@@ -3,13 +3,16 @@
 //! A code that such a vocabulary does not list is put to its pack, which gives the concept in its normal spelling, or says what is
 //! wrong with it. What lies above a concept, up to a listed one, is asked for as well, so that the hierarchy holds.
 //!
-//! **Invariant:** asking ends: a code leads to at most [`ABOVE_MAX`] others, and what was asked is remembered in bounded room for
-//! as long as the same vocabularies are in force.
+//! **Invariant:** asking ends: a code leads to at most [`ABOVE_MAX`] others, a request asks for at most [`ASKING_MAX`], and what was
+//! asked is remembered in bounded room for as long as the same vocabularies are in force.
+//!
+//! **Invariant:** what a pack says of one code, with all that lies above it, is at most [`ANSWER_BYTES_MAX`].
 //!
 //! **Invariant:** a pack that contradicts itself, giving the normal spelling of a code another spelling, is not believed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::digest::ContentDigest;
 use super::generation::{Generation, PackOrigin};
@@ -17,10 +20,22 @@ use crate::domain::code::{Code, CodeUri, Namespace};
 use crate::domain::vocabulary::Concept;
 
 /// How many concepts a code may have above it that its vocabulary does not list.
-pub const ABOVE_MAX: usize = 32;
+pub const ABOVE_MAX: usize = 16;
+
+/// How many codes are put to a pack at once: they share one budget of fuel.
+const BATCH_CODES: usize = 256;
+
+/// How long a pack is asked about the codes of one request: a back-stop, a thousand language tags take a tenth of it.
+const ASKING_MAX: Duration = Duration::from_secs(3);
+
+/// The most that is taken of a pack about one code, in bytes of text: a dozen levels with labels in forty languages.
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// How many answers are remembered, twice over: the younger half and the older one.
 const REMEMBERED_MAX: usize = 2_048;
+
+/// How much text is remembered, twice over, in bytes.
+const REMEMBERED_BYTES_MAX: usize = 4 << 20;
 
 /// Where the question is asked from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +93,11 @@ pub struct ResolvedCode {
 }
 
 impl ResolvedCode {
+    /// How much text it is, in bytes.
+    fn text_bytes(&self) -> usize {
+        std::iter::once(&self.concept).chain(&self.above).map(text_bytes).sum()
+    }
+
     /// The code in its normal spelling.
     #[must_use]
     pub fn uri(&self, namespace: &Namespace) -> CodeUri {
@@ -96,6 +116,8 @@ pub struct OpenCodes {
 struct Remembered {
     generation: Option<ContentDigest>,
     young: HashMap<CodeUri, Arc<AskedCode>>,
+    /// Text of the young ones.
+    young_bytes: usize,
     old: HashMap<CodeUri, Arc<AskedCode>>,
 }
 
@@ -161,13 +183,20 @@ impl OpenCodes {
     ) -> Result<Vec<AskedCode>, OpenUnavailable> {
         let unavailable = |reason: String| OpenUnavailable { namespace: namespace.clone(), reason };
         let pack = generation.pack_of(namespace).ok_or_else(|| unavailable("no pack brings it".to_owned()))?;
+        let begun = Instant::now();
         let resolve = |codes: &[Code]| -> Result<Vec<OpenAnswer>, OpenUnavailable> {
-            let answers = self.packs.resolve(pack, namespace, codes, thread).map_err(unavailable)?;
-            if answers.len() == codes.len() {
-                Ok(answers)
-            } else {
-                Err(unavailable("not one answer a code".to_owned()))
+            let mut all = Vec::with_capacity(codes.len());
+            for batch in codes.chunks(BATCH_CODES) {
+                if begun.elapsed() > ASKING_MAX {
+                    return Err(unavailable(format!("it takes longer than {} s", ASKING_MAX.as_secs())));
+                }
+                let answers = self.packs.resolve(pack, namespace, batch, thread).map_err(unavailable)?;
+                if answers.len() != batch.len() {
+                    return Err(unavailable("not one answer a code".to_owned()));
+                }
+                all.extend(answers);
             }
+            Ok(all)
         };
         let mut normal: HashMap<Code, Concept> = HashMap::new();
         let answers = resolve(&codes)?;
@@ -191,6 +220,9 @@ impl OpenCodes {
             if wanted.is_empty() {
                 break;
             }
+            if normal.len() + wanted.len() > codes.len() * (ABOVE_MAX + 1) {
+                return Err(unavailable(format!("more than {ABOVE_MAX} codes lie above some code")));
+            }
             let batch = std::mem::take(&mut wanted);
             for (code, answer) in batch.iter().zip(resolve(&batch)?) {
                 match answer {
@@ -212,7 +244,14 @@ impl OpenCodes {
                     let spelt = normal.get(&concept.code).unwrap_or(&concept).clone();
                     let above = above(&spelt, &normal, &is_listed)
                         .ok_or_else(|| unavailable(format!("more than {ABOVE_MAX} codes lie above `{code}`")))?;
-                    Ok(ResolvedCode { concept: spelt, above })
+                    let resolved = ResolvedCode { concept: spelt, above };
+                    let bytes = resolved.text_bytes();
+                    if bytes > ANSWER_BYTES_MAX {
+                        return Err(unavailable(format!(
+                            "it says {bytes} bytes about `{code}`, more than {ANSWER_BYTES_MAX}"
+                        )));
+                    }
+                    Ok(resolved)
                 }
                 Err(sentence) => Err(sentence),
             };
@@ -242,9 +281,13 @@ impl OpenCodes {
         if remembered.generation.as_ref() != Some(generation.digest()) {
             *remembered = Remembered { generation: Some(generation.digest().clone()), ..Remembered::default() };
         }
-        if remembered.young.len() >= REMEMBERED_MAX {
+        let bytes = code.written.code.as_str().len()
+            + code.answer.as_ref().map_or_else(|sentence| sentence.len(), ResolvedCode::text_bytes);
+        if remembered.young.len() >= REMEMBERED_MAX || remembered.young_bytes + bytes > REMEMBERED_BYTES_MAX {
             remembered.old = std::mem::take(&mut remembered.young);
+            remembered.young_bytes = 0;
         }
+        remembered.young_bytes += bytes;
         remembered.young.insert(code.written.clone(), code.clone());
         code
     }
@@ -253,6 +296,16 @@ impl OpenCodes {
 /// The codes that a concept names.
 fn links(concept: &Concept) -> impl Iterator<Item = &Code> {
     concept.parents.iter().chain(&concept.replaced_by)
+}
+
+/// How much text a concept holds, in bytes.
+fn text_bytes(concept: &Concept) -> usize {
+    let texts = concept.labels.iter().chain(&concept.definitions).map(|text| text.language.len() + text.value.len());
+    let properties = concept.properties.iter().map(|(key, value)| key.len() + value.len());
+    let aliases = concept.aliases.iter().map(String::len);
+    let codes = std::iter::once(&concept.code).chain(links(concept)).map(|code| code.as_str().len());
+    let uri = concept.uri.as_ref().map_or(0, String::len);
+    texts.chain(properties).chain(aliases).chain(codes).sum::<usize>() + uri
 }
 
 /// What a concept leads to and is not listed, each once; none when it is too much.

@@ -1,6 +1,6 @@
 //! The languages of ISO 639-1 with their names, as `data/languages.tsv` has them.
 //!
-//! The table is read where it lies: a call looks at a few lines of it, and an instance lives for one request.
+//! The table is cut into rows by the compiler: an instance lives for one request, and reading the text would be most of its work.
 
 /// One row a language, by code: code, alpha-3 code, then a name for each of [`NAME_LANGUAGES`], empty where there is none.
 const TABLE: &str = include_str!("../data/languages.tsv");
@@ -34,17 +34,53 @@ impl Language {
     }
 }
 
+/// How many languages there are.
+pub const COUNT: usize = 184;
+
+static ROWS: [Language; COUNT] = rows();
+
 /// Every language, by code.
-pub fn all() -> impl Iterator<Item = Language> {
-    TABLE.lines().skip(1).filter_map(|row| {
-        let mut cells = row.split('\t');
-        Some(Language { code: cells.next()?, alpha3: cells.next()?, row })
-    })
+pub fn all() -> &'static [Language] {
+    &ROWS
+}
+
+/// The language of an ISO 639-1 code, in lower case.
+pub fn listed(code: &str) -> Option<Language> {
+    ROWS.binary_search_by(|language| language.code.cmp(code)).ok().map(|at| ROWS[at])
 }
 
 /// The language of an ISO 639-1 or 639-3 code, in lower case.
 pub fn find(code: &str) -> Option<Language> {
-    all().find(|language| language.code == code || language.alpha3 == code)
+    listed(code).or_else(|| ROWS.iter().find(|language| language.alpha3 == code).copied())
+}
+
+/// The rows of the table behind its heading.
+const fn rows() -> [Language; COUNT] {
+    let mut rows = [Language { code: "", alpha3: "", row: "" }; COUNT];
+    let mut at = end_of(0, b'\n') + 1;
+    let mut row = 0;
+    while at < TABLE.len() {
+        let end = end_of(at, b'\n');
+        let code = end_of(at, b'\t');
+        let alpha3 = end_of(code + 1, b'\t');
+        rows[row] = Language { code: cut(at, code), alpha3: cut(code + 1, alpha3), row: cut(at, end) };
+        row += 1;
+        at = end + 1;
+    }
+    assert!(row == COUNT, "the table has another number of rows than `COUNT`");
+    rows
+}
+
+/// Where the next such byte is, or the end.
+const fn end_of(mut at: usize, byte: u8) -> usize {
+    while at < TABLE.len() && TABLE.as_bytes()[at] != byte {
+        at += 1;
+    }
+    at
+}
+
+const fn cut(from: usize, to: usize) -> &'static str {
+    TABLE.split_at(to).0.split_at(from).1
 }
 
 #[cfg(test)]
@@ -53,8 +89,7 @@ mod tests {
 
     #[test]
     fn the_table_is_whole() {
-        let languages: Vec<Language> = all().collect();
-        assert_eq!(languages.len(), 184);
+        let languages = all();
         assert!(languages.is_sorted_by(|one, other| one.code < other.code));
         for language in languages {
             assert!(language.names().next().is_some_and(|(first, _)| first == "en"), "{}", language.code);

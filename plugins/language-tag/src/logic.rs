@@ -1,7 +1,7 @@
 //! What a language tag means, without anything of the interface but its types.
 
 use daftar_sdk::vocabulary::{Concept, ConceptPage, PageError, ResolveError, VocabularyDescription, page_of};
-use oxilangtag::LanguageTag;
+use oxilangtag::{LanguageTag, LanguageTagParseError};
 
 use crate::languages::{self, Language, NAME_LANGUAGES};
 
@@ -9,14 +9,17 @@ use crate::languages::{self, Language, NAME_LANGUAGES};
 pub const NAMESPACE: &str = "urn:ietf:bcp:47";
 
 /// The most subtags of a tag. Real ones have five or six; every one of them is a level of the hierarchy.
-const SUBTAGS_MAX: usize = 24;
+const SUBTAGS_MAX: usize = 12;
+
+/// Languages whose subtag was replaced by another (IANA registry, `Preferred-Value`); programs still write the first three.
+const REPLACED: [(&str, &str); 5] = [("iw", "he"), ("in", "id"), ("ji", "yi"), ("jw", "jv"), ("mo", "ro")];
 
 /// The longest text that a refusal repeats, in characters.
 const SHOWN_CHARACTERS: usize = 40;
 
 /// What the vocabulary says about itself.
 pub fn description() -> VocabularyDescription {
-    let listed = u32::try_from(languages::all().count()).unwrap_or(u32::MAX);
+    let listed = u32::try_from(languages::COUNT).unwrap_or(u32::MAX);
     let first = NAME_LANGUAGES[0];
     let description =
         VocabularyDescription::new(NAMESPACE, "Language tags (BCP 47)", "Core", "rfc5646-cldr48.2", first)
@@ -33,18 +36,17 @@ pub fn page(namespace: &str, cursor: u32, limit: u32) -> Result<ConceptPage, Pag
     if namespace != NAMESPACE {
         return Err(PageError::UnknownNamespace);
     }
-    let listed: Vec<Language> = languages::all().collect();
-    page_of(&listed, cursor, limit, |language| concept_of(*language))
+    page_of(languages::all(), cursor, limit, |language| concept_of(*language))
 }
 
 /// The concept of any tag, in its normal spelling.
 pub fn resolve(code: &str) -> Result<Concept, ResolveError> {
-    let tag = LanguageTag::parse_and_normalize(code).map_err(|error| malformed(code, &error.to_string()))?;
+    let tag = normal(code).map_err(|error| malformed(code, &error.to_string()))?;
     let subtags = tag.as_str().split('-').count();
     if subtags > SUBTAGS_MAX {
         return Err(malformed(code, &format!("it has {subtags} subtags, at most {SUBTAGS_MAX} are read")));
     }
-    if let Some(listed) = languages::all().find(|language| language.code == tag.as_str()) {
+    if let Some(listed) = languages::listed(tag.as_str()) {
         return Ok(concept_of(listed));
     }
     let mut concept = labelled(&tag);
@@ -55,6 +57,17 @@ pub fn resolve(code: &str) -> Result<Concept, ResolveError> {
         concept = concept.with_property(key, value);
     }
     Ok(concept)
+}
+
+/// A tag in its normal spelling: RFC 5646 §2.1.1, and of two subtags for one language the shorter (§2.2.1) or newer one (§4.5).
+fn normal(code: &str) -> Result<LanguageTag<String>, LanguageTagParseError> {
+    let tag = LanguageTag::parse_and_normalize(code)?;
+    let (language, rest) = tag.as_str().split_at(tag.as_str().find('-').unwrap_or(tag.as_str().len()));
+    let newer = REPLACED.iter().find(|(replaced, _)| *replaced == language).map(|(_, newer)| *newer);
+    match newer.or_else(|| languages::find(language).map(|found| found.code)) {
+        Some(better) if better != language => LanguageTag::parse_and_normalize(&format!("{better}{rest}")),
+        Some(_) | None => Ok(tag),
+    }
 }
 
 /// A tag without its last subtag; a singleton that is then last introduced that subtag and goes with it (RFC 4647 §3.4). None at the
@@ -116,9 +129,13 @@ fn parts<'t>(tag: &'t LanguageTag<String>) -> Vec<(&'static str, &'t str)> {
 fn malformed(code: &str, why: &str) -> ResolveError {
     let shown: String = code.chars().take(SHOWN_CHARACTERS).filter(|character| !character.is_control()).collect();
     let why = why.trim_end_matches('.');
-    ResolveError::Malformed(format!(
-        "`{shown}` is no language tag: {why}; write language, script and region as in `pt`, `pt-BR` or `zh-Hant-TW` (RFC 5646)"
-    ))
+    // Locale names of programs join by `_`, and name a character set behind a full stop.
+    let hyphenated = code.split('.').next().unwrap_or_default().trim().replace(['_', ' '], "-");
+    let advice = match normal(&hyphenated) {
+        Ok(meant) => format!("did you mean `{}`?", meant.as_str()),
+        Err(_) => "write language, script and region as in `pt`, `pt-BR` or `zh-Hant-TW` (RFC 5646)".to_owned(),
+    };
+    ResolveError::Malformed(format!("`{shown}` is no language tag: {why}; {advice}"))
 }
 
 #[cfg(test)]
@@ -156,6 +173,12 @@ mod tests {
             ("PT-br", "pt-BR"),
             ("Es-419", "es-419"),
             ("de-ch-1996", "de-CH-1996"),
+            // One language, one spelling.
+            ("eng", "en"),
+            ("FRA-ca", "fr-CA"),
+            ("iw-IL", "he-IL"),
+            ("gsw-CH", "gsw-CH"),
+            ("x-eng", "x-eng"),
         ] {
             assert_eq!(code(written), normal);
         }
@@ -226,12 +249,18 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_tag_and_says_why() {
-        for tag in ["", "-", "e", "pt_BR", "pt--BR", "portuguesebrazil", "pt-BR-", "12-AB", "pt-é", "en-a"] {
+        for tag in ["", "-", "e", "pt--BR", "portuguesebrazil", "pt-BR-", "12-AB", "pt-é", "en-a"] {
             let sentence = sentence(tag);
             assert!(sentence.contains("is no language tag") && sentence.contains("RFC 5646"), "{sentence}");
         }
+        for (locale, meant) in
+            [("pt_BR", "pt-BR"), ("zh_hant_tw", "zh-Hant-TW"), ("en_US.UTF-8", "en-US"), (" fr ", "fr")]
+        {
+            let sentence = sentence(locale);
+            assert!(sentence.ends_with(&format!("did you mean `{meant}`?")), "{sentence}");
+        }
         let long = format!("en-x{}", "-a".repeat(SUBTAGS_MAX));
-        assert!(sentence(&long).contains("at most 24"), "{}", sentence(&long));
+        assert!(sentence(&long).contains("at most 12"), "{}", sentence(&long));
         let longest = format!("en-x{}", "-a".repeat(SUBTAGS_MAX - 2));
         assert!(resolve(&longest).is_ok());
     }

@@ -50,7 +50,8 @@
 //! # assert_eq!(WaterSources::concept_groups()[0].includes.len(), 1);
 //! ```
 //!
-//! A list that is only data needs no code at all: `daftar pack build` makes its pack from plain files.
+//! `daftar plugin new` writes a folder with such a crate, and `daftar plugin build` makes the plugin of it. A list that is only data
+//! needs no code at all: `daftar pack build` makes its pack from plain files.
 //!
 //! **Invariant:** nothing in this crate calls out of the sandbox but [`log`]; a plugin that does not use it imports nothing.
 

@@ -133,6 +133,20 @@ fn a_pack_that_does_not_answer_is_503_and_spoils_nothing_else() {
 }
 
 #[test]
+fn all_codes_of_a_request_share_one_budget() {
+    let (app, _folder) = app();
+    let client = app.client(&["vocabulary:read"]);
+    let validate = |count: usize| {
+        let codes: Vec<String> = (0..count).map(|number| format!("{OCCUPATION}#SLOW-{count}-{number}")).collect();
+        client.post("/Vocabulary/$validate", &json!({"codes": codes}))
+    };
+    assert_eq!(validate(1).expect(200).json()["results"][0]["valid"], true);
+    let refused = validate(40).expect(503);
+    assert!(refused.detail().contains("`urn:ilo:isco-08` does not answer"), "{}", refused.detail());
+    assert_eq!(validate(2).status, 200, "and the next request has its own");
+}
+
+#[test]
 fn who_only_asks_leaves_no_number_behind() {
     let (mut app, _folder) = app();
     let client = app.client(&["individual:all", "eligibility:read"]);
@@ -179,13 +193,39 @@ fn the_language_tags_of_the_internet_are_an_open_vocabulary() {
     ] {
         assert_eq!(subsumes(a, b)["outcome"], outcome, "{a} {b}");
     }
-    let asked = json!({"codes": [format!("{LANGUAGE}#pt-BR"), format!("{LANGUAGE}#pt"), format!("{LANGUAGE}#pt_BR")]});
+    assert_eq!(shown["asked_as"], "zh-hant-TW");
+    let codes = ["pt-BR", "pt", "pt-br", "eng", "sh", "pt_BR"].map(|code| format!("{LANGUAGE}#{code}"));
+    let asked = json!({"codes": codes});
     let validated = reader.post("/Vocabulary/$validate", &asked).expect(200).json();
-    let valid: Vec<&Value> = validated["results"].as_array().unwrap().iter().map(|result| &result["valid"]).collect();
-    assert_eq!(valid, [&json!(true), &json!(true), &json!(false)], "{validated}");
-    assert_eq!(validated["results"][2]["reason"], "malformed_code");
+    let told = |result: &Value| {
+        let text = |key: &str| result[key].as_str().unwrap_or_default().to_owned();
+        (result["valid"].as_bool().unwrap(), text("reason"), text("suggestion").replace(LANGUAGE, ""))
+    };
+    let told: Vec<(bool, String, String)> = validated["results"].as_array().unwrap().iter().map(told).collect();
+    let expected = [
+        (true, "", ""),
+        (true, "", ""),
+        (true, "", "#pt-BR"),
+        (true, "", "#en"),
+        (false, "deprecated", ""),
+        (false, "malformed_code", ""),
+    ];
+    assert_eq!(told, expected.map(|(valid, reason, suggestion)| (valid, reason.to_owned(), suggestion.to_owned())));
+    let message = validated["results"][5]["message"].as_str().unwrap();
+    assert!(message.ends_with("did you mean `pt-BR`?"), "{message}");
     let looked_up = reader.post("/Vocabulary/$lookup", &asked).expect(200).json();
-    assert_eq!(looked_up["results"][0]["display"], "Portuguese (BR)", "{looked_up}");
+    assert_eq!(looked_up["results"][2]["display"], "Portuguese (BR)", "{looked_up}");
+    assert_eq!(looked_up["results"][2]["asked_as"], "pt-br", "{looked_up}");
+    let many: Vec<String> =
+        (0..1_000).map(|number| format!("{LANGUAGE}#zh-Hant-TW-x-a-b-c-d-e-f-g-{number}")).collect();
+    let many = reader.post("/Vocabulary/$validate", &json!({"codes": many})).expect(200).json();
+    assert!(
+        many["results"].as_array().unwrap().iter().all(|result| result["valid"] == true),
+        "a full batch, twelve levels deep"
+    );
+    let listed = |query: &str| reader.get(&format!("/Vocabulary/{LANGUAGE}/codes?{query}"));
+    assert_eq!(listed("below=pt-BR").expect(200).json()["total"], 0, "what is not listed is in no list");
+    assert_eq!(listed("parent=pt_BR").expect(422).json()["errors"][0]["code"], "malformed_code");
 
     let refused = evaluate("pt_BR").expect(422).json();
     let message = refused["diagnostics"][0]["message"].as_str().unwrap();

@@ -15,8 +15,14 @@ const LIST: &str = "wit/FROZEN";
 
 /// Compares the files of frozen versions with their digests.
 pub fn check(sources: &Sources) -> Vec<Finding> {
-    let Some(list) = sources.find(LIST) else { return Vec::new() };
     let mut findings = Vec::new();
+    let Some(list) = sources.find(LIST) else {
+        // Without the list nothing would be frozen.
+        if sources.below(FOLDER).next().is_some() {
+            findings.push(Finding::whole(LIST, "is gone, and with it what keeps released versions as they are"));
+        }
+        return findings;
+    };
     let mut frozen: BTreeMap<&str, &str> = BTreeMap::new();
     for (number, line) in (1..).zip(list.text.lines()) {
         if line.is_empty() || line.starts_with('#') {
@@ -87,6 +93,12 @@ mod tests {
             "wit/daftar-plugin/0.1.0/b.wit: was added to a version that is frozen",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn refuses_an_interface_without_a_list() {
+        let check = |path: &str| check(&Sources::of(&[(path, TEXT)])).len();
+        assert_eq!((check("wit/daftar-plugin/0.1.0/a.wit"), check("host/src/a.rs")), (1, 0));
     }
 
     #[test]

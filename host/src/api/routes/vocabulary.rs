@@ -99,6 +99,8 @@ pub async fn codes(
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
+    let named: Vec<&str> = parent.into_iter().chain(filter.below.as_deref()).collect();
+    let reading = reading.consulting(&app, || in_vocabulary(&namespace, &named)).await?;
     let found = vocabulary::codes(&ctx, &reading.generation, &namespace, &filter, page)?;
     Ok(reading.answer(|told| {
         let body = |concept: &_| ConceptBody::new(*concept, &reading.languages, None, told);
@@ -193,9 +195,7 @@ pub async fn subsumes(
     };
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
-    let of_path = |text: &str| CodeUri::from_parts(namespace.as_str(), text);
-    let asked = || [a, b].into_iter().filter_map(|text| of_path(text).or_else(|_| CodeUri::parse(text)).ok()).collect();
-    let reading = reading.consulting(&app, asked).await?;
+    let reading = reading.consulting(&app, || in_vocabulary(&namespace, &[a, b])).await?;
     let outcome = vocabulary::subsumes(&ctx, &reading.generation, &namespace, a, b)?;
     Ok(reading.answer(|_| SubsumptionBody::new(outcome, &namespace, a, b)))
 }
@@ -244,6 +244,15 @@ pub async fn lookup(
         })
     };
     Ok(elsewhere(make).await?)
+}
+
+/// The codes that parameters name, alone or with their namespace.
+fn in_vocabulary(namespace: &Namespace, texts: &[&str]) -> Vec<CodeUri> {
+    let named = |text: &&str| match text.contains('#') {
+        true => CodeUri::parse(text).ok(),
+        false => CodeUri::from_parts(namespace.as_str(), text).ok(),
+    };
+    texts.iter().filter_map(named).collect()
 }
 
 /// The parameters of a query, if all of them are known.

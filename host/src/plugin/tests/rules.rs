@@ -230,6 +230,22 @@ async fn async_code_waits_for_a_rule_without_blocking() {
     assert_eq!(panicked.await, Err(EngineError::Abandoned));
 }
 
+#[tokio::test]
+async fn a_session_keeps_the_engine_that_it_began_with() {
+    let test = with_engine(None);
+    let replaced = test.library.clone();
+    let library: &dyn EligibilityEngine = &*test.library;
+    let began_with = library.engine_name().unwrap();
+    let session = run_rule(library, "all".to_owned(), schema(), move |rule| {
+        replaced.install(letters("test", "99.0.0"), now(), &|_| Ok(())).unwrap();
+        rule.bind(&Bindings::default()).unwrap();
+        let rows = rule.evaluate(&batch(4)).unwrap().verdicts.len();
+        (rule.engine_name().to_owned(), rows)
+    });
+    assert_eq!(session.await, Ok((began_with, 4)));
+    assert!(library.engine_name().unwrap().starts_with("test@99.0.0 sha256:"));
+}
+
 #[test]
 fn code_that_is_kept_is_used_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();

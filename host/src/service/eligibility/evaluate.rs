@@ -92,7 +92,6 @@ pub async fn evaluate(
     engine: &Arc<dyn EligibilityEngine>,
     request: EvaluateRequest,
 ) -> Result<Evaluated, AppError> {
-    let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
     let targets = request.subjects.iter().filter_map(|subject| match subject {
         SubjectInput::Reference(kind, key) => Some(format!("{kind}/{}", key.reveal())),
         SubjectInput::Inline(_) => None,
@@ -105,7 +104,6 @@ pub async fn evaluate(
         schema: Arc::new(schema(request.subject)),
         as_of: request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
         request,
-        engine_name,
     };
     let (expression, schema) = (evaluation.request.expression.clone(), evaluation.schema.clone());
     let runtime = tokio::runtime::Handle::current();
@@ -134,7 +132,6 @@ struct Evaluation {
     schema: Arc<Schema>,
     as_of: Date,
     request: EvaluateRequest,
-    engine_name: String,
 }
 
 impl Evaluation {
@@ -157,7 +154,7 @@ impl Evaluation {
         let warnings = session.warnings().to_vec();
         Ok(Evaluated {
             results: results(all, &outcomes),
-            decision: self.decision(&generation, loaded.reads.versions),
+            decision: self.decision(session.engine_name(), &generation, loaded.reads.versions),
             warnings,
         })
     }
@@ -200,10 +197,10 @@ impl Evaluation {
         Ok(())
     }
 
-    fn decision(&self, generation: &Generation, versions: BTreeMap<String, VersionId>) -> Decision {
+    fn decision(&self, engine: &str, generation: &Generation, versions: BTreeMap<String, VersionId>) -> Decision {
         Decision {
             expression_digest: expression_digest(&self.request.expression),
-            engine: self.engine_name.clone(),
+            engine: engine.to_owned(),
             vocabularies: generation.vocabularies().map(|vocabulary| edition(vocabulary)).collect(),
             concept_groups: format!("sha256:{}", generation.concept_groups_digest()),
             schema: self.schema.version.clone(),

@@ -62,7 +62,7 @@ pub struct Refused {
 pub struct LookedUp<'g> {
     /// The code.
     pub concept: ConceptRef<'g>,
-    /// Whether it was asked for by another name.
+    /// Whether it was asked for by another name, or in another spelling of an open vocabulary.
     pub is_alias: bool,
 }
 
@@ -84,7 +84,8 @@ pub fn validate<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) 
 /// What the codes are, in their order.
 pub fn lookup<'g>(_: &OpContext, generation: &'g Generation, asked: &[Asked]) -> Vec<Answer<LookedUp<'g>>> {
     answers(generation, asked, |uri| {
-        generation.look_up_by_any_name(uri).map(|(concept, is_alias)| LookedUp { concept, is_alias })
+        let (concept, _) = generation.look_up_by_any_name(uri)?;
+        Ok(LookedUp { concept, is_alias: concept.code() != uri.code.as_str() })
     })
 }
 

@@ -110,13 +110,20 @@ pub enum LookedUpBody<'a> {
 #[must_use]
 pub fn validities(answers: Vec<Answer<ConceptRef<'_>>>) -> ResultsBody<ValidityBody> {
     let validity = |answer: Answer<ConceptRef<'_>>| {
-        let refused = answer.outcome.err();
-        ValidityBody {
-            uri: answer.uri,
-            valid: refused.is_none(),
-            reason: refused.as_ref().map(|refused| refused.reason),
-            message: refused.as_ref().map(|refused| refused.message.clone()),
-            suggestion: refused.and_then(|refused| refused.suggestion),
+        match answer.outcome {
+            Ok(concept) => {
+                // In an open vocabulary another spelling is right too; this is the one that records keep.
+                let kept = format!("{}#{}", concept.vocabulary().namespace(), concept.code());
+                let suggestion = (kept != answer.uri).then_some(kept);
+                ValidityBody { uri: answer.uri, valid: true, reason: None, message: None, suggestion }
+            }
+            Err(refused) => ValidityBody {
+                uri: answer.uri,
+                valid: false,
+                reason: Some(refused.reason),
+                message: Some(refused.message),
+                suggestion: refused.suggestion,
+            },
         }
     };
     ResultsBody { results: answers.into_iter().map(validity).collect() }

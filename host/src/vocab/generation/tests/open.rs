@@ -27,6 +27,10 @@ impl OpenPacks for Tags {
             match normal.as_str() {
                 "liar" => Ok(concept("liar-2", None)),
                 "orphan" => Ok(concept("orphan", Some("bad!"))),
+                fat if fat.starts_with("fat-") => {
+                    let value = "x".repeat(fat["fat-".len()..].parse().unwrap());
+                    Ok(Concept { properties: vec![("p".to_owned(), value)], ..concept(fat, None) })
+                }
                 "deep" => Ok(concept("deep", Some("deep-0"))),
                 deeper if deeper.starts_with("deep-") => {
                     let level: usize = deeper["deep-".len()..].parse().unwrap();
@@ -130,7 +134,7 @@ fn what_a_pack_refuses_is_told_in_its_words() {
 #[test]
 fn a_pack_that_contradicts_itself_is_not_believed() {
     for (code, reason) in
-        [("liar", "which it named itself"), ("orphan", "named `bad!` itself"), ("deep", "more than 32 codes")]
+        [("liar", "which it named itself"), ("orphan", "named `bad!` itself"), ("deep", "more than 16 codes")]
     {
         let (_, _, asked) = ask(&[code]);
         let told = asked.unwrap_err();
@@ -150,6 +154,26 @@ fn answers_are_remembered_until_something_else_is_published() {
     let other = generation_of([VocabularyBuilder::new("urn:test:other").concepts([("x", "X")]).pack()]);
     desk.ask(&other, &[uri("a-b")], CallingThread::MayWait).unwrap();
     assert_eq!(packs.0.lock().unwrap().len(), 1, "a vocabulary that is not there is not asked");
+}
+
+#[test]
+fn what_is_said_of_one_code_is_bounded() {
+    // `en`, `Label of fat-65506`, the code itself and `p` are 30 bytes.
+    for (length, is_taken) in [(65_505, true), (65_506, true), (65_507, false)] {
+        let (_, _, asked) = ask(&[&format!("fat-{length}")]);
+        assert_eq!(asked.is_ok(), is_taken, "{length}: {asked:?}");
+    }
+}
+
+#[test]
+fn the_room_for_long_answers_is_bounded_in_bytes() {
+    let desk = OpenCodes::new(Arc::new(Tags::default()));
+    let generation = generation();
+    for number in 0..300 {
+        desk.ask(&generation, &[uri(&format!("fat-{}", 50_000 + number))], CallingThread::MayWait).unwrap();
+    }
+    let remembered = desk.remembered_count();
+    assert!((80..=168).contains(&remembered), "{remembered} of 50 kB are in 8 MiB");
 }
 
 #[test]
