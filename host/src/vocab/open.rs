@@ -279,7 +279,7 @@ impl OpenCodes {
         let code = Arc::new(code);
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.generation.as_ref() != Some(generation.digest()) {
-            *remembered = Remembered { generation: Some(generation.digest().clone()), ..Remembered::default() };
+            *remembered = Remembered { generation: Some(*generation.digest()), ..Remembered::default() };
         }
         let bytes = code.written.code.as_str().len()
             + code.answer.as_ref().map_or_else(|sentence| sentence.len(), ResolvedCode::text_bytes);

@@ -129,8 +129,8 @@ impl Generation {
         let index = self.index.with_open(open, table);
         let groups = self.groups.iter().map(|(name, group)| (name.clone(), again(group, &index))).collect();
         Ok(Self {
-            digest: self.digest.clone(),
-            concept_groups_digest: self.concept_groups_digest.clone(),
+            digest: self.digest,
+            concept_groups_digest: self.concept_groups_digest,
             packs: self.packs.clone(),
             index,
             groups,
