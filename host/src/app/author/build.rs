@@ -84,7 +84,9 @@ fn compile(folder: &Path) -> Result<PathBuf, String> {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let messages = stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut modules = messages.filter_map(|message| module_of(&message, &folder));
-    modules.next_back().ok_or_else(|| "cargo left no module: `[lib]` needs `crate-type = [\"cdylib\", \"rlib\"]`".to_owned())
+    modules
+        .next_back()
+        .ok_or_else(|| "cargo left no module: `[lib]` needs `crate-type = [\"cdylib\", \"rlib\"]`".to_owned())
 }
 
 /// The module that a message of cargo tells of, if it is that of the folder's own library.
