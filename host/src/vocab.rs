@@ -27,8 +27,8 @@ pub use self::code_problem::{CodeProblem, Suggestion};
 pub use self::compact::ConceptIndex;
 pub use self::digest::ContentDigest;
 pub use self::generation::{
-    CodeDisplay, DefinedBy, Generation, GenerationBuilder, LookUpProblem, PackOrigin, PublishFault, PublishProblem,
-    PublishedGroup, QuestionProblem, Vocabularies, WELL_KNOWN_CONCEPT_GROUPS,
+    CodeDisplay, DefinedBy, Generation, GenerationBuilder, IdentifierProblem, LookUpProblem, PackOrigin, PublishFault,
+    PublishProblem, PublishedGroup, QuestionProblem, Vocabularies, WELL_KNOWN_CONCEPT_GROUPS, check_pattern,
 };
 pub use self::hierarchy::{DEPTH_MAX, EXTRA_INTERVALS_MAX};
 pub use self::language::LanguagePreference;

@@ -4,7 +4,10 @@
 //! until then what ran before runs on.
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
 
+mod deployment;
+mod kept;
 mod packs;
+mod report;
 mod start;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,18 +15,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 
+pub(super) use self::deployment::Decision;
 use self::packs::{Packs, Reasons, build, publishable, told, unnumbered, with};
+pub use self::report::{CodeChange, TouchedCode, UpgradeReport, VocabularyChange};
 use super::audit;
 use super::client::to_the_end;
 use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::{CodeNumber, CodeUri, Namespace};
+use crate::domain::deployment::Deployment;
+use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
 use crate::error::AppError;
 use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
 pub use crate::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX};
-use crate::vocab::{CodeTable, Generation};
+use crate::vocab::{CheckedPack, CodeTable, Generation};
 
 /// What plugins are administered with.
 #[derive(Clone)]
@@ -41,6 +48,7 @@ pub struct PluginAdministration {
 struct InForce {
     packs: Packs,
     unloaded: Reasons,
+    deployment: Arc<Deployment>,
 }
 
 /// An installed plugin that is not in force.
@@ -94,13 +102,18 @@ impl PluginAdministration {
         prepared: Prepared,
         now: Timestamp,
     ) -> Result<Result<InstalledPlugin, NotInstalled>, AppError> {
-        let packs = self.in_force().packs.clone();
-        let changed = match with(&packs, &prepared) {
+        let (packs, deployment) = self.decided();
+        let changed = match with(&packs, &deployment, &prepared) {
             Ok(None) => None,
-            Ok(Some(packs)) => {
-                let table = self.number(&packs).await?;
-                match build(&packs, table) {
-                    Ok(generation) => Some((packs, generation)),
+            Ok(Some((packs, kept))) => {
+                let deployment = kept::joined(&deployment, &kept);
+                let table = self.number(&packs, &deployment).await?;
+                match build(&packs, &deployment, table) {
+                    Ok(generation) => {
+                        // Before the plugin: what it no longer has must be there when the server stops in between.
+                        self.keep(now, kept, deployment).await?;
+                        Some((packs, generation))
+                    }
                     Err(problems) => {
                         return Ok(Err((prepared.refuse(told(&problems)), Some(Box::new(prepared)))));
                     }
@@ -132,7 +145,7 @@ impl PluginAdministration {
 
     async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
-        match self.remove_alone(name, is_forced).await {
+        match self.remove_alone(name, is_forced, ctx.now).await {
             Ok(note) => self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await,
             Err(error) => {
                 self.audit(ctx, AuditOutcome::Refused, name.to_string(), error.to_string()).await?;
@@ -142,7 +155,7 @@ impl PluginAdministration {
     }
 
     /// Removes a plugin and says what was done.
-    async fn remove_alone(&self, name: &PluginName, is_forced: bool) -> Result<String, AppError> {
+    async fn remove_alone(&self, name: &PluginName, is_forced: bool, now: Timestamp) -> Result<String, AppError> {
         let kind = self.library.kind_of(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
         let note = match self.uses_of(name, kind) {
             Some(uses) if uses > 0 && !is_forced => {
@@ -158,15 +171,25 @@ impl PluginAdministration {
             }
             None => "removed; it was not loaded, so its uses were not counted".to_owned(),
         };
-        let mut packs = self.in_force().packs.clone();
-        let changed = match packs.remove(name) {
+        let (mut packs, deployment) = self.decided();
+        let removed = packs.remove(name);
+        if let Some((_, pack)) = removed.as_ref().filter(|_| !is_forced) {
+            refuse_with_local_codes(name, pack, &deployment)?;
+        }
+        let changed = match &removed {
             None => None,
-            Some(_) => Some(publishable(packs, self.registry.vocabularies.current().table())?),
+            Some(_) => Some(publishable(packs, &deployment, self.registry.vocabularies.current().table())?),
         };
         if let Some(changed) = changed.as_ref().filter(|changed| !changed.reasons.is_empty() && !is_forced) {
             let reasons: Vec<&str> = changed.reasons.values().map(String::as_str).collect();
             let message = format!("other packs need `{name}` and go out of force when it is removed by force: ");
             return Err(AppError::Conflict(message + &reasons.join("; ")));
+        }
+        if let Some((_, pack)) = &removed {
+            let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
+            let kept = kept::of_removed(pack, &deployment, &generation, &snapshot);
+            let deployment = kept::joined(&deployment, &kept);
+            self.keep(now, kept, deployment).await?;
         }
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
@@ -179,6 +202,12 @@ impl PluginAdministration {
             self.publish(changed.packs, changed.generation);
         }
         Ok(note)
+    }
+
+    /// The register whose vocabularies these plugins bring.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// What is installed and loaded, by name.
@@ -205,17 +234,18 @@ impl PluginAdministration {
         }
         let (_, pack) = self.in_force().packs.get(name).cloned()?;
         let generation = self.registry.vocabularies.current();
-        let concepts = pack.vocabularies().iter().flat_map(|vocabulary| vocabulary.concepts());
+        // Every code that its vocabularies ever had here, the deployment's own among them.
+        let namespaces = pack.vocabularies().iter().map(|vocabulary| vocabulary.namespace());
         let numbers: Vec<CodeNumber> =
-            concepts.filter_map(|concept| concept.uri().ok()).filter_map(|uri| generation.number_of(&uri)).collect();
+            namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect();
         Some(self.registry.columns.snapshot().records_using(&numbers))
     }
 
     /// Gives numbers to all codes and versions that have none, and returns the whole table.
-    async fn number(&self, packs: &Packs) -> Result<Arc<CodeTable>, AppError> {
+    async fn number(&self, packs: &Packs, deployment: &Deployment) -> Result<Arc<CodeTable>, AppError> {
         let stored = self.registry.store.code_table().await?;
         let table = code_table(&stored.codes, &stored.editions)?;
-        let (codes, editions) = unnumbered(packs, &table);
+        let (codes, editions) = unnumbered(packs, deployment, &table);
         if codes.is_empty() && editions.is_empty() {
             return Ok(Arc::new(table));
         }
@@ -246,6 +276,19 @@ impl PluginAdministration {
         // Replaced whole or by single entries, so a panic leaves it sound.
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Refuses to take away a vocabulary that holds codes of the deployment's own.
+fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
+    let is_of_pack = |code: &&LocalCode| pack.vocabularies().iter().any(|one| *one.namespace() == code.uri.namespace);
+    let count = deployment.local_codes().filter(|code| code.is_active()).filter(is_of_pack).count();
+    if count == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{count} active local codes belong to vocabularies of `{name}`; they go out of force when it is removed by force, and come back with it"
+    );
+    Err(AppError::Conflict(message))
 }
 
 /// Runs what compiles, waits for plugin threads or touches files, away from the threads that serve requests.

@@ -48,10 +48,12 @@ pub enum CodeProblem {
         uri: CodeUri,
     },
     /// The vocabulary is there without any codes.
-    #[error("`{uri}`: the vocabulary `{}` has no codes yet; import its owner's file first", .uri.namespace)]
+    #[error("`{uri}`: the vocabulary `{}` has no codes yet; {}", .uri.namespace, filling(*.takes_local_codes))]
     EmptyVocabulary {
         /// The code.
         uri: CodeUri,
+        /// Whether the administrator adds its codes.
+        takes_local_codes: bool,
     },
     /// The vocabulary has no such code.
     #[error("`{uri}` is no code of its vocabulary{}", did_you_mean(.nearest))]
@@ -206,6 +208,14 @@ fn did_you_mean(nearest: &[Suggestion]) -> String {
 
 fn examples(suggestions: &[Suggestion]) -> String {
     if suggestions.is_empty() { String::new() } else { format!(", such as {}", listed(suggestions)) }
+}
+
+fn filling(takes_local_codes: bool) -> &'static str {
+    if takes_local_codes {
+        "the administrator adds them with `daftar code add`"
+    } else {
+        "import its owner's file first"
+    }
 }
 
 fn successor_text(successor: Option<&Suggestion>) -> String {

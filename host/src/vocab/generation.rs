@@ -8,6 +8,8 @@
 mod builder;
 mod display;
 mod group;
+mod host_vocabulary;
+mod identifier;
 mod index;
 mod look_up;
 mod publish_problem;
@@ -25,6 +27,8 @@ use arc_swap::ArcSwap;
 pub use self::builder::{GenerationBuilder, PackOrigin};
 pub use self::display::CodeDisplay;
 pub use self::group::{DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
+use self::identifier::IdentifierRules;
+pub use self::identifier::{IdentifierProblem, check_pattern};
 use self::index::Index;
 pub use self::look_up::LookUpProblem;
 pub use self::publish_problem::{PublishFault, PublishProblem};
@@ -33,6 +37,7 @@ use super::digest::ContentDigest;
 use super::table::CodeTable;
 use super::vocabulary::{ConceptRef, Vocabulary};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::extension::ExtensionFields;
 
 /// The vocabularies, concept groups and numbers that are in force together.
 pub struct Generation {
@@ -42,6 +47,8 @@ pub struct Generation {
     index: Index,
     /// By name.
     groups: BTreeMap<String, PublishedGroup>,
+    identifier_rules: IdentifierRules,
+    extension_fields: ExtensionFields,
 }
 
 impl fmt::Debug for Generation {
@@ -70,6 +77,12 @@ impl Generation {
         &self.concept_groups_digest
     }
 
+    /// The fields that installed modules add to records.
+    #[must_use]
+    pub fn extension_fields(&self) -> &ExtensionFields {
+        &self.extension_fields
+    }
+
     /// The packs that it was made of, in the order in which they were added.
     #[must_use]
     pub fn packs(&self) -> &[PackOrigin] {
@@ -87,7 +100,7 @@ impl Generation {
         self.index.find(namespace).map(|installed| &installed.vocabulary)
     }
 
-    /// The pack that brought the vocabulary of a namespace.
+    /// The pack that brought the vocabulary of a namespace; none for one of the registry's own.
     #[must_use]
     pub fn pack_of(&self, namespace: &Namespace) -> Option<&PackOrigin> {
         self.packs.get(self.index.find(namespace)?.pack)

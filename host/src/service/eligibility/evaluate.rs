@@ -94,11 +94,12 @@ pub async fn evaluate(
         SubjectInput::Inline(_) => None,
     });
     let targets: Vec<String> = targets.collect();
+    let generation = registry.vocabularies.current();
     let evaluation = Evaluation {
         ctx: ctx.clone(),
         registry: registry.clone(),
-        generation: registry.vocabularies.current(),
-        schema: Arc::new(schema(request.subject)),
+        schema: Arc::new(schema(request.subject, generation.extension_fields())),
+        generation,
         as_of: request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
         request,
         engine_name,

@@ -4,11 +4,13 @@
 //! it, the installed version serves on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::packs::{Packs, load_packs, publishable};
 use super::{PluginAdministration, blocking};
+use crate::domain::deployment::Deployment;
 use crate::error::AppError;
 use crate::plugin::{PluginLibrary, Prepared, SyncReport, SyncedFile};
 
@@ -21,7 +23,9 @@ impl PluginAdministration {
     pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
         let (host, library) = (self.host.clone(), self.library.clone());
-        let (loaded, reasons) = blocking(move || load_packs(&host, &library)).await?;
+        let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        self.in_force().deployment = deployment.clone();
+        let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
         self.in_force().unloaded = reasons;
         let left_out = self.serve(loaded).await?;
         let Some(folder) = folder else { return Ok(()) };
@@ -36,8 +40,9 @@ impl PluginAdministration {
 
     /// Puts as many of the packs in force as go together, and gives back the others.
     async fn serve(&self, packs: Packs) -> Result<Packs, AppError> {
-        let table = self.number(&packs).await?;
-        let served = publishable(packs, &table)?;
+        let deployment = self.in_force().deployment.clone();
+        let table = self.number(&packs, &deployment).await?;
+        let served = publishable(packs, &deployment, &table)?;
         let mut in_force = self.in_force();
         for (name, reason) in &served.reasons {
             tracing::error!(plugin = %name, reason, "an installed pack cannot be published, the rest is served");

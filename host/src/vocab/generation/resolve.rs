@@ -57,6 +57,14 @@ impl Generation {
         self.usable(IDENTIFIER_SYSTEM, &[ID_TYPE_NAMESPACE], uri).map(|_| ())
     }
 
+    /// Whether there is such a code, in use or not.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn check_known(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, CodeProblem> {
+        self.exact(uri).map(|(_, concept)| concept)
+    }
+
     /// The ID types that new identifiers may use as their system, by code.
     #[must_use]
     pub fn identifier_systems(&self) -> Vec<Suggestion> {
@@ -163,7 +171,7 @@ fn value(installed: &Installed, concept: ConceptRef<'_>) -> Option<CodedValue> {
 fn unknown(installed: &Installed, uri: &CodeUri) -> CodeProblem {
     let (vocabulary, code, uri) = (&installed.vocabulary, uri.code.as_str(), uri.clone());
     if vocabulary.concept_count() == 0 {
-        return CodeProblem::EmptyVocabulary { uri };
+        return CodeProblem::EmptyVocabulary { uri, takes_local_codes: vocabulary.description().is_extensible };
     }
     if let Some(concept) = in_other_case(vocabulary, code) {
         return CodeProblem::WrongCase { uri, right: Suggestion::of(concept) };

@@ -1,0 +1,173 @@
+//! What is kept of a vocabulary's codes when the pack that brought them goes or brings another version.
+//!
+//! **Invariant:** what is kept only grows, and is on disk before the pack changes: whenever the server stops, every code that a
+//! record may hold has its labels in the installed version or among what is kept.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::columns::Snapshot;
+use crate::domain::code::{Code, Namespace};
+use crate::domain::deployment::{Deployment, KeptConcepts, Setting, SettingKey};
+use crate::domain::vocabulary::Concept;
+use crate::vocab::{CheckedPack, ConceptRef, Generation, Vocabulary};
+
+use super::packs::Packs;
+
+/// How much text one kept part holds, in bytes: a quarter of what the store takes as one value.
+const PART_BYTES_MAX: usize = 256 * 1024;
+/// The most codes of one kept part.
+const PART_CONCEPTS_MAX: usize = 500;
+/// A code with more text than this is kept without its definitions, in bytes.
+const DEFINED_BYTES_MAX: usize = 64 * 1024;
+
+/// What is to be kept of vocabularies in force that a new pack brings in another version, and what is kept then in all.
+pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deployment) -> (Vec<Setting>, Deployment) {
+    let mut settings = Vec::new();
+    for newer in new.vocabularies() {
+        let present = packs.values().flat_map(|(_, pack)| pack.vocabularies());
+        for older in present.filter(|older| older.namespace() == newer.namespace()) {
+            settings.extend(parts(older.namespace(), older.gone_in(newer), deployment));
+        }
+    }
+    let joined = Deployment::clone(&joined(deployment, &settings));
+    (settings, joined)
+}
+
+/// What is to be kept of a pack that is removed: the codes that records hold or local codes specialise, and what is above them.
+pub(super) fn of_removed(
+    pack: &CheckedPack,
+    deployment: &Deployment,
+    generation: &Generation,
+    snapshot: &Snapshot,
+) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for vocabulary in pack.vocabularies() {
+        let namespace = vocabulary.namespace();
+        let kept: BTreeSet<&Code> = deployment.kept_of(namespace).map(|concept| &concept.code).collect();
+        let concepts = needed(vocabulary, deployment, generation, snapshot);
+        let new = concepts.into_iter().filter(|concept| !kept.contains(&concept.code)).collect();
+        settings.extend(parts(namespace, new, deployment));
+    }
+    settings
+}
+
+/// What is decided when these settings are added.
+pub(super) fn joined(deployment: &Deployment, settings: &[Setting]) -> Arc<Deployment> {
+    let mut joined = deployment.clone();
+    settings.iter().for_each(|setting| joined.put(setting.clone()));
+    Arc::new(joined)
+}
+
+fn needed(
+    vocabulary: &Vocabulary,
+    deployment: &Deployment,
+    generation: &Generation,
+    snapshot: &Snapshot,
+) -> Vec<Concept> {
+    let specialised: BTreeSet<&str> = deployment
+        .local_codes()
+        .filter(|code| code.uri.namespace == *vocabulary.namespace())
+        .filter_map(|code| code.specialises.as_ref().map(Code::as_str))
+        .collect();
+    let is_needed = |concept: &ConceptRef<'_>| {
+        let number = concept.uri().ok().and_then(|uri| generation.number_of(&uri));
+        specialised.contains(concept.code()) || number.is_some_and(|number| snapshot.records_using(&[number]) > 0)
+    };
+    let mut seen = BTreeSet::new();
+    let mut concepts = Vec::new();
+    for concept in vocabulary.concepts().filter(is_needed) {
+        for one in [concept].into_iter().chain(concept.ancestors()) {
+            if seen.insert(one.index()) {
+                concepts.extend(vocabulary.kept(one));
+            }
+        }
+    }
+    concepts
+}
+
+/// Codes in parts, numbered after those that are kept already.
+fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
+    let numbers = deployment.kept_parts_of(namespace).map(|key| match key {
+        SettingKey::KeptConcepts(_, part) => part.saturating_add(1),
+        SettingKey::LocalCode(_) | SettingKey::ConceptGroup(_) => 0,
+    });
+    let mut part = numbers.max().unwrap_or(0);
+    let mut settings = Vec::new();
+    let mut waiting = Vec::new();
+    let mut bytes = 0;
+    for mut concept in concepts {
+        if text_bytes(&concept) > DEFINED_BYTES_MAX {
+            concept.definitions.clear();
+        }
+        let size = text_bytes(&concept);
+        if !waiting.is_empty() && (bytes + size > PART_BYTES_MAX || waiting.len() >= PART_CONCEPTS_MAX) {
+            settings.push(setting(namespace, part, std::mem::take(&mut waiting)));
+            part = part.saturating_add(1);
+            bytes = 0;
+        }
+        bytes += size;
+        waiting.push(concept);
+    }
+    if !waiting.is_empty() {
+        settings.push(setting(namespace, part, waiting));
+    }
+    settings
+}
+
+fn setting(namespace: &Namespace, part: u32, concepts: Vec<Concept>) -> Setting {
+    Setting::KeptConcepts(KeptConcepts { namespace: namespace.clone(), part, concepts })
+}
+
+fn text_bytes(concept: &Concept) -> usize {
+    let localized = concept.labels.iter().chain(&concept.definitions).map(|text| text.value.len());
+    let properties = concept.properties.iter().map(|(key, value)| key.len() + value.len());
+    let others = concept.aliases.iter().chain(&concept.uri).map(String::len);
+    localized.chain(properties).chain(others).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocab::testing::{TestConcept, VocabularyBuilder};
+
+    fn concepts(count: usize) -> Vec<Concept> {
+        let builder = (0..count).fold(VocabularyBuilder::new("urn:x"), |builder, at| {
+            builder.concept(TestConcept::new(&format!("c{at:05}"), "label"))
+        });
+        builder.contents().1
+    }
+
+    #[test]
+    fn parts_are_bounded_and_numbered_after_what_is_kept() {
+        let namespace = Namespace::parse("urn:x").unwrap();
+        let deployment = Deployment::default();
+        assert!(parts(&namespace, Vec::new(), &deployment).is_empty());
+        let counts = |settings: &[Setting]| -> Vec<(u32, usize)> {
+            settings
+                .iter()
+                .map(|setting| match setting {
+                    Setting::KeptConcepts(kept) => (kept.part, kept.concepts.len()),
+                    other => panic!("{other:?}"),
+                })
+                .collect()
+        };
+        let first = parts(&namespace, concepts(PART_CONCEPTS_MAX + 1), &deployment);
+        assert_eq!(counts(&first), [(0, PART_CONCEPTS_MAX), (1, 1)]);
+        let next = parts(&namespace, concepts(PART_CONCEPTS_MAX), &joined(&deployment, &first));
+        assert_eq!(counts(&next), [(2, PART_CONCEPTS_MAX)]);
+    }
+
+    #[test]
+    fn a_code_with_too_much_text_is_kept_without_definitions() {
+        let namespace = Namespace::parse("urn:x").unwrap();
+        let mut all = concepts(1);
+        for (length, is_kept) in [(DEFINED_BYTES_MAX - 5, true), (DEFINED_BYTES_MAX - 4, false)] {
+            all[0].definitions =
+                vec![crate::domain::vocabulary::LocalizedText { language: "en".into(), value: "x".repeat(length) }];
+            let settings = parts(&namespace, all.clone(), &Deployment::default());
+            let [Setting::KeptConcepts(kept)] = settings.as_slice() else { panic!("{settings:?}") };
+            assert_eq!(!kept.concepts[0].definitions.is_empty(), is_kept, "{length}");
+        }
+    }
+}
