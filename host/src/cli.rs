@@ -4,11 +4,14 @@
 
 mod admin_client;
 mod client;
+mod code;
+mod concept_group;
 mod demo;
 mod output;
 mod pack;
 mod plugin;
 mod serve;
+mod upgrade_report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -77,6 +80,12 @@ enum Command {
     /// Make vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
+    /// Add and deprecate codes of this deployment's own
+    #[command(subcommand)]
+    Code(code::CodeCommand),
+    /// Say which codes rules mean by a name
+    #[command(subcommand)]
+    ConceptGroup(concept_group::ConceptGroupCommand),
 }
 
 /// Runs the command that the arguments name.
@@ -89,6 +98,8 @@ pub fn main() -> ExitCode {
         Command::Client(command) => client::run(&cli.global, command),
         Command::Plugin(command) => plugin::run(&cli.global, command),
         Command::Pack(command) => pack::run(&cli.global, command),
+        Command::Code(command) => code::run(&cli.global, command),
+        Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 
 use super::access::require_token;
-use super::routes::{client, plugin};
+use super::routes::{client, concept_group, local_code, plugin, upgrade_report};
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::answer;
 use crate::app::AppState;
@@ -22,6 +22,12 @@ pub fn router(state: AppState) -> Router {
         .route("/clients/{id}/enable", post(client::enable))
         .route("/clients/{id}/grants", post(client::grant))
         .route("/clients/{id}/grants/{scope}", delete(client::revoke))
+        .route("/concept-groups", get(concept_group::list))
+        .route("/concept-groups/{name}", get(concept_group::show).put(concept_group::set).delete(concept_group::reset))
+        .route("/local-codes", get(local_code::list).post(local_code::add))
+        .route("/local-codes/{code}", get(local_code::show).patch(local_code::update))
+        .route("/local-codes/{code}/deprecate", post(local_code::deprecate))
+        .route("/plugin-reports", post(upgrade_report::report))
         .route("/plugins", get(plugin::list).post(plugin::install))
         .route("/plugins/{name}", delete(plugin::remove));
     Router::new()

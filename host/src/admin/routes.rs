@@ -1,4 +1,7 @@
 //! Handlers of the admin API.
 
 pub mod client;
+pub mod concept_group;
+pub mod local_code;
 pub mod plugin;
+pub mod upgrade_report;

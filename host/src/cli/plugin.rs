@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::admin_client::{AdminClient, Payload};
 use super::client::part;
-use super::{CliError, GlobalArgs, output};
+use super::{CliError, GlobalArgs, output, upgrade_report};
 
 /// What is done with plugins.
 #[derive(Debug, Subcommand)]
@@ -16,6 +16,11 @@ pub enum PluginCommand {
     List,
     /// Install a plugin, or replace the one of its name
     Install {
+        /// The plugin, one `.wasm` component
+        file: PathBuf,
+    },
+    /// Say what installing a plugin would mean for the records there are; changes nothing
+    Report {
         /// The plugin, one `.wasm` component
         file: PathBuf,
     },
@@ -58,6 +63,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: PluginCommand) -> 
             }
             installed
         }
+        PluginCommand::Report { file } => return upgrade_report::run(global, admin, &file),
         PluginCommand::Remove { name, force } => {
             let query = if force { "?force=true" } else { "" };
             let removed = admin.call("DELETE", &format!("/plugins/{}{query}", part(&name)), Payload::Empty)?;
