@@ -133,6 +133,9 @@ pub struct ConceptBody<'a> {
     children_count: usize,
     descendants_count: usize,
     status: &'static str,
+    /// Whether it is the deployment's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    local: bool,
     /// False for a heading that only groups others.
     selectable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,6 +169,7 @@ impl<'a> ConceptBody<'a> {
             children_count: concept.child_count(),
             descendants_count: concept.descendant_count(),
             status: status(concept),
+            local: concept.is_local(),
             selectable: concept.is_selectable(),
             replaced_by: concept.replaced_by().map(|successor| NeighbourBody::new(successor, languages)),
             designations: concept.labels().map(|(language, value)| TextBody { language, value }).collect(),

@@ -1,0 +1,184 @@
+use daftar_tests::process::run;
+use daftar_tests::records::{FEMALE, person, with};
+use daftar_tests::{TestApp, errors};
+use serde_json::{Value, json};
+
+use super::part;
+
+const FARMER_ID: &str = "urn:svc:vocab:id-type#farmer_id";
+const NATIONAL: &str = "urn:svc:vocab:id-type#national_id";
+
+fn farmer_id() -> Value {
+    json!({
+        "code": FARMER_ID,
+        "specialises": NATIONAL,
+        "labels": {"en": "Farmer ID", "fr": "Carte d'agriculteur"},
+        "value_pattern": "F-[0-9]{4}",
+        "value_pattern_description": "F, a hyphen and four digits",
+        "target_type": "individual",
+    })
+}
+
+fn identified(system: &str, value: &str) -> Value {
+    json!({"identifier": [{"system": system, "value": value}]})
+}
+
+#[test]
+fn an_id_type_is_added_and_its_identifiers_are_checked_at_once_and_after_a_restart() {
+    let mut app = TestApp::start();
+    let client = app.client(&["individual:all", "group:all", "vocabulary:read"]);
+    let refused = client.post("/Individual", &identified(FARMER_ID, "F-0001")).expect(422).json();
+    assert_eq!(errors(&refused)[0].1, "unknown_system");
+    let added = app.admin().request("POST", "/local-codes").json(&farmer_id()).send().expect(201).json();
+    assert_eq!((&added["local"], &added["status"], &added["in_force"]), (&json!(true), &json!("active"), &json!(true)));
+    for _ in 0..2 {
+        let client = app.client_of(client.credentials());
+        let refused = client.post("/Individual", &identified(FARMER_ID, "secret-1")).expect(422);
+        assert!(!refused.text().contains("secret-1"), "the value is not repeated");
+        let refused = refused.json();
+        assert_eq!(refused["errors"][0]["field"], "identifier[0].value");
+        assert_eq!(refused["errors"][0]["code"], "pattern_mismatch");
+        let message = refused["errors"][0]["message"].as_str().unwrap();
+        assert!(message.contains("F, a hyphen and four digits is expected"), "{message}");
+        let refused = client.post("/Group", &identified(FARMER_ID, "F-0001")).expect(422).json();
+        assert_eq!(refused["errors"][0]["code"], "wrong_target_type");
+        let shown = client.get("/Vocabulary/urn:svc:vocab:id-type/codes/farmer_id").expect(200).json();
+        assert_eq!(shown["local"], true, "{shown}");
+        assert_eq!(shown["parents"][0]["code"], "national_id", "{shown}");
+        app.restart();
+    }
+    let client = app.client_of(client.credentials());
+    drop(client.create_individual(&identified(FARMER_ID, "F-0001")));
+    let below = client.get("/Vocabulary/urn:svc:vocab:id-type/$subsumes?a=national_id&b=farmer_id").expect(200).json();
+    assert_eq!(below["outcome"], "subsumes");
+}
+
+#[test]
+fn a_deprecated_code_is_refused_in_new_records_with_its_successor_and_kept_in_old_ones() {
+    let app = TestApp::start();
+    let (admin, client) = (app.admin(), app.client(&["individual:all"]));
+    drop(admin.request("POST", "/local-codes").json(&farmer_id()).send().expect(201));
+    drop(client.create_individual(&with(
+        person("1", json!({})),
+        json!({"identifier": [
+            {"system": FARMER_ID, "value": "F-0001"}, {"system": NATIONAL, "value": "1"}
+        ]}),
+    )));
+    let path = format!("/local-codes/{}", part(FARMER_ID));
+    let deprecate = |body: Value| admin.request("POST", &format!("{path}/deprecate")).json(&body).send();
+    let refused = deprecate(json!({"replaced_by": "urn:svc:vocab:id-type#pasport"})).expect(422);
+    assert!(refused.detail().contains("passport"), "{}", refused.detail());
+    assert_eq!(deprecate(json!({"replaced_by": FARMER_ID})).status, 422);
+    let body = deprecate(json!({"replaced_by": NATIONAL})).expect(200).json();
+    assert_eq!((&body["status"], &body["replaced_by"]), (&json!("deprecated"), &json!(NATIONAL)));
+    let refused = client.post("/Individual", &identified(FARMER_ID, "F-0002")).expect(422).json();
+    assert_eq!(refused["errors"][0]["code"], "inactive_code");
+    assert!(refused["errors"][0]["message"].as_str().unwrap().contains(NATIONAL), "{refused}");
+    drop(client.get("/Individual/urn:svc:vocab:id-type%23farmer_id|F-0001").expect(200));
+    let again = admin.request("POST", "/local-codes").json(&farmer_id()).send().expect(409);
+    assert!(again.detail().contains("never used again"), "{}", again.detail());
+}
+
+#[test]
+fn pregnancy_status_is_empty_until_it_is_filled_and_rules_say_what_is_missing() {
+    const PREGNANT: &str = "urn:svc:vocab:pregnancy-status#pregnant";
+    let app = TestApp::start();
+    let (admin, client) = (app.admin(), app.client(&["individual:all", "vocabulary:read", "eligibility:read"]));
+    let vocabulary = || client.get("/Vocabulary/urn:svc:vocab:pregnancy-status").expect(200).json();
+    assert_eq!(vocabulary()["completeness"], "empty");
+    let mother =
+        |id: &str| client.post("/Individual", &person(id, json!({"gender": FEMALE, "pregnancy_status": PREGNANT})));
+    assert_eq!(mother("1").expect(422).json()["errors"][0]["code"], "vocabulary_empty");
+    let body = json!({"code": PREGNANT, "labels": {"en": "Pregnant"}});
+    drop(admin.request("POST", "/local-codes").json(&body).send().expect(201));
+    assert_eq!(vocabulary()["completeness"], "full");
+    assert_eq!(mother("1").expect(201).json()["pregnancy_status"]["display"], "Pregnant");
+    let asked = || {
+        let rule = json!({"expression": "is_pregnant(me)", "subjects": [daftar_tests::records::reference("1")]});
+        client.evaluate(&rule)
+    };
+    let before = asked();
+    assert_eq!(before["results"][0]["outcome"], "undetermined");
+    assert_eq!(before["results"][0]["missing"], json!(["concept_group.pregnant_eligible"]));
+    let set = json!({"includes": [{"code": PREGNANT}]});
+    drop(admin.request("PUT", "/concept-groups/pregnant_eligible").json(&set).send().expect(200));
+    let after = asked();
+    assert_eq!(after["results"][0]["outcome"], "eligible");
+    assert_ne!(before["decision"]["concept_groups"], after["decision"]["concept_groups"]);
+}
+
+#[test]
+fn a_starter_code_is_set_aside_and_a_code_of_an_owner_is_not() {
+    const MAJORITY: &str = "urn:svc:vocab:ethnocultural#majority";
+    let app = TestApp::start();
+    let (admin, client) = (app.admin(), app.client(&["individual:create"]));
+    let deprecate =
+        |uri: &str| admin.request("POST", &format!("/local-codes/{}/deprecate", part(uri))).json(&json!({})).send();
+    drop(deprecate(MAJORITY).expect(200));
+    let refused =
+        client.post("/Individual", &person("1", json!({"ethnocultural_status": MAJORITY}))).expect(422).json();
+    assert_eq!(refused["errors"][0]["code"], "inactive_code");
+    assert!(deprecate(NATIONAL).expect(409).detail().contains("read-only"));
+    assert_eq!(deprecate("urn:svc:vocab:ethnocultural#nobody").status, 404);
+}
+
+#[test]
+fn what_is_wrong_with_a_local_code_is_named() {
+    let app = TestApp::start();
+    let refused = |change: Value| {
+        let answer = app.admin().request("POST", "/local-codes").json(&with(farmer_id(), change)).send();
+        let body = answer.json();
+        let error = body["errors"].get(0).cloned().unwrap_or_default();
+        (
+            answer.status,
+            error["field"].as_str().unwrap_or_default().to_owned(),
+            error["code"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    let is = |field: &str, code: &str| (422, field.to_owned(), code.to_owned());
+    assert_eq!(refused(json!({"code": "urn:iso:std:iso:5218#3"})), is("namespace", "not_extensible"));
+    assert_eq!(refused(json!({"code": "urn:svc:vocab:id-type#Farmer"})), is("code", "invalid"));
+    assert_eq!(refused(json!({"code": "farmer"})), is("code", "invalid_code"));
+    assert_eq!(refused(json!({"specialises": "urn:svc:vocab:id-type#nationl_id"})), is("specialises", "unknown_code"));
+    assert_eq!(refused(json!({"specialises": FEMALE})), is("specialises", "wrong_vocabulary"));
+    assert_eq!(refused(json!({"labels": {}})), is("labels", "invalid"));
+    assert_eq!(refused(json!({"value_pattern": "("})), is("value_pattern", "invalid_pattern"));
+    assert_eq!(refused(json!({"value_pattern": "(a{500}){500}"})), is("value_pattern", "invalid_pattern"));
+    assert_eq!(refused(json!({"value_pattern_description": null})), is("value_pattern_description", "required"));
+    assert_eq!(refused(json!({"target_type": "people"})), is("target_type", "unknown_value"));
+    assert_eq!(refused(json!({"colour": "red"})), is("colour", "unknown_field"));
+    assert_eq!(refused(json!({"code": NATIONAL})).0, 409);
+    assert_eq!(app.admin().get("/local-codes").expect(200).json()["data"], json!([]));
+}
+
+#[test]
+fn the_command_does_the_same_on_a_running_and_on_a_stopped_server() {
+    let mut app = TestApp::start();
+    for code in ["running", "stopped"] {
+        let uri = format!("urn:svc:vocab:id-type#{code}_id");
+        let arguments = [
+            "code",
+            "add",
+            &uri,
+            "--label",
+            "en=A card",
+            "--pattern",
+            "[0-9]+",
+            "--pattern-description",
+            "digits",
+            "--json",
+        ];
+        let added = run(app.data_dir(), &arguments).expect_success().json();
+        assert_eq!(added["value_pattern"], "[0-9]+");
+        let changed = run(app.data_dir(), &["code", "set", &uri, "--label", "en=Card", "--no-pattern", "--json"]);
+        let changed = changed.expect_success().json();
+        assert_eq!((&changed["labels"]["en"], changed.get("value_pattern")), (&json!("Card"), None));
+        let told = run(app.data_dir(), &["code", "deprecate", &uri, "--replaced-by", NATIONAL]).expect_success().stdout;
+        assert_eq!(told, format!("deprecated {uri} (0 records hold it)\n"));
+        let table = run(app.data_dir(), &["code", "list"]).expect_success().stdout;
+        assert!(table.contains(&uri) && table.contains("deprecated"), "{table}");
+        app.stop();
+    }
+    let refused = run(app.data_dir(), &["code", "deprecate", "urn:svc:vocab:id-type#nobody_id"]);
+    assert!(refused.code == 1 && refused.stderr.contains("nobody_id"), "{refused:?}");
+}
