@@ -112,7 +112,8 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: CodeCommand) -> Re
     if global.json {
         output::json(&answer);
     } else {
-        output::line(format_args!("{done} {} ({} records hold it)", output::text_of(&answer, "uri"), records(&answer)));
+        let held = records(&answer).map(|count| format!(" ({count} records hold it)")).unwrap_or_default();
+        output::line(format_args!("{done} {}{held}", output::text_of(&answer, "uri")));
     }
     Ok(())
 }
@@ -143,8 +144,9 @@ impl CodeArgs {
     }
 }
 
-fn records(code: &Value) -> u64 {
-    code.get("records").and_then(Value::as_u64).unwrap_or_default()
+/// How many records hold a code; not told of an ID type.
+fn records(code: &Value) -> Option<u64> {
+    code.get("records").and_then(Value::as_u64)
 }
 
 fn list(codes: &Value) {
@@ -156,7 +158,8 @@ fn list(codes: &Value) {
             let labels = code.get("labels").and_then(Value::as_object);
             let label = labels.and_then(|labels| labels.get("en").or(labels.values().next())).and_then(Value::as_str);
             let label = label.unwrap_or_default().to_owned();
-            vec![text("uri"), text("status"), text("replaced_by"), label, records(code).to_string()]
+            let records = records(code).map(|count| count.to_string()).unwrap_or_default();
+            vec![text("uri"), text("status"), text("replaced_by"), label, records]
         })
         .collect();
     output::table(&["code", "status", "replaced by", "label", "records"], &rows);

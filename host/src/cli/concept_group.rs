@@ -47,7 +47,8 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConceptGroupComman
         ConceptGroupCommand::Set { name, reset: true, .. } => {
             let answer = admin.call("DELETE", &format!("/concept-groups/{}", part(&name)), Payload::Empty)?;
             if !global.json {
-                let by = if answer.is_null() { "nobody" } else { output::text_of(&answer, "defined_by") };
+                let plugin = output::text_of(&answer, "plugin");
+                let by = if plugin.is_empty() { "nobody".to_owned() } else { format!("`{plugin}`") };
                 output::line(format_args!("reset {name}; it is now defined by {by}"));
                 return Ok(());
             }

@@ -23,6 +23,9 @@ pub enum PluginCommand {
     Report {
         /// The plugin, one `.wasm` component
         file: PathBuf,
+        /// Name up to so many of the records that hold codes which would be gone or no longer in use
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        records: u32,
     },
     /// Remove a plugin; it stays removed when the server starts again
     Remove {
@@ -63,7 +66,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: PluginCommand) -> 
             }
             installed
         }
-        PluginCommand::Report { file } => return upgrade_report::run(global, admin, &file),
+        PluginCommand::Report { file, records } => return upgrade_report::run(global, admin, &file, records),
         PluginCommand::Remove { name, force } => {
             let query = if force { "?force=true" } else { "" };
             let removed = admin.call("DELETE", &format!("/plugins/{}{query}", part(&name)), Payload::Empty)?;

@@ -8,10 +8,10 @@ use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
 
 /// Says what installing a plugin would mean for the records there are; changes nothing.
-pub fn run(global: &GlobalArgs, admin: &AdminClient, file: &Path) -> Result<(), CliError> {
+pub fn run(global: &GlobalArgs, admin: &AdminClient, file: &Path, records: u32) -> Result<(), CliError> {
     let bytes =
         std::fs::read(file).map_err(|error| CliError::failed(format!("cannot read `{}`: {error}", file.display())))?;
-    let report = admin.call("POST", "/plugin-reports", Payload::Bytes(bytes))?;
+    let report = admin.call("POST", &format!("/plugin-reports?records={records}"), Payload::Bytes(bytes))?;
     if global.json {
         output::json(&report);
     } else {
@@ -71,4 +71,24 @@ fn print(report: &Value) {
             output::line(format_args!("and {untold} more codes"));
         }
     }
+    print_records(report);
+}
+
+fn print_records(report: &Value) {
+    let records = report.get("records").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if records.is_empty() {
+        return;
+    }
+    let list = |value: &Value, name| value.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let rows: Vec<Vec<String>> = records
+        .iter()
+        .flat_map(|record| {
+            let reference = output::text_of(record, "reference").to_owned();
+            list(record, "codes").into_iter().map(move |code| {
+                let text = |name| output::text_of(&code, name).to_owned();
+                vec![reference.clone(), text("field"), text("uri")]
+            })
+        })
+        .collect();
+    output::table(&["record", "field", "code"], &rows);
 }

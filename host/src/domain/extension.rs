@@ -81,8 +81,14 @@ impl<C> Extension<C> {
 
     /// Every code.
     pub fn codes(&self) -> impl Iterator<Item = &C> {
-        self.0.iter().flat_map(|(_, content)| content.values()).filter_map(|value| match value {
-            ExtensionValue::Code(code) => Some(code),
+        self.coded().map(|(_, code)| code)
+    }
+
+    /// Every code with the field that it stands in.
+    pub fn coded(&self) -> impl Iterator<Item = (&ExtensionPath, &C)> {
+        let values = self.0.iter().flat_map(|(path, content)| content.values().iter().map(move |value| (path, value)));
+        values.filter_map(|(path, value)| match value {
+            ExtensionValue::Code(code) => Some((path, code)),
             ExtensionValue::Boolean(_)
             | ExtensionValue::Integer(_)
             | ExtensionValue::Number(_)

@@ -52,8 +52,8 @@ pub struct LocalCodeView {
     pub code: LocalCode,
     /// Whether its vocabulary is in force and has it.
     pub is_in_force: bool,
-    /// How many records hold it in a coded field.
-    pub records: u64,
+    /// How many records hold it in a coded field; none for an ID type, which stands in no coded field.
+    pub records: Option<u64>,
 }
 
 /// Adds a local code.
@@ -145,7 +145,8 @@ fn view(plugins: &PluginAdministration, code: &LocalCode) -> LocalCodeView {
     let registry = plugins.registry();
     let generation = registry.vocabularies.current();
     let is_in_force = concept(&generation, &code.uri).is_some();
-    LocalCodeView { code: code.clone(), is_in_force, records: records_of(plugins, &code.uri) }
+    let records = code.id_type.is_none().then(|| records_of(plugins, &code.uri));
+    LocalCodeView { code: code.clone(), is_in_force, records }
 }
 
 fn records_of(plugins: &PluginAdministration, uri: &CodeUri) -> u64 {

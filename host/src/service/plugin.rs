@@ -17,7 +17,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 pub(super) use self::deployment::Decision;
 use self::packs::{Packs, Reasons, build, publishable, told, unnumbered, with};
-pub use self::report::{CodeChange, TouchedCode, UpgradeReport, VocabularyChange};
+pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
 use super::audit;
 use super::client::to_the_end;
 use super::registry::Registry;

@@ -120,6 +120,11 @@ impl Vocabulary {
         self.codes.len()
     }
 
+    /// Whether some of its concepts are the deployment's own.
+    pub(super) fn has_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
     /// The concept of a code, in its exact spelling.
     #[must_use]
     pub fn find(&self, code: &str) -> Option<ConceptRef<'_>> {

@@ -22,7 +22,7 @@ fn the_deployments_definition_wins_until_it_is_taken_back() {
     app.restart();
     assert_eq!(is_female(&app), "eligible", "and after a restart");
     let told = run(app.data_dir(), &["concept-group", "set", "feminine_gender", "--reset"]).expect_success().stdout;
-    assert_eq!(told, "reset feminine_gender; it is now defined by plugin\n");
+    assert_eq!(told, "reset feminine_gender; it is now defined by `gender`\n");
     assert_eq!(is_female(&app), "not_eligible");
     app.stop();
     let refused = run(app.data_dir(), &["concept-group", "set", "feminine_gender", "--reset"]);
@@ -34,6 +34,8 @@ fn the_deployments_definition_wins_until_it_is_taken_back() {
 #[test]
 fn a_group_is_all_below_a_code_except_some() {
     let app = TestApp::start();
+    let client = app.client(&["vocabulary:read"]);
+    let list = client.get("/ConceptGroup").expect(200);
     let below = |code: &str| format!("urn:un:unsd:pop-census:housing-type#{code}");
     let body = json!({
         "description": "Informal housing.",
@@ -43,6 +45,20 @@ fn a_group_is_all_below_a_code_except_some() {
     let set = app.admin().request("PUT", "/concept-groups/informal").json(&body).send().expect(200).json();
     assert_eq!(set["members"], 5, "1.2 and four of its five: {set}");
     assert_eq!(app.admin().get("/concept-groups/informal").expect(200).json(), set);
+    let tag = list.header("etag").unwrap().to_owned();
+    drop(client.request("GET", "/ConceptGroup").header("If-None-Match", &tag).send().expect(200));
+    let shown = client.get("/ConceptGroup/informal").expect(200).json();
+    assert_eq!((&shown["defined_by"], &shown["unset"]), (&json!("deployment"), &json!(false)));
+    assert_eq!(
+        shown["definition"]["text"],
+        format!("descendants of {} and itself except {}", below("1.2"), below("1.2.2"))
+    );
+    let codes: Vec<&str> =
+        shown["expansion"]["data"].as_array().unwrap().iter().map(|code| code["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["1.2", "1.2.1", "1.2.3", "1.2.4", "1.2.5"]);
+    drop(app.admin().request("DELETE", "/concept-groups/informal").send().expect(200));
+    drop(client.get("/ConceptGroup/informal").expect(404));
+    drop(client.request("GET", "/ConceptGroup").header("If-None-Match", &tag).send().expect(304));
 }
 
 #[test]

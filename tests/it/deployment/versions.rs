@@ -74,6 +74,18 @@ fn a_report_says_which_records_an_upgrade_touches_and_the_upgrade_keeps_their_co
         [(&*uri("buddhism"), "gone", 2), (&*uri("hinduism"), "retired", 1), (&*uri("islam"), "relabelled", 1)]
     );
     assert_eq!(change["codes"][1]["successor"]["uri"], uri("islam"));
+    assert_eq!(report.get("records"), None, "people are named only to whoever asks for them");
+    let named = ["plugin", "report", file.to_str().unwrap(), "--records", "2", "--json"];
+    let named = run(app.data_dir(), &named).expect_success().json();
+    let record = |id: &str, code: &str| json!({"reference": daftar_tests::records::reference(id), "codes": [{"field": "religion", "uri": uri(code)}]});
+    assert_eq!(named["records"], json!([record("1", "buddhism"), record("2", "buddhism")]));
+    let table = run(app.data_dir(), &["plugin", "report", file.to_str().unwrap(), "--records", "10000"]);
+    let table = table.expect_success().stdout;
+    assert!(table.contains(&daftar_tests::records::reference("3")), "{table}");
+    assert!(!table.contains(&daftar_tests::records::reference("4")), "only another name: {table}");
+    for wrong in ["10001", "-1", "many"] {
+        assert_ne!(run(app.data_dir(), &["plugin", "report", file.to_str().unwrap(), "--records", wrong]).code, 0);
+    }
     assert_eq!(religion(&app, "4")["display"], "Islam", "nothing was changed");
 
     install(&app.admin(), &newer);
@@ -89,6 +101,76 @@ fn a_report_says_which_records_an_upgrade_touches_and_the_upgrade_keeps_their_co
     }
     let again = run(app.data_dir(), &["plugin", "report", file.to_str().unwrap()]).expect_success().stdout;
     assert!(again.contains("0 gone, 0 retired, 0 relabelled"), "{again}");
+}
+
+fn id_types(version: &str, codes: &str, labels: &str) -> Vec<u8> {
+    let count = codes.lines().count() - 1;
+    let settings = format!(
+        r#"
+name = "id-type"
+version = "{version}"
+description = "ID types, for tests."
+licence = "CC0-1.0"
+
+[[vocabulary]]
+namespace = "urn:svc:vocab:id-type"
+name = "ID types"
+domain = "Core"
+version = "{version}"
+source = "Test"
+default_language = "en"
+languages = ["en"]
+codes = "id.tsv"
+count = {count}
+extensible = true
+"#
+    );
+    build(&settings, &[("id.tsv", codes, labels)])
+}
+
+#[test]
+fn local_codes_survive_an_upgrade_of_their_pack_and_identifiers_of_a_lost_type_are_reported() {
+    const FARMER: &str = "urn:svc:vocab:id-type#farmer_id";
+    const TAX: &str = "urn:svc:vocab:id-type#tax_id";
+    let mut app = TestApp::start();
+    let admin = app.admin();
+    let body = json!({
+        "code": FARMER, "specialises": "urn:svc:vocab:id-type#passport", "labels": {"en": "Farmer ID"},
+        "value_pattern": "F-[0-9]{4}", "value_pattern_description": "F, a hyphen and four digits",
+    });
+    drop(admin.request("POST", "/local-codes").json(&body).send().expect(201));
+    let client = app.client(&["individual:all", "vocabulary:read"]);
+    let identified = |system: &str, value: &str| json!({"identifier": [{"system": system, "value": value}]});
+    drop(client.create_individual(&identified(TAX, "T-1")));
+    drop(client.create_individual(&identified(FARMER, "F-0001")));
+    drop(client.create_individual(&person("1", json!({}))));
+    // Neither tax IDs nor passports, of which farmer IDs are a kind, are there any more.
+    let newer = id_types("9.0.0", "code\nnational_id\n", "code\tlabel\nnational_id\tNational ID\n");
+    let file = app.data_dir().join("id.wasm");
+    std::fs::write(&file, &newer).unwrap();
+    let report = ["plugin", "report", file.to_str().unwrap(), "--records", "10", "--json"];
+    let report = run(app.data_dir(), &report).expect_success().json();
+    let change = &report["vocabularies"][0];
+    assert_eq!((&change["codes_gone"], &change["records_touched"]), (&json!(3), &json!(1)), "{change}");
+    assert_eq!((&change["codes"][0]["uri"], &change["codes"][0]["records"]), (&json!(TAX), &json!(1)));
+    let touched =
+        json!([{"reference": format!("Individual/{TAX}|T-1"), "codes": [{"field": "identifier", "uri": TAX}]}]);
+    assert_eq!(report["records"], touched);
+
+    install(&admin, &newer);
+    for number in 2..4 {
+        let client = app.client_of(client.credentials());
+        let shown = client.get("/Vocabulary/urn:svc:vocab:id-type/codes/farmer_id").expect(200).json();
+        assert_eq!((&shown["local"], &shown["status"]), (&json!(true), &json!("active")));
+        assert_eq!(shown["parents"][0]["code"], "passport", "kept, as the type above a local one");
+        drop(client.create_individual(&identified(FARMER, &format!("F-000{number}"))));
+        let refused = client.post("/Individual", &identified(FARMER, "x")).expect(422).json();
+        assert_eq!(refused["errors"][0]["code"], "pattern_mismatch");
+        let refused = client.post("/Individual", &identified(TAX, "T-2")).expect(422).json();
+        assert_eq!(refused["errors"][0]["code"], "inactive_code", "{refused}");
+        drop(client.get("/Individual/urn:svc:vocab:id-type%23tax_id|T-1").expect(200));
+        app.restart();
+    }
 }
 
 #[test]

@@ -141,7 +141,8 @@ pub struct LocalCodeBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     target_type: Option<&'static str>,
     in_force: bool,
-    records: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<u64>,
     created_at: String,
     updated_at: String,
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::service::plugin::{CodeChange, TouchedCode, UpgradeReport, VocabularyChange};
+use crate::service::plugin::{CodeChange, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
 
 /// What installing a plugin would mean.
 #[derive(Debug, Serialize)]
@@ -13,6 +13,20 @@ pub struct UpgradeReportBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
     vocabularies: Vec<VocabularyChangeBody>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    records: Vec<TouchedRecordBody>,
+}
+
+#[derive(Debug, Serialize)]
+struct TouchedRecordBody {
+    reference: String,
+    codes: Vec<FieldCodeBody>,
+}
+
+#[derive(Debug, Serialize)]
+struct FieldCodeBody {
+    field: String,
+    uri: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,6 +70,7 @@ impl From<UpgradeReport> for UpgradeReportBody {
             to: report.to,
             refused: report.refusal,
             vocabularies: report.vocabularies.into_iter().map(VocabularyChangeBody::from).collect(),
+            records: report.records.into_iter().map(TouchedRecordBody::from).collect(),
         }
     }
 }
@@ -93,5 +108,12 @@ impl From<TouchedCode> for TouchedCodeBody {
             records: code.records,
             successor: code.successor.map(|(uri, display)| SuccessorBody { uri, display }),
         }
+    }
+}
+
+impl From<TouchedRecord> for TouchedRecordBody {
+    fn from(record: TouchedRecord) -> Self {
+        let codes = record.codes.into_iter().map(|(field, uri)| FieldCodeBody { field, uri }).collect();
+        Self { reference: record.reference, codes }
     }
 }

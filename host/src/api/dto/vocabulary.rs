@@ -82,6 +82,9 @@ pub struct CodedBody<'a> {
     /// There only where the reader asked for other languages, and the default one stands in for them.
     #[serde(skip_serializing_if = "is_false")]
     fallback: bool,
+    /// There only for a code of the deployment's own.
+    #[serde(skip_serializing_if = "is_false")]
+    local: bool,
 }
 
 impl<'a> CodedBody<'a> {
@@ -96,6 +99,7 @@ impl<'a> CodedBody<'a> {
             namespace: concept.vocabulary().namespace().as_str(),
             language: label.language,
             fallback: label.is_fallback,
+            local: concept.is_local(),
         }
     }
 }
@@ -133,9 +137,6 @@ pub struct ConceptBody<'a> {
     children_count: usize,
     descendants_count: usize,
     status: &'static str,
-    /// Whether it is the deployment's own.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    local: bool,
     /// False for a heading that only groups others.
     selectable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,7 +170,6 @@ impl<'a> ConceptBody<'a> {
             children_count: concept.child_count(),
             descendants_count: concept.descendant_count(),
             status: status(concept),
-            local: concept.is_local(),
             selectable: concept.is_selectable(),
             replaced_by: concept.replaced_by().map(|successor| NeighbourBody::new(successor, languages)),
             designations: concept.labels().map(|(language, value)| TextBody { language, value }).collect(),

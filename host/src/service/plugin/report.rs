@@ -2,17 +2,22 @@
 //!
 //! **Invariant:** a report changes nothing: no number is given, nothing is stored, nothing is published.
 
+mod touched;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use self::touched::Carriers;
+pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
 use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
 use super::{PluginAdministration, blocking, code_table, refusal};
 use crate::columns::Snapshot;
+use crate::context::OpContext;
 use crate::domain::code::CodeNumber;
 use crate::domain::deployment::Deployment;
-use crate::domain::vocabulary::ConceptStatus;
+use crate::domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
 use crate::error::AppError;
-use crate::plugin::Prepared;
-use crate::vocab::{CodeTable, ConceptRef, Generation, Vocabulary};
+use crate::vocab::{CheckedPack, CodeTable, ConceptRef, Generation, Vocabulary};
 
 /// The most codes that one report names for one vocabulary; the rest is counted.
 pub const CODES_TOLD_MAX: usize = 1_000;
@@ -30,6 +35,8 @@ pub struct UpgradeReport {
     pub refusal: Option<String>,
     /// What would become of each vocabulary that it brings or would take away.
     pub vocabularies: Vec<VocabularyChange>,
+    /// The records that hold codes which would be gone or no longer in use, as many as were asked for.
+    pub records: Vec<TouchedRecord>,
 }
 
 /// What would become of a vocabulary.
@@ -49,7 +56,7 @@ pub struct VocabularyChange {
     pub retired: usize,
     /// How many codes would be called something else in the default language.
     pub relabelled: usize,
-    /// How many records hold at least one code that would be gone or no longer in use.
+    /// How many records hold at least one code, or carry an identifier of an ID type, that would be gone or no longer in use.
     pub records: u64,
     /// The codes that records hold and that would change, the most used first.
     pub touched: Vec<TouchedCode>,
@@ -88,12 +95,32 @@ pub enum CodeChange {
     },
 }
 
+/// A vocabulary as it is and as it would be.
+struct Pair<'a> {
+    older: Option<&'a Vocabulary>,
+    newer: Option<&'a Vocabulary>,
+}
+
+/// What changes are judged by.
+struct Facts<'a> {
+    deployment: &'a Deployment,
+    generation: &'a Generation,
+    snapshot: &'a Snapshot,
+    carriers: &'a Carriers,
+}
+
 impl PluginAdministration {
-    /// Says what installing a plugin would mean, without installing it.
+    /// Says what installing a plugin would mean, without installing it, and names up to `records_told` of the records that hold
+    /// codes which would be gone or no longer in use. Naming them is written into the audit log.
     ///
     /// # Errors
-    /// [`AppError::Plugin`] when the file is no plugin that can be read and tried out.
-    pub async fn report(&self, bytes: Vec<u8>) -> Result<UpgradeReport, AppError> {
+    /// [`AppError::Plugin`] when the file is no plugin that can be read and tried out, or when the store fails.
+    pub async fn report(
+        &self,
+        ctx: &OpContext,
+        bytes: Vec<u8>,
+        records_told: usize,
+    ) -> Result<UpgradeReport, AppError> {
         let library = self.library.clone();
         let prepared = blocking(move || library.prepare(bytes)).await?.map_err(refusal)?;
         let (packs, deployment) = self.decided();
@@ -108,31 +135,57 @@ impl PluginAdministration {
             Ok(None) => None,
             Err(error) => Some(error.to_string()),
         };
+        let generation = self.registry.vocabularies.current();
+        let new = prepared.contents().and_then(|contents| checked_pack(contents.clone(), manifest));
+        let pairs = pairs(packs.get(&manifest.name).map(|(_, pack)| &**pack), new.as_deref(), &generation);
+        let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
+        let snapshot = self.registry.columns.snapshot();
+        let facts =
+            Facts { deployment: &deployment, generation: &generation, snapshot: &snapshot, carriers: &carriers };
+        let mut lost = BTreeSet::new();
+        let vocabularies = pairs.iter().filter_map(|pair| change(pair, &facts, &mut lost)).collect();
+        let register = (&*generation, &*snapshot);
+        let records = match records_told {
+            0 => Vec::new(),
+            limit => touched::records(ctx, &self.registry, register, (&lost, &carriers), limit).await?,
+        };
         Ok(UpgradeReport {
             plugin: manifest.name.to_string(),
             from: self.library.current().get(&manifest.name).map(|present| present.manifest().version.to_string()),
             to: manifest.version.to_string(),
             refusal,
-            vocabularies: self.changes(&packs, &deployment, &prepared),
+            vocabularies,
+            records,
         })
     }
+}
 
-    fn changes(&self, packs: &Packs, deployment: &Deployment, prepared: &Prepared) -> Vec<VocabularyChange> {
-        let generation = self.registry.vocabularies.current();
-        let snapshot = self.registry.columns.snapshot();
-        let new = prepared.contents().and_then(|contents| checked_pack(contents.clone(), prepared.manifest()));
-        let newer: Vec<Arc<Vocabulary>> = new.iter().flat_map(|pack| pack.vocabularies()).cloned().collect();
-        let own = packs.get(&prepared.manifest().name);
-        let gone = own.iter().flat_map(|(_, pack)| pack.vocabularies());
-        let gone = gone.filter(|older| newer.iter().all(|newer| newer.namespace() != older.namespace()));
-        let change = |older, newer| change(older, newer, deployment, &generation, &snapshot);
-        let mut changes: Vec<VocabularyChange> = newer
-            .iter()
-            .filter_map(|newer| change(generation.vocabulary(newer.namespace()).map(Arc::as_ref), Some(newer)))
-            .collect();
-        changes.extend(gone.filter_map(|older| change(Some(older), None)));
-        changes
-    }
+/// The vocabularies that a pack brings beside what is in force of them, and those that it no longer brings.
+fn pairs<'a>(
+    present: Option<&'a CheckedPack>,
+    new: Option<&'a CheckedPack>,
+    generation: &'a Generation,
+) -> Vec<Pair<'a>> {
+    let newer = || new.into_iter().flat_map(CheckedPack::vocabularies).map(Arc::as_ref);
+    let older = present.into_iter().flat_map(CheckedPack::vocabularies).map(Arc::as_ref);
+    let gone =
+        older.filter(|older: &&Vocabulary| newer().all(|newer: &Vocabulary| newer.namespace() != older.namespace()));
+    let replaced = newer()
+        .map(|newer| Pair { older: generation.vocabulary(newer.namespace()).map(Arc::as_ref), newer: Some(newer) });
+    replaced.chain(gone.map(|older| Pair { older: Some(older), newer: None })).collect()
+}
+
+/// The ID types that would be gone or no longer in use: identifiers are of them, no coded field holds them.
+fn lost_id_types(pairs: &[Pair<'_>]) -> BTreeSet<String> {
+    let of_id_types = pairs.iter().filter_map(|pair| Some((pair.older?, pair.newer)));
+    let of_id_types = of_id_types.filter(|(older, _)| older.namespace().as_str() == ID_TYPE_NAMESPACE);
+    let concepts = of_id_types.flat_map(|(older, newer)| {
+        older.concepts().filter(|concept| !concept.is_local()).filter(move |concept| {
+            let counterpart = newer.and_then(|newer| newer.find(concept.code()));
+            matches!(becomes(*concept, counterpart), Some(CodeChange::Gone | CodeChange::Retired))
+        })
+    });
+    concepts.map(ConceptRef::uri_text).collect()
 }
 
 /// Why no generation could be made, with numbers as they would be given.
@@ -147,14 +200,10 @@ fn would_be_refused(packs: &Packs, deployment: &Deployment, table: &CodeTable) -
     Ok(build(packs, deployment, table).err().map(|problems| told(&problems)))
 }
 
-fn change(
-    older: Option<&Vocabulary>,
-    newer: Option<&Arc<Vocabulary>>,
-    deployment: &Deployment,
-    generation: &Generation,
-    snapshot: &Snapshot,
-) -> Option<VocabularyChange> {
-    let namespace = older.map(Vocabulary::namespace).or_else(|| newer.map(|newer| newer.namespace()))?;
+fn change(pair: &Pair<'_>, facts: &Facts<'_>, all_lost: &mut BTreeSet<CodeNumber>) -> Option<VocabularyChange> {
+    let Pair { older, newer } = *pair;
+    let Facts { deployment, generation, snapshot, carriers } = *facts;
+    let namespace = older.or(newer)?.namespace();
     let mut report = VocabularyChange {
         namespace: namespace.to_string(),
         from: older.map(|older| older.description().version.clone()),
@@ -185,7 +234,7 @@ fn change(
         }
         let number = concept.uri().ok().and_then(|uri| generation.number_of(&uri));
         let Some(number) = number else { continue };
-        let records = snapshot.records_using(&[number]);
+        let records = snapshot.records_using(&[number]).saturating_add(carriers.count(&concept.uri_text()));
         if records == 0 {
             continue;
         }
@@ -201,7 +250,9 @@ fn change(
             successor: successor.map(|successor| (successor.uri_text(), successor.default_label().to_owned())),
         });
     }
-    report.records = snapshot.records_using(&lost);
+    let carried = if namespace.as_str() == ID_TYPE_NAMESPACE { carriers.total() } else { 0 };
+    report.records = snapshot.records_using(&lost).saturating_add(carried);
+    all_lost.extend(lost);
     report.touched.sort_by(|one, other| other.records.cmp(&one.records).then_with(|| one.uri.cmp(&other.uri)));
     report.untold = report.touched.len().saturating_sub(CODES_TOLD_MAX);
     report.touched.truncate(CODES_TOLD_MAX);

@@ -169,8 +169,11 @@ fn followed(selections: &[Selection], index: &Index) -> Known {
     let mut alone = RoaringBitmap::new();
     for selection in selections {
         match selection {
-            // Whether a code is that code needs no vocabulary.
-            Selection::Code(uri) => alone.extend(index.table().number(uri).map(|number| number.0)),
+            // Whether a code is that code needs no vocabulary. A local code counts wherever the one that it specialises does.
+            Selection::Code(uri) => {
+                alone.extend(index.table().number(uri).map(|number| number.0));
+                alone.extend(index.local_below(uri));
+            }
             Selection::DescendantsOf(uri) => {
                 // What is below a code that was followed was followed with it.
                 let is_followed = index.table().number(uri).is_some_and(|number| known.yes.contains(number.0));
