@@ -3,10 +3,11 @@
 //! **Invariant:** it is changed as a whole: whoever holds one value of it sees codes and concept groups that go together.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::code::{CodeUri, Namespace};
 use super::local_code::LocalCode;
-use super::vocabulary::{Concept, ConceptGroup};
+use super::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 
 /// The most concept groups that a deployment defines.
 pub const CONCEPT_GROUPS_MAX: usize = 1_000;
@@ -20,6 +21,8 @@ pub enum Setting {
     ConceptGroup(ConceptGroup),
     /// A part of the codes that an earlier version of a vocabulary had and records may hold.
     KeptConcepts(KeptConcepts),
+    /// A part of the version that a vocabulary had before the installed one.
+    EarlierVersion(Arc<EarlierVersion>),
 }
 
 /// What a setting is about; there is one setting of each.
@@ -31,6 +34,8 @@ pub enum SettingKey {
     ConceptGroup(String),
     /// That part of the kept codes of a vocabulary, counted from 0.
     KeptConcepts(Namespace, u32),
+    /// That part of the version before, counted from 0.
+    EarlierVersion(Namespace, u32),
 }
 
 /// Codes of earlier versions of a vocabulary that the installed one does not have any more.
@@ -44,6 +49,20 @@ pub struct KeptConcepts {
     pub concepts: Vec<Concept>,
 }
 
+/// A part of the version that a vocabulary had before the installed one, whole: beside the installed one it can be asked what a
+/// code meant when records were coded with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierVersion {
+    /// What its pack said about it.
+    pub description: VocabularyDescription,
+    /// Which part of its codes, counted from 0.
+    pub part: u32,
+    /// In how many parts its codes lie.
+    pub parts: u32,
+    /// Codes, in their order.
+    pub concepts: Vec<Concept>,
+}
+
 impl Setting {
     /// What it is about.
     #[must_use]
@@ -52,6 +71,9 @@ impl Setting {
             Self::LocalCode(code) => SettingKey::LocalCode(code.uri.clone()),
             Self::ConceptGroup(group) => SettingKey::ConceptGroup(group.name.clone()),
             Self::KeptConcepts(kept) => SettingKey::KeptConcepts(kept.namespace.clone(), kept.part),
+            Self::EarlierVersion(earlier) => {
+                SettingKey::EarlierVersion(earlier.description.namespace.clone(), earlier.part)
+            }
         }
     }
 }
@@ -62,6 +84,7 @@ pub struct Deployment {
     local_codes: BTreeMap<CodeUri, LocalCode>,
     concept_groups: BTreeMap<String, ConceptGroup>,
     kept: BTreeMap<(Namespace, u32), Vec<Concept>>,
+    earlier: BTreeMap<(Namespace, u32), Arc<EarlierVersion>>,
 }
 
 impl Deployment {
@@ -79,6 +102,9 @@ impl Deployment {
             Setting::LocalCode(code) => drop(self.local_codes.insert(code.uri.clone(), code)),
             Setting::ConceptGroup(group) => drop(self.concept_groups.insert(group.name.clone(), group)),
             Setting::KeptConcepts(kept) => drop(self.kept.insert((kept.namespace, kept.part), kept.concepts)),
+            Setting::EarlierVersion(earlier) => {
+                drop(self.earlier.insert((earlier.description.namespace.clone(), earlier.part), earlier));
+            }
         }
     }
 
@@ -88,6 +114,7 @@ impl Deployment {
             SettingKey::LocalCode(uri) => drop(self.local_codes.remove(uri)),
             SettingKey::ConceptGroup(name) => drop(self.concept_groups.remove(name)),
             SettingKey::KeptConcepts(namespace, part) => drop(self.kept.remove(&(namespace.clone(), *part))),
+            SettingKey::EarlierVersion(namespace, part) => drop(self.earlier.remove(&(namespace.clone(), *part))),
         }
     }
 
@@ -118,9 +145,84 @@ impl Deployment {
         self.kept.iter().filter(move |((of, _), _)| of == namespace).flat_map(|(_, concepts)| concepts)
     }
 
+    /// The version that a vocabulary had before the installed one, and its codes in their order. A part that a longer version
+    /// left behind is not taken for one of it.
+    #[must_use]
+    pub fn earlier_of(&self, namespace: &Namespace) -> Option<(&VocabularyDescription, Vec<&Concept>)> {
+        let first = self.earlier.get(&(namespace.clone(), 0))?;
+        let mut concepts = Vec::new();
+        for part in 0..first.parts {
+            let earlier = self.earlier.get(&(namespace.clone(), part))?;
+            if earlier.description.version != first.description.version {
+                return None;
+            }
+            concepts.extend(&earlier.concepts);
+        }
+        Some((&first.description, concepts))
+    }
+
     /// The parts in which the kept codes of a vocabulary lie.
     pub fn kept_parts_of<'a>(&'a self, namespace: &'a Namespace) -> impl Iterator<Item = SettingKey> + 'a {
         let parts = self.kept.keys().filter(move |(of, _)| of == namespace);
         parts.map(|(of, part)| SettingKey::KeptConcepts(of.clone(), *part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::code::Code;
+    use crate::domain::vocabulary::{Completeness, ConceptStatus};
+
+    fn part(version: &str, part: u32, parts: u32, code: &str) -> Setting {
+        let description = VocabularyDescription {
+            namespace: Namespace::parse("urn:x").unwrap(),
+            name: String::new(),
+            domain: String::new(),
+            version: version.to_owned(),
+            source: String::new(),
+            licence: String::new(),
+            attribution: String::new(),
+            default_language: "en".to_owned(),
+            languages: Vec::new(),
+            is_hierarchical: false,
+            completeness: Completeness::Full,
+            is_open: false,
+            is_system: true,
+            is_extensible: false,
+            concept_count: 1,
+        };
+        let concept = Concept {
+            code: Code::parse(code).unwrap(),
+            status: ConceptStatus::Active,
+            is_selectable: true,
+            parents: Vec::new(),
+            replaced_by: None,
+            labels: Vec::new(),
+            definitions: Vec::new(),
+            aliases: Vec::new(),
+            uri: None,
+            properties: Vec::new(),
+        };
+        Setting::EarlierVersion(Arc::new(EarlierVersion { description, part, parts, concepts: vec![concept] }))
+    }
+
+    #[test]
+    fn an_earlier_version_is_put_together_from_its_own_parts_alone() {
+        let codes = |deployment: &Deployment| {
+            let (description, concepts) = deployment.earlier_of(&Namespace::parse("urn:x").unwrap())?;
+            let codes: Vec<String> = concepts.iter().map(|concept| concept.code.to_string()).collect();
+            Some((description.version.clone(), codes.join(" ")))
+        };
+        let mut deployment = Deployment::of([part("1", 0, 3, "a"), part("1", 2, 3, "c")]);
+        assert_eq!(codes(&deployment), None, "a part is missing");
+        deployment.put(part("1", 1, 3, "b"));
+        assert_eq!(codes(&deployment), Some(("1".into(), "a b c".into())));
+        deployment.put(part("2", 0, 1, "d"));
+        assert_eq!(codes(&deployment), Some(("2".into(), "d".into())), "what a longer one left behind does not count");
+        deployment.put(part("3", 0, 2, "e"));
+        assert_eq!(codes(&deployment), None, "a part of another version");
+        deployment.remove(&part("3", 0, 2, "e").key());
+        assert_eq!(codes(&deployment), None);
     }
 }

@@ -14,6 +14,7 @@ pub mod code_table;
 pub mod coded_field;
 pub mod concept_group;
 pub mod counter;
+pub mod earlier_version;
 pub mod extension;
 #[cfg(test)]
 mod golden;

@@ -34,6 +34,7 @@ pub struct CheckedPack {
     vocabularies: Vec<Arc<Vocabulary>>,
     concept_groups: Arc<[ConceptGroup]>,
     extension_fields: Arc<[ExtensionField]>,
+    earlier: Vec<Arc<Vocabulary>>,
 }
 
 impl CheckedPack {
@@ -61,9 +62,17 @@ impl CheckedPack {
         Self { extension_fields: fields.into(), ..self }
     }
 
+    /// The versions that its vocabularies had before, where there are such.
+    #[must_use]
+    pub fn earlier(&self) -> &[Arc<Vocabulary>] {
+        &self.earlier
+    }
+
     /// The same pack with what the deployment keeps of earlier versions of its vocabularies.
     #[must_use]
     pub fn with_kept(mut self, deployment: &Deployment) -> Self {
+        let earlier = self.vocabularies.iter().filter_map(|vocabulary| vocabulary.earlier(deployment));
+        self.earlier = earlier.map(Arc::new).collect();
         for vocabulary in &mut self.vocabularies {
             if let Some(longer) = vocabulary.with_kept(deployment.kept_of(vocabulary.namespace())) {
                 *vocabulary = Arc::new(longer);
@@ -101,7 +110,12 @@ pub fn check(contents: PackContents) -> Result<CheckedPack, PackProblems> {
     }
     groups::check(&concept_groups, &own_codes, &mut problems);
     if problems.count() == 0 {
-        Ok(CheckedPack { vocabularies, concept_groups: concept_groups.into(), extension_fields: Arc::new([]) })
+        Ok(CheckedPack {
+            vocabularies,
+            concept_groups: concept_groups.into(),
+            extension_fields: Arc::new([]),
+            earlier: Vec::new(),
+        })
     } else {
         Err(problems)
     }

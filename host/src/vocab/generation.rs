@@ -49,6 +49,8 @@ pub struct Generation {
     groups: BTreeMap<String, PublishedGroup>,
     identifier_rules: IdentifierRules,
     extension_fields: ExtensionFields,
+    /// By namespace.
+    earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
 }
 
 impl fmt::Debug for Generation {
@@ -98,6 +100,17 @@ impl Generation {
     #[must_use]
     pub fn vocabulary(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
         self.index.find(namespace).map(|installed| &installed.vocabulary)
+    }
+
+    /// The version that a vocabulary had before the one in force: it is read, and nothing is coded with it.
+    #[must_use]
+    pub fn earlier(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
+        self.earlier.get(namespace)
+    }
+
+    /// Every version that is there beside the one in force.
+    pub fn earlier_versions(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
+        self.earlier.values()
     }
 
     /// The pack that brought the vocabulary of a namespace; none for one of the registry's own.

@@ -47,6 +47,59 @@ fn religion(app: &TestApp, id: &str) -> Value {
 }
 
 #[test]
+fn the_version_before_is_read_beside_the_one_in_force() {
+    let mut app = TestApp::start();
+    let client = app.client(&["vocabulary:read", "individual:create"]);
+    let path = format!("/Vocabulary/{RELIGION}");
+    let before = client.get(&path).expect(200);
+    let tag = before.header("etag").unwrap().to_owned();
+    let before = before.json();
+    let version = before["version"].as_str().unwrap();
+    assert_eq!((before.get("earlier_version"), before.get("superseded_by")), (None, None));
+    drop(client.get(&format!("{path}?version={version}")).expect(200));
+    let refused = client.get(&format!("{path}?version=9.0.0")).expect(404).json();
+    assert_eq!(
+        (&refused["errors"][0]["field"], &refused["errors"][0]["code"]),
+        (&json!("version"), &json!("unknown_version"))
+    );
+    let before_of = |rest: &str| client.get(&format!("{path}{rest}")).expect(200).json();
+    let codes = before_of("/codes?_count=100&include_deprecated=true")["data"].take();
+
+    install(&app.admin(), &newer());
+    for _ in 0..2 {
+        let now = client.request("GET", &path).header("If-None-Match", &tag).send().expect(200).json();
+        assert_eq!((&now["version"], &now["earlier_version"]), (&json!("9.0.0"), &json!(version)));
+        let of = |rest: &str| client.get(&format!("{path}{rest}")).expect(200).json();
+        let then = of(&format!("?version={version}"));
+        assert_eq!((&then["version"], &then["superseded_by"]), (&json!(version), &json!("9.0.0")));
+        assert_eq!((&then["code_count"], &then["digest"]), (&before["code_count"], &before["digest"]));
+        let page = of(&format!("/codes?_count=100&include_deprecated=true&version={version}"));
+        assert_eq!(page["data"], codes, "every code as it was");
+        let display = |rest: &str| of(rest)["display"].take();
+        assert_eq!(display("/codes/islam"), "Islam (all schools)");
+        assert_eq!(display(&format!("/codes/islam?version={version}")), "Islam");
+        assert_eq!(of(&format!("/codes/buddhism?version={version}"))["status"], "active");
+        assert_eq!(of("/codes/buddhism")["status"], "deprecated");
+        assert_eq!(of("/codes/buddhism")["properties"]["last_version"], version);
+        assert_eq!(of(&format!("/search?q=folk&version={version}"))["total"], 0);
+        assert_eq!(of("/search?q=folk")["total"], 1);
+        assert_eq!(of(&format!("/$subsumes?a=islam&b=islam&version={version}"))["outcome"], "equivalent");
+        let refused = client.get(&format!("{path}/codes/folk?version={version}")).expect(404).json();
+        assert_eq!(refused["errors"][0]["code"], "unknown_code");
+        let refused = client.get(&format!("{path}/codes?below=folk&version={version}")).expect(422).json();
+        assert_eq!(refused["errors"][0]["field"], "below");
+        let refused = client.get(&format!("{path}/codes/islam?version=1999")).expect(404);
+        assert!(refused.detail().contains(&format!("in `9.0.0` and, before it, `{version}`")), "{}", refused.detail());
+        drop(client.get(&format!("{path}?version=")).expect(400));
+        let folk = json!({"religion": format!("{RELIGION}#folk")});
+        drop(client.post("/Individual", &person("1", folk.clone())));
+        let refused = json!({"religion": format!("{RELIGION}#buddhism")});
+        assert_eq!(client.post("/Individual", &person("2", refused)).status, 422, "nothing new is coded with it");
+        app.restart();
+    }
+}
+
+#[test]
 fn a_report_says_which_records_an_upgrade_touches_and_the_upgrade_keeps_their_codes() {
     let mut app = TestApp::start();
     let client = app.client(&["individual:create", "vocabulary:read"]);
@@ -96,7 +149,7 @@ fn a_report_says_which_records_an_upgrade_touches_and_the_upgrade_keeps_their_co
         let refused = client.post("/Individual", &person("5", json!({"religion": uri("buddhism")}))).expect(422).json();
         assert_eq!(refused["errors"][0]["code"], "inactive_code");
         let kept = client.get(&format!("/Vocabulary/{RELIGION}/codes/buddhism")).expect(200).json();
-        assert_eq!(kept["status"], "inactive", "{kept}");
+        assert_eq!(kept["status"], "deprecated", "{kept}");
         app.restart();
     }
     let again = run(app.data_dir(), &["plugin", "report", file.to_str().unwrap()]).expect_success().stdout;

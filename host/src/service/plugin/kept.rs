@@ -1,6 +1,6 @@
 //! What is kept of a vocabulary's codes when the pack that brought them goes or brings another version.
 //!
-//! **Invariant:** what is kept only grows, and is on disk before the pack changes: whenever the server stops, every code that a
+//! **Invariant:** what is kept of codes that are gone only grows, and is on disk before the pack changes: whenever the server stops, every code that a
 //! record may hold has its labels in the installed version or among what is kept.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::columns::Snapshot;
 use crate::domain::code::{Code, Namespace};
-use crate::domain::deployment::{Deployment, KeptConcepts, Setting, SettingKey};
+use crate::domain::deployment::{Deployment, EarlierVersion, KeptConcepts, Setting, SettingKey};
 use crate::domain::vocabulary::Concept;
 use crate::vocab::{CheckedPack, ConceptRef, Generation, Vocabulary};
 
@@ -21,13 +21,17 @@ const PART_CONCEPTS_MAX: usize = 500;
 /// A code with more text than this is kept without its definitions, in bytes.
 const DEFINED_BYTES_MAX: usize = 64 * 1024;
 
-/// What is to be kept of vocabularies in force that a new pack brings in another version, and what is kept then in all.
+/// What is to be kept of vocabularies in force that a new pack brings in another version, and what is kept then in all: the
+/// codes that the new one has not, for good, and the version before it whole, until the next one comes.
 pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deployment) -> (Vec<Setting>, Deployment) {
     let mut settings = Vec::new();
     for newer in new.vocabularies() {
         let present = packs.values().flat_map(|(_, pack)| pack.vocabularies());
         for older in present.filter(|older| older.namespace() == newer.namespace()) {
             settings.extend(parts(older.namespace(), older.gone_in(newer), deployment));
+            if older.description().version != newer.description().version {
+                settings.extend(whole(older));
+            }
         }
     }
     let joined = Deployment::clone(&joined(deployment, &settings));
@@ -90,10 +94,31 @@ fn needed(
 fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
     let numbers = deployment.kept_parts_of(namespace).map(|key| match key {
         SettingKey::KeptConcepts(_, part) => part.saturating_add(1),
-        SettingKey::LocalCode(_) | SettingKey::ConceptGroup(_) => 0,
+        SettingKey::LocalCode(_) | SettingKey::ConceptGroup(_) | SettingKey::EarlierVersion(..) => 0,
     });
-    let mut part = numbers.max().unwrap_or(0);
-    let mut settings = Vec::new();
+    let numbered = (numbers.max().unwrap_or(0)..).zip(bounded(concepts));
+    numbered
+        .map(|(part, concepts)| Setting::KeptConcepts(KeptConcepts { namespace: namespace.clone(), part, concepts }))
+        .collect()
+}
+
+/// A version whole, without what was kept of versions before it.
+fn whole(version: &Vocabulary) -> Vec<Setting> {
+    let own = version.concepts().filter(|concept| !concept.is_only_kept());
+    let bounded = bounded(own.filter_map(ConceptRef::to_concept).collect());
+    let parts = u32::try_from(bounded.len()).unwrap_or(u32::MAX);
+    let numbered = (0..).zip(bounded);
+    numbered
+        .map(|(part, concepts)| {
+            let description = version.description().clone();
+            Setting::EarlierVersion(Arc::new(EarlierVersion { description, part, parts, concepts }))
+        })
+        .collect()
+}
+
+/// Codes in parts that the store takes, none of them empty.
+fn bounded(concepts: Vec<Concept>) -> Vec<Vec<Concept>> {
+    let mut parts = Vec::new();
     let mut waiting = Vec::new();
     let mut bytes = 0;
     for mut concept in concepts {
@@ -102,21 +127,16 @@ fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment)
         }
         let size = text_bytes(&concept);
         if !waiting.is_empty() && (bytes + size > PART_BYTES_MAX || waiting.len() >= PART_CONCEPTS_MAX) {
-            settings.push(setting(namespace, part, std::mem::take(&mut waiting)));
-            part = part.saturating_add(1);
+            parts.push(std::mem::take(&mut waiting));
             bytes = 0;
         }
         bytes += size;
         waiting.push(concept);
     }
     if !waiting.is_empty() {
-        settings.push(setting(namespace, part, waiting));
+        parts.push(waiting);
     }
-    settings
-}
-
-fn setting(namespace: &Namespace, part: u32, concepts: Vec<Concept>) -> Setting {
-    Setting::KeptConcepts(KeptConcepts { namespace: namespace.clone(), part, concepts })
+    parts
 }
 
 fn text_bytes(concept: &Concept) -> usize {
@@ -169,5 +189,25 @@ mod tests {
             let [Setting::KeptConcepts(kept)] = settings.as_slice() else { panic!("{settings:?}") };
             assert_eq!(!kept.concepts[0].definitions.is_empty(), is_kept, "{length}");
         }
+    }
+
+    #[test]
+    fn a_version_is_kept_whole_without_what_was_kept_before_it() {
+        let vocabulary = VocabularyBuilder::new("urn:x").version("2").concepts([("a", "A"), ("b", "B")]).vocabulary();
+        let settings = whole(&vocabulary);
+        let [Setting::EarlierVersion(earlier)] = settings.as_slice() else { panic!("{settings:?}") };
+        assert_eq!((earlier.part, earlier.parts, earlier.description.version.as_str()), (0, 1, "2"));
+        assert_eq!(earlier.concepts.len(), 2);
+        let (_, mut concepts) = VocabularyBuilder::new("urn:x").concepts([("gone", "Gone")]).contents();
+        concepts[0].properties.push(("last_version".into(), "1".into()));
+        let gone = Setting::KeptConcepts(KeptConcepts { namespace: vocabulary.namespace().clone(), part: 0, concepts });
+        let contents = VocabularyBuilder::new("urn:x").version("2").concepts([("a", "A"), ("b", "B")]).pack();
+        let pack = crate::vocab::check(contents).unwrap().with_kept(&Deployment::of([gone]));
+        let [longer] = pack.vocabularies() else { panic!("one vocabulary") };
+        assert_eq!(longer.concept_count(), 3);
+        assert_eq!(whole(longer).len(), 1);
+        let settings = whole(longer);
+        let [Setting::EarlierVersion(earlier)] = settings.as_slice() else { panic!("{settings:?}") };
+        assert_eq!(earlier.concepts.len(), 2, "not what is only kept");
     }
 }

@@ -14,6 +14,7 @@ use super::client::StoredClientV1;
 use super::code_table::StoredCodeTableV1;
 use super::concept_group::StoredConceptGroupV1;
 use super::counter::StoredCounterV1;
+use super::earlier_version::StoredEarlierVersionV1;
 use super::group::{StoredGroupV1, StoredGroupV2};
 use super::identifier::StoredOwnersV1;
 use super::individual::{StoredIndividualV1, StoredIndividualV2};
@@ -99,6 +100,9 @@ fn old_settings_are_read() {
     let sample = samples::kept_concepts();
     let old = check::<StoredKeptConceptsV1>("kept-concepts-v1", &kept_concepts::encode(&sample).unwrap());
     assert_eq!(kept_concepts::decode(&old).unwrap(), sample);
+    let sample = samples::earlier_version();
+    let old = check::<StoredEarlierVersionV1>("earlier-version-v1", &earlier_version::encode(&sample).unwrap());
+    assert_eq!(earlier_version::decode(&old).unwrap(), sample);
 }
 
 #[test]
@@ -190,6 +194,7 @@ proptest! {
         let _ = local_code::decode(&versioned);
         let _ = concept_group::decode(&versioned);
         let _ = kept_concepts::decode(&versioned);
+        let _ = earlier_version::decode(&versioned);
         let _ = client::decode(&versioned);
         let _ = audit::decode(&versioned);
         let _ = code_table::decode(&versioned);

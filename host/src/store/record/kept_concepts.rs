@@ -23,8 +23,9 @@ impl StoredForm for StoredKeptConceptsV1 {
     const WHAT: &'static str = "part of the kept codes";
 }
 
+/// A code without its status, which the form that it is part of says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredConceptV1 {
+pub struct StoredConceptV1 {
     code: String,
     is_selectable: bool,
     parents: Vec<String>,

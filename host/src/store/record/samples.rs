@@ -10,7 +10,7 @@ use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::calendar::{Period, date_from_days};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
 use crate::domain::code::{Code, CodeNumber, CodeUri, CodedValue, EditionNumber, Namespace};
-use crate::domain::deployment::KeptConcepts;
+use crate::domain::deployment::{EarlierVersion, KeptConcepts};
 use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use crate::domain::group::{Group, GroupDetails, Member};
 use crate::domain::identifier::{Identifier, IdentifierKey};
@@ -20,7 +20,9 @@ use crate::domain::manifest::ExtensionPath;
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{RecordId, RecordMeta, VersionId};
 use crate::domain::scope::Scope;
-use crate::domain::vocabulary::{CodedField, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection};
+use crate::domain::vocabulary::{
+    CodedField, Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
+};
 
 fn coded(number: u32, edition: u32) -> CodedValue {
     CodedValue { number: CodeNumber(number), edition: EditionNumber(edition) }
@@ -176,6 +178,32 @@ pub fn kept_concepts() -> KeptConcepts {
         ..bare.clone()
     };
     KeptConcepts { namespace: Namespace::parse("urn:ilo:isco-08").unwrap(), part: 3, concepts: vec![bare, full] }
+}
+
+/// A part of an earlier version, with codes of both standings.
+pub fn earlier_version() -> EarlierVersion {
+    let text = |text: &str| text.to_owned();
+    let KeptConcepts { namespace, concepts, .. } = kept_concepts();
+    let description = VocabularyDescription {
+        namespace,
+        name: text("Occupations"),
+        domain: text("Labor"),
+        version: text("2008"),
+        source: text("ISCO-08"),
+        licence: text("MIT"),
+        attribution: text("International Labour Organization"),
+        default_language: text("en"),
+        languages: vec![text("en"), text("fr")],
+        is_hierarchical: true,
+        completeness: Completeness::Fragment,
+        is_open: false,
+        is_system: true,
+        is_extensible: false,
+        concept_count: 619,
+    };
+    let statuses = [ConceptStatus::Active, ConceptStatus::Inactive];
+    let concepts = concepts.into_iter().zip(statuses).map(|(concept, status)| Concept { status, ..concept }).collect();
+    EarlierVersion { description, part: 1, parts: 2, concepts }
 }
 
 /// A person with nothing but an identifier, written by a command.

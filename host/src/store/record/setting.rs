@@ -1,11 +1,13 @@
 //! How what a deployment decided is stored: each kind of setting in its own form.
 
+use std::sync::Arc;
+
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::local_code::LocalCode;
 use crate::store::StoreError;
 
 use super::instant::as_stored;
-use super::{concept_group, kept_concepts, local_code};
+use super::{concept_group, earlier_version, kept_concepts, local_code};
 
 /// The kinds of setting, as their keys begin. A number is never given to another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +18,13 @@ pub enum SettingKind {
     ConceptGroup = 2,
     /// Kept codes.
     KeptConcepts = 3,
+    /// Earlier versions.
+    EarlierVersion = 4,
 }
 
 impl SettingKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::LocalCode, Self::ConceptGroup, Self::KeptConcepts];
+    pub const ALL: [Self; 4] = [Self::LocalCode, Self::ConceptGroup, Self::KeptConcepts, Self::EarlierVersion];
 
     /// The kind of a key.
     #[must_use]
@@ -29,6 +33,7 @@ impl SettingKind {
             SettingKey::LocalCode(_) => Self::LocalCode,
             SettingKey::ConceptGroup(_) => Self::ConceptGroup,
             SettingKey::KeptConcepts(..) => Self::KeptConcepts,
+            SettingKey::EarlierVersion(..) => Self::EarlierVersion,
         }
     }
 }
@@ -42,7 +47,7 @@ pub fn setting_as_stored(setting: Setting) -> Setting {
             updated_at: as_stored(code.updated_at),
             ..code
         }),
-        Setting::ConceptGroup(_) | Setting::KeptConcepts(_) => setting,
+        Setting::ConceptGroup(_) | Setting::KeptConcepts(_) | Setting::EarlierVersion(_) => setting,
     }
 }
 
@@ -55,6 +60,7 @@ pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
         Setting::LocalCode(code) => local_code::encode(code),
         Setting::ConceptGroup(group) => concept_group::encode(group),
         Setting::KeptConcepts(kept) => kept_concepts::encode(kept),
+        Setting::EarlierVersion(earlier) => earlier_version::encode(earlier),
     }
 }
 
@@ -67,5 +73,6 @@ pub fn decode(kind: SettingKind, bytes: &[u8]) -> Result<Setting, StoreError> {
         SettingKind::LocalCode => Setting::LocalCode(local_code::decode(bytes)?),
         SettingKind::ConceptGroup => Setting::ConceptGroup(concept_group::decode(bytes)?),
         SettingKind::KeptConcepts => Setting::KeptConcepts(kept_concepts::decode(bytes)?),
+        SettingKind::EarlierVersion => Setting::EarlierVersion(Arc::new(earlier_version::decode(bytes)?)),
     })
 }

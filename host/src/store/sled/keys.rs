@@ -90,7 +90,7 @@ pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
             bytes.extend_from_slice(uri.code.as_str().as_bytes());
         }
         SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
-        SettingKey::KeptConcepts(namespace, part) => {
+        SettingKey::KeptConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
             bytes.extend_from_slice(namespace.as_str().as_bytes());
             bytes.push(0);
             bytes.extend_from_slice(&part.to_be_bytes());

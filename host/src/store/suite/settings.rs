@@ -29,8 +29,11 @@ pub async fn settings_read_back_and_survive<B: Backend>() {
     put(backend.store(), group("b")).await;
     put(backend.store(), group("a")).await;
     put(backend.store(), Setting::KeptConcepts(samples::kept_concepts())).await;
+    let earlier = Setting::EarlierVersion(std::sync::Arc::new(samples::earlier_version()));
+    put(backend.store(), earlier.clone()).await;
     code.updated_at = "2026-01-02T00:00:00Z".parse().unwrap();
-    let expected = [Setting::LocalCode(code), group("a"), group("b"), Setting::KeptConcepts(samples::kept_concepts())];
+    let kept_concepts = Setting::KeptConcepts(samples::kept_concepts());
+    let expected = [Setting::LocalCode(code), group("a"), group("b"), kept_concepts, earlier];
     for _ in 0..2 {
         assert_eq!(kept(backend.store()).await, expected);
         reopened(&mut backend).await;

@@ -52,6 +52,8 @@ pub struct GenerationBuilder {
     /// By namespace.
     local_codes: BTreeMap<Namespace, Vec<LocalCode>>,
     extension_fields: ExtensionFields,
+    /// The version before the one in force, by namespace.
+    earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
     /// The pack that brings each extension field.
     field_owners: HashMap<ExtensionPath, usize>,
 }
@@ -107,6 +109,7 @@ impl GenerationBuilder {
         self.extension_fields = extension_fields;
         self.field_owners.extend(pack.extension_fields().iter().map(|field| (field.path.clone(), place)));
         self.packs.push(origin);
+        self.earlier.extend(pack.earlier().iter().map(|one| (one.namespace().clone(), Arc::clone(one))));
         for vocabulary in pack.vocabularies() {
             self.taken.insert(vocabulary.namespace().clone(), place);
             self.vocabularies.push((Arc::clone(vocabulary), place));
@@ -202,6 +205,7 @@ impl GenerationBuilder {
             groups,
             identifier_rules,
             extension_fields: self.extension_fields.clone(),
+            earlier: self.earlier.clone(),
         })
     }
 

@@ -4,7 +4,7 @@ use super::Generation;
 use crate::domain::code::{CodeUri, Namespace};
 use crate::domain::vocabulary::Completeness;
 use crate::vocab::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
-use crate::vocab::nearest::in_other_case;
+use crate::vocab::nearest::{in_other_case, nearest};
 use crate::vocab::vocabulary::{ConceptRef, Vocabulary};
 
 /// Namespaces further apart than that are not alike.
@@ -111,6 +111,25 @@ impl Generation {
             }
             Err(problem) => Err(problem),
         }
+    }
+
+    /// The concept of a code, or of another name of one, in a version that is not in force.
+    ///
+    /// # Errors
+    /// That it has none, with the codes that were probably meant.
+    pub fn look_up_earlier<'v>(
+        &self,
+        version: &'v Vocabulary,
+        uri: &CodeUri,
+    ) -> Result<(ConceptRef<'v>, bool), LookUpProblem> {
+        let code = uri.code.as_str();
+        if let Some(concept) = version.find(code) {
+            return Ok((concept, false));
+        }
+        version.find_alias(code).map(|concept| (concept, true)).ok_or_else(|| {
+            let nearest = Suggestion::all(nearest(version, code));
+            LookUpProblem::Code(CodeProblem::UnknownCode { uri: uri.clone(), nearest })
+        })
     }
 
     /// Whether a new record may hold the code.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{ConceptRef, Vocabulary};
 use crate::domain::code::Code;
+use crate::domain::deployment::Deployment;
 use crate::domain::local_code::{LocalCode, LocalOrigin, STARTER_PROPERTY};
 use crate::domain::vocabulary::{Completeness, Concept, ConceptStatus, LocalizedText, VocabularyDescription};
 use crate::vocab::compact::ConceptIndex;
@@ -48,6 +49,12 @@ impl ConceptRef<'_> {
         })
     }
 
+    /// Whether the version in force does not have it, so that it is only kept for the records that hold it.
+    #[must_use]
+    pub fn is_only_kept(self) -> bool {
+        self.property(LAST_VERSION).is_some()
+    }
+
     /// Whether the administrator may set the code aside although a pack brings it.
     #[must_use]
     pub fn is_starter(self) -> bool {
@@ -69,10 +76,20 @@ impl Vocabulary {
     pub fn kept(&self, concept: ConceptRef<'_>) -> Option<Concept> {
         let mut kept = concept.to_concept()?;
         kept.status = ConceptStatus::Inactive;
-        if concept.property(LAST_VERSION).is_none() {
+        if !concept.is_only_kept() {
             kept.properties.push((LAST_VERSION.to_owned(), self.description.version.clone()));
         }
         Some(kept)
+    }
+
+    /// The version before this one, as it was kept whole.
+    #[must_use]
+    pub(in crate::vocab) fn earlier(&self, deployment: &Deployment) -> Option<Self> {
+        let (description, concepts) = deployment.earlier_of(&self.description.namespace)?;
+        let concepts: Vec<Concept> = concepts.into_iter().cloned().collect();
+        let is_another = description.version != self.description.version;
+        // It was sound when it was in force, and its codes lie in their order.
+        Self::build(description.clone(), &concepts).ok().filter(|_| is_another)
     }
 
     /// The same vocabulary with codes of earlier versions; none when it has all of them itself.
