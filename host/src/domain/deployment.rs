@@ -57,7 +57,7 @@ pub struct EarlierVersion {
     pub description: VocabularyDescription,
     /// Which part of its codes, counted from 0.
     pub part: u32,
-    /// In how many parts its codes lie.
+    /// In how many parts its codes lie; none of a version that was too large to be kept.
     pub parts: u32,
     /// Codes, in their order.
     pub concepts: Vec<Concept>,
@@ -149,7 +149,7 @@ impl Deployment {
     /// left behind is not taken for one of it.
     #[must_use]
     pub fn earlier_of(&self, namespace: &Namespace) -> Option<(&VocabularyDescription, Vec<&Concept>)> {
-        let first = self.earlier.get(&(namespace.clone(), 0))?;
+        let first = self.earlier.get(&(namespace.clone(), 0)).filter(|first| first.parts > 0)?;
         let mut concepts = Vec::new();
         for part in 0..first.parts {
             let earlier = self.earlier.get(&(namespace.clone(), part))?;
@@ -220,6 +220,8 @@ mod tests {
         assert_eq!(codes(&deployment), Some(("1".into(), "a b c".into())));
         deployment.put(part("2", 0, 1, "d"));
         assert_eq!(codes(&deployment), Some(("2".into(), "d".into())), "what a longer one left behind does not count");
+        deployment.put(part("2", 0, 0, "d"));
+        assert_eq!(codes(&deployment), None, "too large to be kept");
         deployment.put(part("3", 0, 2, "e"));
         assert_eq!(codes(&deployment), None, "a part of another version");
         deployment.remove(&part("3", 0, 2, "e").key());

@@ -18,6 +18,8 @@ use super::packs::Packs;
 const PART_BYTES_MAX: usize = 256 * 1024;
 /// The most codes of one kept part.
 const PART_CONCEPTS_MAX: usize = 500;
+/// A version with more text than this is not kept whole, in bytes: some ten times what ICD-11 has.
+const WHOLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A code with more text than this is kept without its definitions, in bytes.
 const DEFINED_BYTES_MAX: usize = 64 * 1024;
 
@@ -102,10 +104,22 @@ fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment)
         .collect()
 }
 
-/// A version whole, without what was kept of versions before it.
+/// A version whole, without what was kept of versions before it. One with too much text is kept as nothing, which takes the
+/// place of the one before.
 fn whole(version: &Vocabulary) -> Vec<Setting> {
     let own = version.concepts().filter(|concept| !concept.is_only_kept());
-    let bounded = bounded(own.filter_map(ConceptRef::to_concept).collect());
+    let concepts: Vec<Concept> = own.filter_map(ConceptRef::to_concept).collect();
+    if concepts.iter().map(text_bytes).sum::<usize>() > WHOLE_BYTES_MAX {
+        let description = version.description();
+        tracing::warn!(namespace = %description.namespace, version = description.version, "the version before is too large to be kept whole");
+        return vec![Setting::EarlierVersion(Arc::new(EarlierVersion {
+            description: description.clone(),
+            part: 0,
+            parts: 0,
+            concepts: Vec::new(),
+        }))];
+    }
+    let bounded = bounded(concepts);
     let parts = u32::try_from(bounded.len()).unwrap_or(u32::MAX);
     let numbered = (0..).zip(bounded);
     numbered
