@@ -7,6 +7,7 @@ use crate::domain::deployment::{CONCEPT_GROUPS_MAX, Deployment, Setting, Setting
 use crate::domain::vocabulary::{ConceptGroup, Selection};
 use crate::error::{AppError, FieldProblem};
 use crate::service::plugin::{Decision, PluginAdministration};
+pub use crate::vocab::limits::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX};
 use crate::vocab::{Generation, check_concept_group};
 
 /// Defines a concept group for this deployment, in place of any pack's definition.

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use crate::api::dto::reader::{ObjectReader, Problems, text_value};
 use crate::domain::code::{CODE_BYTES_MAX, CodeUri, NAMESPACE_BYTES_MAX};
 use crate::domain::vocabulary::{ConceptGroup, Selection};
-use crate::vocab::limits::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX};
-use crate::vocab::{DefinedBy, PublishedGroup};
+use crate::service::concept_group::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX};
+use crate::service::vocabulary::{DefinedBy, PublishedGroup};
 
 /// The longest URI of a code, in bytes.
 const URI_BYTES_MAX: usize = NAMESPACE_BYTES_MAX + 1 + CODE_BYTES_MAX;
