@@ -1,7 +1,7 @@
 //! Answers that a client may keep: entity tags, 304, and what else the headers of such an answer say.
 //!
 //! **Invariant:** a tag is made of everything that an answer depends on, so equal tags are equal bytes, and an answer that
-//! the client has is not made again.
+//! the client has is not written again.
 
 use std::sync::Arc;
 
@@ -48,6 +48,12 @@ impl Reading {
         let tag = format!("\"{}\"", fingerprint.finish());
         let has_it = headers.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value.as_bytes(), &tag));
         Self { generation, languages, tag, has_it }
+    }
+
+    /// 304 where the client has the answer, for one that costs something to find.
+    #[must_use]
+    pub fn unchanged(&self) -> Option<Response> {
+        self.has_it.then(|| self.answer(|_| ()))
     }
 
     /// The answer, or 304 where the client has it; `body` also says which languages it is in.

@@ -73,12 +73,16 @@ impl App {
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
-        // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
-        let searched = registry.clone();
-        drop(tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)));
-
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
-        let maintenance = tokio::spawn(maintain(limits.clone()));
+        let (searched, kept) = (registry.clone(), limits.clone());
+        let maintenance = tokio::spawn(async move {
+            // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
+            let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
+            if let Err(error) = indexed {
+                tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
+            }
+            maintain(kept).await;
+        });
         let clients = ClientAdministration {
             store,
             directory,

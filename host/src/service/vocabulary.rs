@@ -287,7 +287,8 @@ fn concept_in_use_or_not<'g>(
 ) -> Result<ConceptRef<'g>, AppError> {
     let namespace = vocabulary.namespace();
     let malformed = |error: CodeError| AppError::Malformed(format!("`{parameter}`: {error}"));
-    let uri = if text.contains('#') {
+    // What is left of a URI whose `#` was not encoded is the namespace, and parses as a URI without a code.
+    let uri = if text.contains(['#', '|']) || text == namespace.as_str() {
         let uri = CodeUri::parse(text).map_err(malformed)?;
         if uri.namespace != *namespace {
             let message = format!("`{uri}` is a code of another vocabulary; a code of `{namespace}` is needed");

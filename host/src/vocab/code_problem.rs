@@ -63,6 +63,14 @@ pub enum CodeProblem {
         /// What was probably meant.
         nearest: Vec<Suggestion>,
     },
+    /// The code is one of another vocabulary.
+    #[error("`{uri}` is no code of its vocabulary; {right} is one of another")]
+    OtherVocabulary {
+        /// The code.
+        uri: CodeUri,
+        /// The code with the namespace that it has.
+        right: Suggestion,
+    },
     /// The code may be right, but only a part of the vocabulary is here.
     #[error("`{uri}` is not in the part of its vocabulary that is installed; import the owner's file{}", did_you_mean(.nearest))]
     NotInFragment {
@@ -125,7 +133,7 @@ impl CodeProblem {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownVocabulary { .. } => "unknown_vocabulary",
-            Self::WrongVocabulary { .. } => "wrong_vocabulary",
+            Self::WrongVocabulary { .. } | Self::OtherVocabulary { .. } => "wrong_vocabulary",
             Self::NotInstalled { .. } => "vocabulary_not_installed",
             Self::EmptyVocabulary { .. } => "vocabulary_empty",
             Self::UnknownCode { .. } => "unknown_code",
@@ -147,7 +155,9 @@ impl CodeProblem {
             | Self::NotInstalled { .. }
             | Self::EmptyVocabulary { .. } => &[],
             Self::UnknownCode { nearest, .. } | Self::NotInFragment { nearest, .. } => nearest,
-            Self::WrongCase { right, .. } | Self::Alias { right, .. } => std::slice::from_ref(right),
+            Self::WrongCase { right, .. } | Self::Alias { right, .. } | Self::OtherVocabulary { right, .. } => {
+                std::slice::from_ref(right)
+            }
             Self::Inactive { successor, .. } => successor.as_slice(),
             Self::NotSelectable { below, .. } => below,
             Self::WrongKind { such_as, .. } => such_as,

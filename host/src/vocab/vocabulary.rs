@@ -120,6 +120,11 @@ impl Vocabulary {
         self.codes.len()
     }
 
+    /// The length of its longest code, in bytes.
+    pub(super) fn longest_code(&self) -> usize {
+        self.codes.iter().map(|span| self.texts.get(*span).len()).max().unwrap_or_default()
+    }
+
     /// Whether some of its concepts are the deployment's own.
     pub(super) fn has_local(&self) -> bool {
         !self.local.is_empty()

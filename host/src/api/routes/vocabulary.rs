@@ -22,8 +22,8 @@ use crate::service::vocabulary::{self, CodeFilter, Edition, Parent, SearchIn, Se
 /// What of a request an answer depends on, beside who asks.
 type Line = (Method, Uri, HeaderMap);
 
-/// The characters of a namespace that a path part cannot hold as they are.
-const PATH_PART: &AsciiSet = &CONTROLS
+/// The characters of a name that a path part cannot hold as they are.
+pub(super) const PATH_PART: &AsciiSet = &CONTROLS
     .add(b'"')
     .add(b'#')
     .add(b'%')
@@ -172,7 +172,10 @@ async fn find(
     let ctx = auth.into_context();
     let reading = Reading::begin(app, &method, &uri, &headers, &[]);
     vocabulary::prepare_search(&ctx, &reading.generation, &place).await?;
-    // Found before the client is told that it has it, so that a wrong namespace is never answered with 304.
+    // A wrong namespace was refused above, so that it is never answered with 304.
+    if let Some(unchanged) = reading.unchanged() {
+        return Ok(unchanged);
+    }
     let (generation, languages) = (&reading.generation, &reading.languages);
     let found = vocabulary::search(&ctx, generation, &place, &query, languages, with_deprecated, page)?;
     Ok(reading.answer(|told| {

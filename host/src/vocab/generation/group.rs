@@ -120,16 +120,13 @@ pub(super) fn is_same_definition(one: &ConceptGroup, other: &ConceptGroup) -> bo
     set(&one.includes) == set(&other.includes) && set(&one.excludes) == set(&other.excludes)
 }
 
-/// Adds a definition to a digest, whatever the order of its selections.
+/// Adds a definition to a digest, its selections in their order: answers show them so.
 pub(super) fn digest(definition: &ConceptGroup, digester: &mut Digester) {
     digester.text(&definition.name);
     digester.text(&definition.description);
     for selections in [&definition.includes, &definition.excludes] {
-        let mut keys: Vec<(bool, &CodeUri)> = selections.iter().map(key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        digester.number(keys.len());
-        for (takes_descendants, uri) in keys {
+        digester.number(selections.len());
+        for (takes_descendants, uri) in selections.iter().map(key) {
             digester.flag(takes_descendants);
             digester.text(uri.namespace.as_str());
             digester.text(uri.code.as_str());

@@ -156,6 +156,7 @@ impl Generation {
             | CodeProblem::NotInstalled { .. }
             | CodeProblem::EmptyVocabulary { .. }
             | CodeProblem::UnknownCode { .. }
+            | CodeProblem::OtherVocabulary { .. }
             | CodeProblem::NotInFragment { .. }
             | CodeProblem::WrongCase { .. }
             | CodeProblem::Alias { .. }

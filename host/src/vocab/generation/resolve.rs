@@ -37,7 +37,7 @@ impl Generation {
                 such_as: Suggestion::all(such_as.take(SUGGESTIONS_MAX)),
             });
         }
-        value(installed, concept).ok_or_else(|| unknown(installed, uri))
+        value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
     }
 
     /// The same for a field that takes codes of `namespaces`, such as one that a module declares.
@@ -46,7 +46,7 @@ impl Generation {
     /// What is wrong with the code, and what would be right.
     pub fn resolve_in(&self, field: &str, namespaces: &[&str], uri: &CodeUri) -> Result<CodedValue, CodeProblem> {
         let (installed, concept) = self.usable(field, namespaces, uri)?;
-        value(installed, concept).ok_or_else(|| unknown(installed, uri))
+        value(installed, concept).ok_or_else(|| self.unknown(installed, uri))
     }
 
     /// Whether a code is an ID type that new identifiers may use as their system.
@@ -96,7 +96,7 @@ impl Generation {
     pub(super) fn exact(&self, uri: &CodeUri) -> Result<(&Installed, ConceptRef<'_>), CodeProblem> {
         let installed =
             self.index.find(&uri.namespace).ok_or_else(|| CodeProblem::NotInstalled { uri: uri.clone() })?;
-        let concept = installed.vocabulary.find(uri.code.as_str()).ok_or_else(|| unknown(installed, uri))?;
+        let concept = installed.vocabulary.find(uri.code.as_str()).ok_or_else(|| self.unknown(installed, uri))?;
         Ok((installed, concept))
     }
 
@@ -110,6 +110,35 @@ impl Generation {
         let (installed, concept) = self.exact(uri)?;
         self.in_use(uri, concept)?;
         Ok((installed, concept))
+    }
+
+    /// Why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for first.
+    fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
+        let (vocabulary, code) = (&installed.vocabulary, uri.code.as_str());
+        let found_by_name = || {
+            let wrong_case = in_other_case(vocabulary, code)
+                .map(|concept| CodeProblem::WrongCase { uri: uri.clone(), right: Suggestion::of(concept) });
+            let alias = || {
+                let concept = vocabulary.find_alias(code)?;
+                Some(CodeProblem::Alias { uri: uri.clone(), right: Suggestion::of(concept) })
+            };
+            let other = || {
+                let concept = self.only_other(uri)?;
+                Some(CodeProblem::OtherVocabulary { uri: uri.clone(), right: Suggestion::of(concept) })
+            };
+            wrong_case.or_else(alias).or_else(other)
+        };
+        if vocabulary.concept_count() == 0 {
+            let takes_local_codes = vocabulary.description().is_extensible;
+            return CodeProblem::EmptyVocabulary { uri: uri.clone(), takes_local_codes };
+        }
+        found_by_name().unwrap_or_else(|| {
+            let (nearest, uri) = (Suggestion::all(nearest(vocabulary, code)), uri.clone());
+            match vocabulary.description().completeness {
+                Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
+                Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
+            }
+        })
     }
 
     /// Whether a new record may hold a concept, which is that of the code.
@@ -165,23 +194,4 @@ fn kind_of(field: CodedField) -> Option<&'static str> {
 fn value(installed: &Installed, concept: ConceptRef<'_>) -> Option<CodedValue> {
     let number = installed.number(concept.index()).map(CodeNumber)?;
     Some(CodedValue { number, edition: installed.edition })
-}
-
-/// Why a code is not among those of its vocabulary.
-fn unknown(installed: &Installed, uri: &CodeUri) -> CodeProblem {
-    let (vocabulary, code, uri) = (&installed.vocabulary, uri.code.as_str(), uri.clone());
-    if vocabulary.concept_count() == 0 {
-        return CodeProblem::EmptyVocabulary { uri, takes_local_codes: vocabulary.description().is_extensible };
-    }
-    if let Some(concept) = in_other_case(vocabulary, code) {
-        return CodeProblem::WrongCase { uri, right: Suggestion::of(concept) };
-    }
-    if let Some(concept) = vocabulary.find_alias(code) {
-        return CodeProblem::Alias { uri, right: Suggestion::of(concept) };
-    }
-    let nearest = Suggestion::all(nearest(vocabulary, code));
-    match vocabulary.description().completeness {
-        Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
-        Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
-    }
 }
