@@ -143,6 +143,24 @@ impl PluginHost {
         Ok((package.manifest().clone(), package.digest()))
     }
 
+    /// Reads everything that a pack brings without installing it: the operator wants to make another pack of it. Waits for a
+    /// plugin thread: not for async code.
+    ///
+    /// # Errors
+    /// A refusal at any step of an install before `store`.
+    pub fn read_pack(&self, bytes: Vec<u8>) -> Result<(PluginManifest, PackContents), InstallError> {
+        let package = Package::read(bytes)?;
+        let plugin = Arc::new(self.load(&package)?);
+        let manifest = package.manifest().clone();
+        match self.try_out(&plugin)? {
+            Some(contents) => Ok((manifest, contents)),
+            None => {
+                let reason = "it is an eligibility engine and brings no codes";
+                Err(InstallError::of(&manifest.name, InstallStep::Content, reason))
+            }
+        }
+    }
+
     /// Compiles and links a package.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
         let manifest = package.manifest();
