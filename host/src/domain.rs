@@ -14,6 +14,7 @@ pub mod identifier;
 pub mod individual;
 pub mod manifest;
 pub mod person_name;
+pub mod plugin_key;
 pub mod record;
 pub mod scope;
 pub mod search;

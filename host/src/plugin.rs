@@ -13,6 +13,7 @@ mod eligibility;
 mod engine;
 mod fault;
 mod files;
+mod inspect;
 mod install;
 mod library;
 mod limits;
@@ -21,6 +22,7 @@ mod package;
 mod pool;
 mod rule;
 mod sandbox;
+mod signature;
 mod stats;
 mod wit;
 
@@ -36,19 +38,25 @@ pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, InstalledPlugin, LibraryError, OpenedLibrary, PluginLibrary, PluginSet, Prepared, SyncReport, SyncedFile,
-    is_in_use,
+    Accept, InstalledPlugin, LibraryError, OpenedLibrary, PluginLibrary, PluginOffer, PluginSet, Prepared,
+    RecordedPlugin, SyncReport, SyncedFile, is_in_use,
 };
+pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
+pub use inspect::{Inspection, SignatureState};
 pub use limits::PluginLimits;
-pub use package::{Digest, PACKAGE_BYTES_MAX};
+pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
+pub use signature::{
+    PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX, SignatureProblem,
+    Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
+};
 pub use stats::{PluginUsage, Usage};
 
 use crate::domain::eligibility::Schema;
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::domain::vocabulary::PackContents;
-use compile::CodeCache;
+use compile::{CodeCache, Compiler};
 use engine::SandboxEngine;
-use package::Package;
+use package::{Candidate, Package};
 use pool::{CallPool, PoolSize, Priority};
 use wit::Linked;
 
@@ -63,6 +71,10 @@ pub struct PluginHostSettings {
     pub limits: BTreeMap<PluginName, PluginLimits>,
     /// Where compiled code is kept between starts; it is compiled at each start where absent.
     pub code_folder: Option<PathBuf>,
+    /// Where components are compiled.
+    pub compile_in: CompileIn,
+    /// Whose plugins are installed; nobody's where nothing is said.
+    pub trust: TrustPolicy,
 }
 
 /// How many requests may wait for a thread unless the settings say otherwise: more would be answered after their clients left.
@@ -86,7 +98,7 @@ pub enum PluginHostError {
 pub struct PluginHost {
     settings: PluginHostSettings,
     engine: Arc<SandboxEngine>,
-    cache: Option<CodeCache>,
+    compiler: Compiler,
     pool: CallPool,
 }
 
@@ -110,7 +122,8 @@ impl PluginHost {
                 None
             }
         });
-        Ok(Self { engine: Arc::new(SandboxEngine::new()?), pool: CallPool::start(size)?, cache, settings })
+        let compiler = Compiler::new(settings.compile_in.clone(), cache);
+        Ok(Self { engine: Arc::new(SandboxEngine::new()?), pool: CallPool::start(size)?, compiler, settings })
     }
 
     /// Reads everything that an installed pack brings, as the pack says it. Waits for a plugin thread: not for async code.
@@ -134,21 +147,43 @@ impl PluginHost {
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
     }
 
-    /// Checks a file without running anything of it, and says what it says about itself.
-    ///
-    /// # Errors
-    /// A refusal at one of the steps before `compile`.
-    pub fn inspect(bytes: Vec<u8>) -> Result<(PluginManifest, Digest), InstallError> {
-        let package = Package::read(bytes)?;
-        Ok((package.manifest().clone(), package.digest()))
+    /// Who vouches for a file.
+    fn judge(
+        &self,
+        candidate: &Candidate,
+        signature: Option<&str>,
+        unsigned: UnsignedPlugins,
+    ) -> Result<Signer, InstallError> {
+        let judged = self.settings.trust.judge(candidate.bytes(), candidate.digest(), signature, unsigned);
+        judged.map_err(|problem| InstallError::of(&candidate.manifest().name, InstallStep::Signature, problem))
     }
 
     /// Compiles and links a package.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
-        let manifest = package.manifest();
+        let compiled = self.compiler.compiled(self.engine.wasmtime(), package)?;
+        install::link(package, &self.engine, &compiled, self.limits_of(package.manifest()))
+    }
+
+    /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
+    /// made after the same bytes had passed every check.
+    fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
+        match self.compiler.kept(self.engine.wasmtime(), candidate.digest()) {
+            Some(compiled) => {
+                let package = candidate.checked_before()?;
+                install::link(&package, &self.engine, &compiled, self.limits_of(package.manifest()))
+            }
+            None => self.load(&candidate.check()?),
+        }
+    }
+
+    fn limits_of(&self, manifest: &PluginManifest) -> PluginLimits {
         let limits = self.settings.limits.get(&manifest.name).cloned();
-        let limits = limits.unwrap_or_else(|| PluginLimits::for_kind(manifest.kind));
-        install::load(package, &self.engine, self.cache.as_ref(), limits)
+        limits.unwrap_or_else(|| PluginLimits::for_kind(manifest.kind))
+    }
+
+    /// Ends a compilation that is going on, and lets none begin.
+    fn stop_compiling(&self) {
+        self.compiler.stop();
     }
 
     /// Calls a plugin for the first time, on a plugin thread.
@@ -181,9 +216,7 @@ impl PluginHost {
 
     /// Forgets the compiled code of a plugin that is no longer installed.
     fn forget_code_of(&self, digest: Digest) {
-        if let Some(cache) = &self.cache {
-            cache.forget(digest);
-        }
+        self.compiler.forget(digest);
     }
 }
 

@@ -107,7 +107,8 @@ impl CodeCache {
     }
 }
 
-/// A number that differs between engines whose code does not fit each other: version, settings, processor.
+/// A number that differs between engines whose code does not fit each other: version, settings, processor. It differs between
+/// versions of this program too: code that is kept says that the plugin passed the checks of that version.
 fn fingerprint(engine: &Engine) -> u64 {
     #[expect(
         deprecated,
@@ -115,6 +116,7 @@ fn fingerprint(engine: &Engine) -> u64 {
     )]
     let mut hasher = std::hash::SipHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
     hasher.finish()
 }
 
