@@ -4,6 +4,7 @@
 
 mod admin_client;
 mod client;
+mod compile_plugin;
 mod demo;
 mod output;
 mod pack;
@@ -14,6 +15,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::app::PinnedDigests;
 
 /// The exit code for settings that cannot be used.
 const EXIT_CONFIG: u8 = 64;
@@ -60,6 +63,9 @@ pub struct GlobalArgs {
     /// File with the admin token for --admin-url; else the environment variable DAFTAR_ADMIN_TOKEN
     #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
     admin_token_file: Option<PathBuf>,
+    /// The plugins that this program was built with.
+    #[arg(skip)]
+    pinned: PinnedDigests,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,18 +83,23 @@ enum Command {
     /// Make vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
+    /// Compile the component on standard input; servers run this
+    #[command(hide = true)]
+    CompilePlugin(compile_plugin::CompileArgs),
 }
 
-/// Runs the command that the arguments name.
+/// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
-pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+pub fn main(pinned: &str) -> ExitCode {
+    let mut cli = Cli::parse();
+    cli.global.pinned = PinnedDigests::parse(pinned);
     let result = match cli.command {
         Command::Serve(args) => serve::run(&cli.global, args),
-        Command::Demo(args) => demo::run(args),
+        Command::Demo(args) => demo::run(&cli.global, args),
         Command::Client(command) => client::run(&cli.global, command),
         Command::Plugin(command) => plugin::run(&cli.global, command),
         Command::Pack(command) => pack::run(&cli.global, command),
+        Command::CompilePlugin(args) => return compile_plugin::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 mod faults;
 mod guest;
 mod interfaces;
+mod kept_code;
 mod library;
 mod pack_guest;
 mod refusals;
