@@ -67,7 +67,9 @@ fn a_server_starts_with_the_rest_and_names_every_liar() {
     LIARS.iter().for_each(|(name, _, _)| copy(artifacts::fixture(name)));
     std::fs::write(plugins.join("broken.wasm"), b"broken").unwrap();
     let data_dir = folder.path().join("data");
-    let server = Server::serve_plugins(&data_dir, &plugins, &[]);
+    let config = folder.path().join("daftar.toml");
+    std::fs::write(&config, "[plugins]\nallow_unsigned = true\n").unwrap();
+    let server = Server::serve_plugins(&data_dir, &plugins, &["--config", config.to_str().unwrap()]);
     let call = server.connection();
     assert_eq!(call.request("GET", "/health/ready").send().status, 200);
     let list = daftar_tests::process::run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();
