@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use daftar_tests::http::Connection;
 use daftar_tests::process::run;
-use daftar_tests::{Admin, Server, packs};
+use daftar_tests::{Admin, Connection, Server, packs};
 
 /// How often the server is killed.
 const KILLS: u64 = 24;
