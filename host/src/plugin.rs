@@ -33,21 +33,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
 pub use eligibility::{EligibilityEngine, EngineError, RuleSession, RuleTask, run_rule};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;
+pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
     Accept, InstalledPlugin, LibraryError, OpenedLibrary, PluginLibrary, PluginOffer, PluginSet, Prepared,
     RecordedPlugin, SyncReport, SyncedFile, is_in_use,
 };
-pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
-pub use inspect::{Inspection, SignatureState};
 pub use limits::PluginLimits;
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
 pub use signature::{
-    PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX, SignatureProblem,
-    Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
+    PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
+    SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
 };
 pub use stats::{PluginUsage, Usage};
 

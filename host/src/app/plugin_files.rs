@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use crate::config::PluginsConfig;
-use crate::plugin::{PACKAGE_BYTES_MAX, TrustPolicy, read_signature_of};
 pub use crate::plugin::{
-    CompileIn, Inspection, PinnedDigests, PluginSignature, PrivateKey, SIGNATURE_SUFFIX, SignatureState, UnsignedPlugins,
+    CompileIn, Inspection, PinnedDigests, PluginSignature, PrivateKey, SIGNATURE_SUFFIX, SignatureState,
+    UnsignedPlugins,
 };
+use crate::plugin::{PACKAGE_BYTES_MAX, TrustPolicy, read_signature_of};
 
 /// A plugin's file with the signature that lies beside it.
 pub struct PluginFile {

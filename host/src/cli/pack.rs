@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{CliError, GlobalArgs, output};
 use super::plugin::say_signed;
+use super::{CliError, GlobalArgs, output};
 use crate::app::packs;
 use crate::app::plugin_files::{self, PrivateKey};
 

@@ -57,7 +57,11 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
         PluginCommand::Sign(args) => keys::sign(global, &args),
         PluginCommand::List => {
             let plugins = call(global, None, "GET", "/plugins", Payload::Empty)?;
-            if global.json { output::json(&plugins) } else { list::print(&plugins) }
+            if global.json {
+                output::json(&plugins)
+            } else {
+                list::print(&plugins)
+            }
             Ok(())
         }
         PluginCommand::Install { file, allow_unsigned, config } => install(global, file, allow_unsigned, config),
@@ -65,18 +69,17 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             let query = if force { "?force=true" } else { "" };
             let path = format!("/plugins/{}{query}", part(&name));
             let removed = call(global, None, "DELETE", &path, Payload::Empty)?;
-            if global.json { output::json(&removed) } else { output::line(format_args!("removed {name}")) }
+            if global.json {
+                output::json(&removed)
+            } else {
+                output::line(format_args!("removed {name}"))
+            }
             Ok(())
         }
     }
 }
 
-fn install(
-    global: &GlobalArgs,
-    file: PathBuf,
-    allow_unsigned: bool,
-    config: Option<PathBuf>,
-) -> Result<(), CliError> {
+fn install(global: &GlobalArgs, file: PathBuf, allow_unsigned: bool, config: Option<PathBuf>) -> Result<(), CliError> {
     let plugin = plugin_files::read(&file).map_err(CliError::Failed)?;
     let path = if allow_unsigned { "/plugins?allow_unsigned=true" } else { "/plugins" };
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };

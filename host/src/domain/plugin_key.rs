@@ -65,7 +65,9 @@ pub struct PluginKey {
 
 /// A text that is no public key, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{shown}` is no public key for plugins: {reason}; `daftar plugin keygen` prints one, as `ed25519:<base64> [name]` or as PEM")]
+#[error(
+    "`{shown}` is no public key for plugins: {reason}; `daftar plugin keygen` prints one, as `ed25519:<base64> [name]` or as PEM"
+)]
 pub struct InvalidPluginKey {
     shown: String,
     reason: &'static str,

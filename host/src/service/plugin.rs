@@ -79,11 +79,7 @@ impl PluginAdministration {
     ///
     /// # Errors
     /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
-    pub async fn install(
-        &self,
-        ctx: &OpContext,
-        offer: impl Into<PluginOffer>,
-    ) -> Result<InstalledPlugin, AppError> {
+    pub async fn install(&self, ctx: &OpContext, offer: impl Into<PluginOffer>) -> Result<InstalledPlugin, AppError> {
         let (this, ctx, offer) = (self.clone(), ctx.clone(), offer.into());
         to_the_end(async move { this.install_audited(&ctx, offer).await }).await
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use daftar::app::{CompileIn, WorkerBounds};
-use daftar::plugin::{CompileBounds, InstallStep, Inspection, TrustPolicy};
+use daftar::plugin::{CompileBounds, Inspection, InstallStep, TrustPolicy};
 use daftar_tests::process::run;
 use daftar_tests::{Server, artifacts};
 use wasm_encoder::{
@@ -81,8 +81,7 @@ fn a_bomb_is_refused_by_a_server_that_answers_meanwhile_and_afterwards() {
     let file = folder.path().join("bomb.wasm");
     fs::write(&file, pack_with_bomb(12_000)).unwrap();
     let (path, folder_of_it) = (file.to_str().unwrap().to_owned(), data_dir.clone());
-    let installing =
-        std::thread::spawn(move || run(&folder_of_it, &["plugin", "install", &path, "--allow-unsigned"]));
+    let installing = std::thread::spawn(move || run(&folder_of_it, &["plugin", "install", &path, "--allow-unsigned"]));
     let mut answered = 0;
     while !installing.is_finished() {
         assert_eq!(server.connection().request("GET", "/health/ready").send().status, 200);

@@ -26,7 +26,10 @@ fn admin_of(data_dir: &Path) -> Admin {
     let read = |file: &str| std::fs::read_to_string(data_dir.join(file)).unwrap();
     let running: serde_json::Value = serde_json::from_str(&read("server.json")).unwrap();
     let port = running["admin_url"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
-    Admin::new(Connection::new(std::sync::Arc::new(std::sync::atomic::AtomicU16::new(port))), read("admin.token").trim().to_owned())
+    Admin::new(
+        Connection::new(std::sync::Arc::new(std::sync::atomic::AtomicU16::new(port))),
+        read("admin.token").trim().to_owned(),
+    )
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn what_nobody_vouches_for_needs_a_word_and_what_the_program_was_built_with_need
     assert!(refused.stderr.contains("--allow-unsigned") && refused.stderr.contains("sha256:"), "{refused:?}");
     let installed = install(&data_dir, &pack, &["--allow-unsigned"]).expect_success().stdout;
     assert!(installed.trim_end().ends_with(", unsigned)"), "{installed}");
-    let pinned = install(&data_dir, &artifacts::module("isco-08"), &[]).expect_success().stdout;
+    let pinned = install(&data_dir, &artifacts::plugins().join("gender.wasm"), &[]).expect_success().stdout;
     assert!(pinned.trim_end().ends_with(", pinned)"), "{pinned}");
     // A folder of plugins follows the same rule.
     drop(server.stop().expect_success());
@@ -96,7 +96,9 @@ fn a_file_is_inspected_without_a_server_and_without_running_it() {
     let config = packs::config_that_trusts(folder.path(), &told);
     let pack = packs::build(folder.path(), "1.0.0", Some(&key));
     let seen = inspect(folder.path(), &pack, &["--json", "--config", config.to_str().unwrap()]).expect_success().json();
-    for (member, value) in [("name", "small"), ("version", "1.0.0"), ("kind", "vocabulary-pack"), ("licence", "CC0-1.0")] {
+    for (member, value) in
+        [("name", "small"), ("version", "1.0.0"), ("kind", "vocabulary-pack"), ("licence", "CC0-1.0")]
+    {
         assert_eq!(seen[member], value, "{seen}");
     }
     assert_eq!(seen["size_bytes"], fs::metadata(&pack).unwrap().len());
@@ -105,7 +107,7 @@ fn a_file_is_inspected_without_a_server_and_without_running_it() {
     assert!(seen["exports"][0].as_str().unwrap().starts_with("daftar:plugin/vocabulary@"), "{seen}");
     let stranger = inspect(folder.path(), &pack, &["--json"]).expect_success().json();
     assert_eq!(stranger["signature"]["state"], "unknown_key");
-    let ours = inspect(folder.path(), &artifacts::module("isco-08"), &["--json"]).expect_success().json();
+    let ours = inspect(folder.path(), &artifacts::plugins().join("gender.wasm"), &["--json"]).expect_success().json();
     assert_eq!(ours["signature"]["state"], "pinned");
     let text = inspect(folder.path(), &pack, &[]).expect_success().stdout;
     assert!(text.contains("\nlicence           CC0-1.0\n") && text.contains("\nimports           none\n"), "{text}");

@@ -15,7 +15,8 @@ use crate::app::AppState;
 use crate::domain::calendar::format_instant;
 use crate::domain::manifest::PluginName;
 use crate::service::plugin::{
-    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, UnloadedPlugin, UnsignedPlugins,
+    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, UnloadedPlugin,
+    UnsignedPlugins,
 };
 
 /// A plugin as the administrator sees it.

@@ -63,7 +63,12 @@ pub fn sign(global: &GlobalArgs, args: &SignArgs) -> Result<(), CliError> {
 
 /// Says that a file was signed.
 pub fn say_signed(file: &Path, signature: &PluginSignature) {
-    output::line(format_args!("signed {} with the key {} in {}", file.display(), signature.key(), signature_file(file)));
+    output::line(format_args!(
+        "signed {} with the key {} in {}",
+        file.display(),
+        signature.key(),
+        signature_file(file)
+    ));
 }
 
 fn signature_file(file: &Path) -> String {

@@ -17,8 +17,7 @@ pub fn print(plugins: &Value) {
     let reasons: BTreeMap<String, &str> =
         unloaded.iter().map(|plugin| (name_of(plugin), output::text_of(plugin, "reason"))).collect();
     // What is loaded and not in force is in both lists; the first one says more.
-    let all: BTreeMap<String, &Value> =
-        unloaded.iter().chain(loaded).map(|plugin| (name_of(plugin), plugin)).collect();
+    let all: BTreeMap<String, &Value> = unloaded.iter().chain(loaded).map(|plugin| (name_of(plugin), plugin)).collect();
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|(name, plugin)| {

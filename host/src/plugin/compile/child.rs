@@ -266,7 +266,9 @@ mod tests {
 
     #[test]
     fn the_child_gets_component_and_bounds_and_nothing_of_the_environment() {
-        let code = outcome("/bin/cat; echo; echo \"$@\"; pwd; /usr/bin/env | /bin/grep -v -E '^(_|PWD|SHLVL|OLDPWD)='; exit 0");
+        let code = outcome(
+            "/bin/cat; echo; echo \"$@\"; pwd; /usr/bin/env | /bin/grep -v -E '^(_|PWD|SHLVL|OLDPWD)='; exit 0",
+        );
         let told = String::from_utf8(code.unwrap_or_else(|error| error.to_string().into_bytes())).unwrap();
         assert!(told.contains("component\ncompile-plugin 1073741824 20\n/\n"), "{told}");
         assert!(!told.contains("HOME=") && !told.contains("CARGO"), "{told}");

@@ -59,9 +59,8 @@ impl PluginLibrary {
         if !self.is_newer(&manifest) {
             return Err(SyncedFile::Kept(manifest.name));
         }
-        let signature = read_signature_of(path).map_err(|error| {
-            SyncedFile::Refused(InstallError::of(&manifest.name, InstallStep::Signature, error))
-        })?;
+        let signature = read_signature_of(path)
+            .map_err(|error| SyncedFile::Refused(InstallError::of(&manifest.name, InstallStep::Signature, error)))?;
         Ok(PluginOffer { bytes, signature, unsigned: UnsignedPlugins::Refused })
     }
 

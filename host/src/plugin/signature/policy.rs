@@ -122,11 +122,7 @@ pub enum SignatureProblem {
 impl TrustPolicy {
     /// Trusts those keys, those digests, and unsigned plugins as said.
     #[must_use]
-    pub fn new(
-        keys: impl IntoIterator<Item = PluginKey>,
-        pinned: PinnedDigests,
-        unsigned: UnsignedPlugins,
-    ) -> Self {
+    pub fn new(keys: impl IntoIterator<Item = PluginKey>, pinned: PinnedDigests, unsigned: UnsignedPlugins) -> Self {
         Self { keys: keys.into_iter().map(|key| (key.id(), key)).collect(), pinned, unsigned }
     }
 

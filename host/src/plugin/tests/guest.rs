@@ -9,7 +9,9 @@ use wit_parser::Resolve;
 
 use crate::domain::manifest::{PluginKind, PluginManifest, PluginName};
 use crate::plugin::pack::section::append_manifest;
-use crate::plugin::{PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginLimits, TrustPolicy, UnsignedPlugins};
+use crate::plugin::{
+    PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginLimits, TrustPolicy, UnsignedPlugins,
+};
 
 /// A manifest of that name, version and kind.
 pub fn manifest(name: &str, version: &str, kind: PluginKind) -> PluginManifest {

@@ -8,9 +8,7 @@ use super::rule_guest::letters;
 use crate::domain::code::CodeNumber;
 use crate::domain::eligibility::{Answer, Batch, Bindings, Column, ColumnValues, RowSpace, Schema, Subject, Verdict};
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::plugin::{
-    EligibilityEngine, EngineError, FaultKind, PluginLibrary, PluginLimits, run_rule,
-};
+use crate::plugin::{EligibilityEngine, EngineError, FaultKind, PluginLibrary, PluginLimits, run_rule};
 
 fn with_engine(limits: Option<PluginLimits>) -> TestLibrary {
     let test = TestLibrary::with_limits(limits);
