@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, guests, pins};
+use crate::{build, guests};
 
 /// Builds the release and runs the benchmarks of `daftar-tests` against it; `arguments` go to them.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
@@ -11,7 +11,6 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     // Server and benchmarks in one call: cargo would otherwise compile what they share twice, once for each.
     const PROGRAMS: [&str; 7] = ["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins"];
     let mut programs = workspace.cargo(&PROGRAMS);
-    pins::give(workspace, &mut programs)?;
     steps.run("compile the server and the benchmarks (several minutes the first time)", &mut programs)?;
     build::finish_with(workspace, steps, Profile::Release, workspace.cargo(&PROGRAMS))?;
     let mut bench = std::process::Command::new(workspace.target().join("release").join("bench"));

@@ -17,9 +17,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(),
 
 /// The server's program, which knows the plugins of the last build.
 pub fn server(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(), Failure> {
-    let mut command = server_command(workspace, profile);
-    pins::give(workspace, &mut command)?;
-    steps.run("compile the server (several minutes the first time)", &mut command)
+    steps.run("compile the server (several minutes the first time)", &mut server_command(workspace, profile))
 }
 
 /// The call of cargo that builds the program.
@@ -44,16 +42,21 @@ pub fn finish(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<
 pub fn finish_with(workspace: &Workspace, steps: &Steps, profile: Profile, link: Command) -> Result<(), Failure> {
     let (server, plugins, modules) = (workspace.server(profile), workspace.plugins(), workspace.modules());
     packs::build_all(workspace, steps, &server, &plugins, &modules)?;
-    pin(workspace, steps, &[&plugins, &modules], link)?;
+    pin(workspace, steps, profile, &[&plugins, &modules], link)?;
     steps.say(&format!("ready: {} with {}", server.display(), plugins.display()));
     Ok(())
 }
 
 /// Links the program once more if the plugins are others than those it knows.
-pub fn pin(workspace: &Workspace, steps: &Steps, folders: &[&Path], mut link: Command) -> Result<(), Failure> {
-    if !pins::have_changed(workspace, folders)? {
+pub fn pin(
+    workspace: &Workspace,
+    steps: &Steps,
+    profile: Profile,
+    folders: &[&Path],
+    mut link: Command,
+) -> Result<(), Failure> {
+    if !pins::have_changed(workspace, profile, folders)? {
         return Ok(());
     }
-    pins::give(workspace, &mut link)?;
     steps.run("link the server with the digests of its plugins", &mut link)
 }

@@ -24,7 +24,8 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     if let Some(engine) = guests::engine(workspace) {
         files::copy(&engine, &plugins.join(engine.file_name().unwrap_or_default()))?;
     }
-    build::pin(workspace, steps, &[&plugins, &modules], build::server_command(workspace, Profile::Release))?;
+    let link = build::server_command(workspace, Profile::Release);
+    build::pin(workspace, steps, Profile::Release, &[&plugins, &modules], link)?;
     // Last: only now does the program know what it is shipped with.
     let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
     files::copy(&workspace.server(Profile::Release), &server)?;
