@@ -11,7 +11,7 @@ use super::signature::{PluginSignature, SignatureProblem, Signer, TrustPolicy, U
 use crate::domain::manifest::PluginManifest;
 use crate::domain::plugin_key::PluginKeyId;
 
-/// What is told of a file that would pass every step before its first call.
+/// What is told of a file whose manifest can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// What it says about itself.
@@ -20,12 +20,14 @@ pub struct Inspection {
     pub digest: Digest,
     /// The size of the file, in bytes.
     pub size_bytes: usize,
-    /// The size of its machine code on this machine, in bytes.
-    pub compiled_bytes: usize,
-    /// What it imports and exports.
-    pub surface: Surface,
+    /// The size of its machine code on this machine, in bytes; none where it is refused.
+    pub compiled_bytes: Option<usize>,
+    /// What it imports and exports; none where that cannot be read.
+    pub surface: Option<Surface>,
     /// Who vouches for it.
     pub signature: SignatureState,
+    /// The step before its first call that refuses it, whoever vouches for it.
+    pub refusal: Option<InstallError>,
 }
 
 /// Who vouches for a file.
@@ -88,7 +90,7 @@ impl Inspection {
     /// Looks at a file and the line of its `.sig` file, if there is one.
     ///
     /// # Errors
-    /// A refusal at one of the steps before the first call, but for `signature`, which is told.
+    /// A refusal at one of the steps up to `manifest`: then there is nothing to tell.
     pub fn of(
         bytes: Vec<u8>,
         signature: Option<&str>,
@@ -96,18 +98,21 @@ impl Inspection {
         compile_in: &CompileIn,
     ) -> Result<Self, InstallError> {
         let candidate = Candidate::read(bytes)?;
+        let manifest = candidate.manifest().clone();
+        let (digest, size_bytes, surface) = (candidate.digest(), candidate.bytes().len(), candidate.surface());
         let signature = SignatureState::of(&candidate, signature, trust);
-        let package = candidate.check()?;
-        let name = &package.manifest().name;
-        let engine = compiling_engine().map_err(|error| InstallError::of(name, InstallStep::Compile, error))?;
-        let compiled_bytes = Compiler::new(compile_in.clone(), None).measure(&engine, &package)?;
-        Ok(Self {
-            manifest: package.manifest().clone(),
-            digest: package.digest(),
-            size_bytes: package.bytes().len(),
-            compiled_bytes,
-            surface: package.surface()?,
-            signature,
-        })
+        let (compiled_bytes, refusal) = match compiled_size(candidate, compile_in) {
+            Ok(bytes) => (Some(bytes), None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        Ok(Self { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal })
     }
+}
+
+/// The size of the machine code of a file that passes the checks.
+fn compiled_size(candidate: Candidate, compile_in: &CompileIn) -> Result<usize, InstallError> {
+    let package = candidate.check()?;
+    let failed = |error| InstallError::of(&package.manifest().name, InstallStep::Compile, error);
+    let engine = compiling_engine().map_err(failed)?;
+    Compiler::new(compile_in.clone(), None).measure(&engine, &package)
 }

@@ -105,6 +105,18 @@ impl Candidate {
         self.digest
     }
 
+    /// The names that it imports and exports, as it says itself; none where its frames cannot be read.
+    pub fn surface(&self) -> Option<Surface> {
+        let outline = Outline::of(&self.bytes).ok()?;
+        let shown = |names: &[String]| names.iter().map(|name| excerpt(name)).collect();
+        Some(Surface {
+            imports: shown(&outline.imports),
+            exports: shown(&outline.exports),
+            functions: outline.functions,
+            code_bytes: outline.code_bytes,
+        })
+    }
+
     /// Checks everything that needs no running.
     ///
     /// # Errors
@@ -178,27 +190,12 @@ impl Package {
     pub fn version(&self) -> InterfaceVersion {
         self.version
     }
-
-    /// The names that it imports and exports.
-    ///
-    /// # Errors
-    /// A refusal at `unreadable`.
-    pub fn surface(&self) -> Result<Surface, InstallError> {
-        let outline = Outline::of(&self.bytes)
-            .map_err(|reason| InstallError::of(&self.manifest.name, InstallStep::Unreadable, reason))?;
-        Ok(Surface {
-            imports: outline.imports.iter().map(|name| excerpt(name)).collect(),
-            exports: outline.exports.iter().map(|name| excerpt(name)).collect(),
-            functions: outline.functions,
-            code_bytes: outline.code_bytes,
-        })
-    }
 }
 
 /// What a component shows to its host, and how much code it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surface {
-    /// The names that it imports; all of them hold types only, or it would have been refused.
+    /// The names that it imports.
     pub imports: Vec<String>,
     /// The names that it exports.
     pub exports: Vec<String>,

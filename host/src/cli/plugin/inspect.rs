@@ -19,7 +19,7 @@ pub struct InspectArgs {
     config: Option<PathBuf>,
 }
 
-/// Prints what is in the file.
+/// Prints what is in the file; a file that would be refused is told too, and then is a failure with the reason.
 pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
     let config = match &args.config {
         Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
@@ -32,26 +32,31 @@ pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
     } else {
         print(&inspection);
     }
-    Ok(())
+    match inspection.refusal {
+        None => Ok(()),
+        Some(refusal) => Err(CliError::failed(refusal)),
+    }
 }
 
 /// The manifest's own members, and what was found beside them.
 fn body(inspection: &Inspection) -> Result<Value, CliError> {
-    let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature } = inspection;
+    let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal } = inspection;
+    let surface = surface.as_ref();
     let mut body = serde_json::to_value(manifest).map_err(CliError::failed)?;
     let found = json!({
         "digest": digest.to_string(),
         "size_bytes": size_bytes,
         "compiled_bytes": compiled_bytes,
-        "code_bytes": surface.code_bytes,
-        "functions": surface.functions,
-        "imports": surface.imports,
-        "exports": surface.exports,
+        "code_bytes": surface.map(|surface| surface.code_bytes),
+        "functions": surface.map(|surface| surface.functions),
+        "imports": surface.map(|surface| &surface.imports),
+        "exports": surface.map(|surface| &surface.exports),
         "signature": {
             "state": signature.name(),
             "key_id": signature.key().map(|key| key.to_string()),
             "reason": reason(signature),
         },
+        "refusal": refusal.as_ref().map(|refusal| json!({"step": refusal.step.name(), "reason": refusal.reason})),
     });
     if let (Value::Object(body), Value::Object(found)) = (&mut body, found) {
         body.extend(found);
@@ -68,7 +73,7 @@ fn reason(signature: &SignatureState) -> Option<&str> {
 }
 
 fn print(inspection: &Inspection) {
-    let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature } = inspection;
+    let Inspection { manifest, digest, size_bytes, compiled_bytes, surface, signature, refusal } = inspection;
     let row = |name: &str, value: &dyn std::fmt::Display| output::line(format_args!("{name:<18}{value}"));
     row("name", &manifest.name);
     row("version", &manifest.version);
@@ -81,10 +86,14 @@ fn print(inspection: &Inspection) {
     row("digest", digest);
     row("signature", &signature_text(signature));
     row("size", &format_args!("{size_bytes} bytes"));
-    row("compiled", &format_args!("{compiled_bytes} bytes"));
-    row("code", &format_args!("{} bytes in {} functions", surface.code_bytes, surface.functions));
-    row("imports", &names(&surface.imports));
-    row("exports", &names(&surface.exports));
+    if let Some(compiled_bytes) = compiled_bytes {
+        row("compiled", &format_args!("{compiled_bytes} bytes"));
+    }
+    if let Some(surface) = surface {
+        row("code", &format_args!("{} bytes in {} functions", surface.code_bytes, surface.functions));
+        row("imports", &names(&surface.imports));
+        row("exports", &names(&surface.exports));
+    }
     let limits = &manifest.limits;
     for (name, wanted) in [
         ("memory_bytes", &limits.memory_bytes),
@@ -103,6 +112,9 @@ fn print(inspection: &Inspection) {
         let kind = serde_json::to_value(field.kind).ok();
         let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
         row("extension field", &format_args!("{}{repeated}: {kind}{}", field.path, vocabulary.unwrap_or_default()));
+    }
+    if let Some(refusal) = refusal {
+        row("refused at", &refusal.step);
     }
 }
 
