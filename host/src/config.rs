@@ -323,6 +323,7 @@ mod tests {
         assert_eq!(example.token.audience, default.token.audience);
         assert_eq!(example.store.cache_mib, default.store.cache_mib);
         assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
+        assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
         assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
         assert_eq!(example.log.level, default.log.level);
         assert_eq!(example.log.format, default.log.format);
@@ -344,7 +345,7 @@ mod tests {
 
     #[test]
     fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
-        let key = "ed25519:6kpsY+KcUgq+9VB7EyFD7rLjnEXf0kOc78RERQ9rE7A=";
+        let key = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
         let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
         assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("{key} ours")]);
         let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', 'ed25519:AAAA']")).unwrap_err();

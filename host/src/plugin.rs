@@ -29,7 +29,7 @@ mod wit;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -54,9 +54,9 @@ pub use stats::{PluginUsage, Usage};
 use crate::domain::eligibility::Schema;
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::domain::vocabulary::PackContents;
-use compile::{CodeCache, Compiler};
+use compile::{CodeCache, Compiler, Fresh, MachineCode};
 use engine::SandboxEngine;
-use package::{Candidate, Package};
+use package::{Candidate, Package, check_size, manifest_of};
 use pool::{CallPool, PoolSize, Priority};
 use wit::Linked;
 
@@ -147,6 +147,21 @@ impl PluginHost {
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
     }
 
+    /// Refuses a file that was changed after a trusted key signed it, before anything in it is read: a changed file may have no
+    /// manifest any more, and is to be called what it is.
+    fn check_signature(&self, bytes: &[u8], signature: &str) -> Result<(), InstallError> {
+        check_size(bytes.len())?;
+        let digest = Digest::of(bytes);
+        match self.settings.trust.judge(bytes, digest, Some(signature), UnsignedPlugins::Allowed) {
+            Err(problem @ SignatureProblem::Mismatch { .. }) => {
+                let plugin = manifest_of(bytes).ok().map(|manifest| manifest.name);
+                Err(InstallError { plugin, ..InstallError::new(InstallStep::Signature, problem) })
+            }
+            // Whether it is needed, and trusted, is asked once the plugin's name is known.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Who vouches for a file.
     fn judge(
         &self,
@@ -158,10 +173,18 @@ impl PluginHost {
         judged.map_err(|problem| InstallError::of(&candidate.manifest().name, InstallStep::Signature, problem))
     }
 
-    /// Compiles and links a package.
+    /// Compiles and links a package that is not installed yet, with the code to be kept once it is.
+    fn load_new(&self, package: &Package) -> Result<(LoadedPlugin, Option<MachineCode>), InstallError> {
+        let Fresh { compiled, code } = self.compiler.compiled(self.engine.wasmtime(), package)?;
+        let loaded = install::link(package, &self.engine, &compiled, self.limits_of(package.manifest()))?;
+        Ok((loaded, code))
+    }
+
+    /// Compiles and links a package that is installed.
     fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
-        let compiled = self.compiler.compiled(self.engine.wasmtime(), package)?;
-        install::link(package, &self.engine, &compiled, self.limits_of(package.manifest()))
+        let (loaded, code) = self.load_new(package)?;
+        self.keep_code_of(package.digest(), code.as_ref());
+        Ok(loaded)
     }
 
     /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
@@ -212,6 +235,18 @@ impl PluginHost {
             }
         };
         self.pool.submit(Priority::Interactive, job).map_err(|_| EngineError::Busy)
+    }
+
+    /// Keeps the compiled code of an installed plugin, if it is not kept yet.
+    fn keep_code_of(&self, digest: Digest, code: Option<&MachineCode>) {
+        if let Some(code) = code {
+            self.compiler.keep(self.engine.wasmtime(), digest, code);
+        }
+    }
+
+    /// Forgets the compiled code of all plugins but those with these digests. Only for whoever holds the folders alone.
+    fn keep_code_only_of(&self, digests: &BTreeSet<Digest>) {
+        self.compiler.keep_only(digests);
     }
 
     /// Forgets the compiled code of a plugin that is no longer installed.

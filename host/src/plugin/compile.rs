@@ -1,6 +1,7 @@
 //! From a component to machine code, and back from kept code.
 //!
 //! **Invariant:** machine code is loaded only if our own compiler made it just now, or if the cache vouches for it.
+//! **Invariant:** what is kept is code of installed plugins only: a plugin that is refused leaves nothing behind.
 //! **Invariant:** at most one component is compiled at a time, so that a burst of installs cannot exhaust memory.
 //! **Invariant:** what a server compiles it compiles in a child process under bounds; only tests compile in their own.
 
@@ -8,6 +9,8 @@ mod cache;
 mod child;
 mod worker;
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -53,11 +56,23 @@ pub use child::CompileBounds;
 /// Machine code for one engine.
 pub(super) struct MachineCode(Vec<u8>);
 
+impl fmt::Debug for MachineCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "MachineCode({} bytes)", self.0.len())
+    }
+}
+
 /// A component that can be linked.
 pub(super) struct Compiled {
     pub component: Component,
     /// The size of its machine code.
     pub code_bytes: usize,
+}
+
+/// A component that can be linked, and its machine code where it is to be kept and is not yet.
+pub(super) struct Fresh {
+    pub compiled: Compiled,
+    pub code: Option<MachineCode>,
 }
 
 /// Why there is no machine code.
@@ -120,20 +135,31 @@ impl Compiler {
         }
     }
 
-    /// The package compiled for that engine: from the cache where it has it, else compiled now and kept there.
+    /// The package compiled for that engine: from the cache where it has it, else compiled now.
     ///
     /// # Errors
     /// A refusal at `compile_budget` or `compile`.
-    pub fn compiled(&self, engine: &Engine, package: &Package) -> Result<Compiled, InstallError> {
+    pub fn compiled(&self, engine: &Engine, package: &Package) -> Result<Fresh, InstallError> {
         if let Some(compiled) = self.kept(engine, package.digest()) {
-            return Ok(compiled);
+            return Ok(Fresh { compiled, code: None });
         }
         let code = self.compile(engine, package).map_err(|error| error.refusal(package))?;
         let compiled = load(engine, &code).map_err(|error| error.refusal(package))?;
+        Ok(Fresh { compiled, code: self.cache.is_some().then_some(code) })
+    }
+
+    /// Keeps the code of an installed plugin.
+    pub fn keep(&self, engine: &Engine, digest: Digest, code: &MachineCode) {
         if let Some(cache) = &self.cache {
-            cache.put(engine, package.digest(), &code.0);
+            cache.put(engine, digest, &code.0);
         }
-        Ok(compiled)
+    }
+
+    /// Forgets the code of all plugins but those with these digests, and what writes that never finished left behind.
+    pub fn keep_only(&self, digests: &BTreeSet<Digest>) {
+        if let Some(cache) = &self.cache {
+            cache.keep_only(digests);
+        }
     }
 
     /// How large the machine code of a package is; nothing is kept or loaded.

@@ -24,11 +24,11 @@ use self::records::{Record, Records};
 pub use self::set::{InstalledPlugin, PluginSet};
 pub use self::sync::{SyncReport, SyncedFile};
 use super::eligibility::{EligibilityEngine, EngineError, RuleTask};
-use super::files::{FolderError, private_folder, remove_unfinished, write_whole};
+use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep, LoadedPlugin};
 use super::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
 use super::signature::{Signer, UnsignedPlugins};
-use super::{PackContents, PluginHost, PluginManifest, Schema};
+use super::{MachineCode, PackContents, PluginHost, PluginManifest, Schema};
 use crate::domain::manifest::{PluginKind, PluginName, PluginVersion};
 
 const LIST_FILE: &str = "installed.json";
@@ -59,6 +59,8 @@ pub struct Prepared {
     signer: Signer,
     contents: Option<PackContents>,
     bytes: Vec<u8>,
+    /// Its machine code, where it is to be kept once the plugin is installed.
+    code: Option<MachineCode>,
 }
 
 impl Prepared {
@@ -161,6 +163,7 @@ impl PluginLibrary {
         let records = Records::read(&list).map_err(|error| FolderError::new(&list, error))?;
         let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
         let mut refused = Vec::new();
+        host.keep_code_only_of(&records.installed.values().map(|record| record.digest).collect());
         for (name, record) in &records.installed {
             match load_recorded(&host, folder, name, record) {
                 Ok(plugin) => drop(set.plugins.insert(name.clone(), plugin)),
@@ -232,19 +235,31 @@ impl PluginLibrary {
     /// The step that refused it.
     pub fn prepare(&self, offer: impl Into<PluginOffer>) -> Result<Prepared, InstallError> {
         let PluginOffer { bytes, signature, unsigned } = offer.into();
+        if let Some(signature) = &signature {
+            self.host.check_signature(&bytes, signature)?;
+        }
         let candidate = Candidate::read(bytes)?;
         let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
         let package = candidate.check()?;
-        let loaded = Arc::new(self.host.load(&package)?);
+        let (loaded, code) = self.host.load_new(&package)?;
+        let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
-        Ok(Prepared { loaded, signer, contents, bytes: package.into_bytes() })
+        Ok(Prepared { loaded, signer, contents, bytes: package.into_bytes(), code })
     }
 
-    /// Installs what was prepared: on disk first, then for all calls that begin from now on.
+    /// Installs what was prepared: on disk first, then for all calls that begin from now on; its machine code is kept last, as
+    /// nothing depends on it.
     ///
     /// # Errors
     /// A refusal at `store`: the disk failed, and what was installed is as before.
-    pub fn commit(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+    pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+        let code = prepared.code.take();
+        let installed = self.record(prepared, now)?;
+        self.host.keep_code_of(installed.loaded().digest(), code.as_ref());
+        Ok(installed)
+    }
+
+    fn record(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
         let Prepared { loaded, signer, bytes, .. } = prepared;
         let manifest = loaded.manifest();
         let name = manifest.name.clone();
@@ -313,6 +328,7 @@ impl PluginLibrary {
             let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
             if is_plugin && !kept.contains(&path) {
                 let _ = fs::remove_file(&path);
+                crash_point();
             }
         }
         if let Some(gone) = gone.filter(|gone| !kept.contains(&self.path_of(gone.digest))) {

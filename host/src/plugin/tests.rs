@@ -1,5 +1,6 @@
 //! Plugins that misbehave, and that the host is not harmed.
 
+mod crash;
 mod faults;
 mod guest;
 mod interfaces;
@@ -9,3 +10,4 @@ mod pack_guest;
 mod refusals;
 mod rule_guest;
 mod rules;
+mod trust;

@@ -299,6 +299,21 @@ mod tests {
     }
 
     #[test]
+    fn a_child_that_was_killed_is_gone_when_its_refusal_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = folder.path().join("id");
+        let script = format!("echo $$ > {}; exec /bin/sleep 1000", id.display());
+        // Long enough for a shell to say its number; the clock of the machine decides nothing else here.
+        let bounds = CompileBounds { wall: Duration::from_millis(500), ..CompileBounds::default() };
+        let (_program, compiler) = scripted(&script, bounds);
+        assert!(matches!(compiler.compile(b"component"), Err(CompileError::Budget(_))));
+        let id: i32 = fs::read_to_string(&id).unwrap().trim().parse().unwrap();
+        // Not even waiting to be buried: its number is free.
+        let gone = rustix::process::test_kill_process(rustix::process::Pid::from_raw(id).unwrap());
+        assert_eq!(gone, Err(rustix::io::Errno::SRCH));
+    }
+
+    #[test]
     fn machine_code_is_read_up_to_its_bound() {
         for (most, is_whole) in [(5, true), (4, true), (3, false)] {
             let bounds = CompileBounds { code_bytes: most, ..CompileBounds::default() };

@@ -31,6 +31,9 @@ pub enum PrivateKeyError {
         /// What the system said.
         error: io::Error,
     },
+    /// There is a file where the key should be written.
+    #[error("`{0}` is there already and is not written over: name another file, or move that one away")]
+    Exists(String),
     /// Others can read the file.
     #[error("others may read the private key `{0}`: run `chmod 600 {0}`")]
     Exposed(String),
@@ -89,7 +92,11 @@ impl PrivateKey {
         let pair = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
         let pem = pair.to_pkcs8_pem(LineEnding::LF);
         let pem = pem.map_err(|error| failed(io::Error::other(error.to_string())))?;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let mut file = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => PrivateKeyError::Exists(path.display().to_string()),
+            _ => failed(error),
+        })?;
         let written = file.write_all(pem.as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|error| {
             // Half a key is of no use, and would be in the way of the next try.
@@ -149,7 +156,7 @@ mod tests {
         let (first, second) = (PrivateKey::generate().unwrap(), PrivateKey::generate().unwrap());
         assert_ne!(first.public_key(), second.public_key());
         first.write_new(&path).unwrap();
-        assert!(matches!(second.write_new(&path), Err(PrivateKeyError::File { .. })));
+        assert!(matches!(second.write_new(&path), Err(PrivateKeyError::Exists(_))));
         assert_eq!(PrivateKey::read(&path).unwrap().public_key(), first.public_key());
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::guest::now;
+use super::pack_guest::{LOOP, PackGuest};
 use super::rule_guest::letters;
 use crate::plugin::compile::CodeCache;
 use crate::plugin::{
@@ -108,4 +109,33 @@ fn code_that_is_authentic_and_stale_is_made_again() {
     let library = folders.open();
     assert!(library.engine_name().is_some());
     assert_eq!(fs::read(&code).unwrap(), sound);
+}
+
+#[test]
+fn a_plugin_that_is_refused_leaves_no_code() {
+    let folders = Folders::new();
+    let library = folders.open();
+    drop(library.install(letters("test", "1.0.0"), now(), &|_| Err("no".to_owned())).unwrap_err());
+    let loops = PackGuest { describe: LOOP, ..PackGuest::default() }.build();
+    drop(library.install(loops, now(), &|_| Ok(())).unwrap_err());
+    assert_eq!(folders.code_files(), [""; 0].map(PathBuf::from));
+    library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    assert_eq!(folders.code_files().len(), 1);
+}
+
+#[test]
+fn a_replaced_plugin_s_code_goes_with_it_and_a_start_sweeps_what_a_crash_left() {
+    let (folders, _, old) = Folders::with_engine();
+    let left = fs::read(&old).unwrap();
+    let library = folders.open();
+    library.install(letters("test", "2.0.0"), now(), &|_| Ok(())).unwrap();
+    let [new] = folders.code_files().try_into().unwrap();
+    assert_ne!(new, old);
+    drop(library);
+    fs::write(&old, left).unwrap();
+    fs::write(folders.code_folder().join(".unfinished-abc"), b"half").unwrap();
+    let library = folders.open();
+    assert_eq!(folders.code_files(), [new]);
+    assert!(!folders.code_folder().join(".unfinished-abc").exists());
+    assert!(library.engine_name().is_some());
 }
