@@ -21,8 +21,8 @@ use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::auth::admin_token::AdminToken;
 use crate::config::{Config, admin_token_from_environment};
 
-/// How long a command waits for the server.
-const TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a command waits for the server, which answers before that.
+const TIMEOUT: Duration = Duration::from_secs(150);
 /// The biggest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
