@@ -5,7 +5,7 @@ use daftar_tests::{Server, TestApp, artifacts};
 use serde_json::json;
 
 /// Each misbehaving pack with the step that refuses it and a word of the reason.
-const LIARS: [(&str, &str, &str); 16] = [
+const LIARS: [(&str, &str, &str); 18] = [
     ("changing-answers", "content", "differently"),
     ("count-lie", "content", "promised 100"),
     ("cycle", "content", "above itself"),
@@ -22,6 +22,8 @@ const LIARS: [(&str, &str, &str); 16] = [
     ("stuck-paging", "content", "do not end"),
     ("unknown-parent", "content", "nowhere"),
     ("unlinked-import", "imports", "acme:pack/disk"),
+    ("wasi-import", "imports", "`wasi:clocks/wall-clock@0.2.0`"),
+    ("wrong-types", "smoke", "type mismatch"),
 ];
 
 #[test]

@@ -33,6 +33,17 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
     let tampered = folder.path().join("tampered.wasm");
     fs::write(&tampered, &changed).unwrap();
     fs::copy(format!("{}.sig", pack.display()), format!("{}.sig", tampered.display())).unwrap();
+    // And one that ends a text of the manifest, so that there is none any more.
+    let mut broken = changed.clone();
+    broken[place + 10] = b' ';
+    let broken_file = folder.path().join("broken.wasm");
+    fs::write(&broken_file, &broken).unwrap();
+    fs::copy(format!("{}.sig", pack.display()), format!("{}.sig", broken_file.display())).unwrap();
+    let refused = install(&data_dir, &broken_file, &[]);
+    let digest = daftar::plugin::Digest::of(&broken).to_string();
+    for named in ["the plugin was refused at step `signature`", id, &digest] {
+        assert!(refused.code == 1 && refused.stderr.contains(named), "{named}: {refused:?}");
+    }
     let digest = inspect(folder.path(), &tampered, &["--json"]).expect_success().json();
     let digest = digest["digest"].as_str().unwrap();
     for more in [&[][..], &["--allow-unsigned"]] {
