@@ -6,6 +6,7 @@ use std::process::Command;
 
 use daftar_tests::process::{Finished, run};
 use daftar_tests::{Server, artifacts, packs};
+use serde_json::{Value, json};
 
 fn install(data_dir: &Path, file: &Path, more: &[&str]) -> Finished {
     run(data_dir, &[&["plugin", "install", file.to_str().unwrap()], more].concat())
@@ -126,8 +127,17 @@ fn a_file_is_inspected_without_a_server_and_without_running_it() {
     // A pack that would never answer is told all the same: nothing of it runs.
     let loops = inspect(folder.path(), &artifacts::fixture("loop-in-describe"), &["--json"]).expect_success().json();
     assert_eq!((&loops["name"], &loops["signature"]["state"]), (&"loop-in-describe".into(), &"unsigned".into()));
-    let import = inspect(folder.path(), &artifacts::fixture("unlinked-import"), &[]);
+    // What it wants is told with its reason, and what refuses a file is told with the rest of it.
+    let greedy = artifacts::fixture("memory-bomb");
+    let wanted = &inspect(folder.path(), &greedy, &["--json"]).expect_success().json()["limits"];
+    assert_eq!(*wanted, json!({"memory_bytes": {"value": 4_294_967_296_u64, "reason": "It wants all of it."}}));
+    let text = inspect(folder.path(), &greedy, &[]).expect_success().stdout;
+    assert!(text.contains("\nwanted limit      memory_bytes 4294967296: It wants all of it.\n"), "{text}");
+    let import = inspect(folder.path(), &artifacts::fixture("unlinked-import"), &["--json"]);
     assert!(import.code == 1 && import.stderr.contains("step `imports`"), "{import:?}");
+    let import = import.json();
+    assert_eq!((&import["refusal"]["step"], &import["compiled_bytes"]), (&json!("imports"), &Value::Null), "{import}");
+    assert_eq!(import["imports"], json!(["acme:pack/disk", "acme:pack/network"]));
     fs::write(folder.path().join("broken.wasm"), b"broken").unwrap();
     let broken = inspect(folder.path(), &folder.path().join("broken.wasm"), &[]);
     assert!(broken.code == 1 && broken.stderr.contains("step `unreadable`"), "{broken:?}");
