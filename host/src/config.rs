@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::domain::manifest::PluginName;
+use crate::domain::plugin_key::PluginKey;
 
 /// How long one request may take before it is answered with 503.
 pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
@@ -119,6 +120,10 @@ pub struct PluginsConfig {
     pub dir: Option<PathBuf>,
     /// The eligibility engine to use where several are installed; the only one where absent.
     pub engine: Option<PluginName>,
+    /// The public keys whose plugins are installed.
+    pub trusted_keys: Vec<PluginKey>,
+    /// Whether plugins are installed that nobody vouches for.
+    pub allow_unsigned: bool,
 }
 
 /// Vocabularies.
@@ -268,6 +273,12 @@ impl Config {
         if !(8..=65_536).contains(&self.store.cache_mib) {
             problems.push("`store.cache_mib` lies between 8 and 65536".to_owned());
         }
+        let keys = &self.plugins.trusted_keys;
+        for (place, key) in keys.iter().enumerate() {
+            if keys.iter().take(place).any(|before| before.id() == key.id()) {
+                problems.push(format!("`plugins.trusted_keys` has the key `{key}` ({}) twice", key.id()));
+            }
+        }
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }
 }
@@ -311,6 +322,8 @@ mod tests {
         assert_eq!(example.token.issuer, default.token.issuer);
         assert_eq!(example.token.audience, default.token.audience);
         assert_eq!(example.store.cache_mib, default.store.cache_mib);
+        assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
+        assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
         assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
         assert_eq!(example.log.level, default.log.level);
         assert_eq!(example.log.format, default.log.format);
@@ -328,6 +341,18 @@ mod tests {
                 "unknown key `tokens`; did you mean `token`?"
             ]
         );
+    }
+
+    #[test]
+    fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
+        let key = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
+        let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
+        assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("{key} ours")]);
+        let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', 'ed25519:AAAA']")).unwrap_err();
+        assert!(error.to_string().contains("`ed25519:AAAA` is no public key for plugins"), "{error}");
+        assert!(error.to_string().contains("trusted_keys"), "{error}");
+        let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', '{key} again']")).unwrap_err();
+        assert!(error.to_string().contains("twice") && error.to_string().contains(" again"), "{error}");
     }
 
     #[test]

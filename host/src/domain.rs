@@ -17,6 +17,7 @@ pub mod individual;
 pub mod local_code;
 pub mod manifest;
 pub mod person_name;
+pub mod plugin_key;
 pub mod record;
 pub mod scope;
 pub mod search;

@@ -1,5 +1,12 @@
-//! Plugins: the packs that are loaded by default, one that comes and goes, and packs that lie.
+//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, who vouches for a plugin, components
+//! made to blow up the compiler, files that are no plugins, plugins replaced under load, and a server that is killed while plugins
+//! change.
 
+mod compile_bomb;
+mod crash;
+mod hostile_files;
+mod hot_swap;
 mod lying;
 mod optional;
 mod packs;
+mod signing;

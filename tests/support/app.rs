@@ -96,6 +96,8 @@ impl TestApp {
         let mut config = Config::default();
         config.server.listen.set_port(0);
         config.server.admin_listen.set_port(0);
+        // The guests of tests are not signed; who vouches for a plugin is tested by itself.
+        config.plugins.allow_unsigned = true;
         TestAppBuilder { plugins_dir: None, config }
     }
 

@@ -12,7 +12,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     const PROGRAMS: [&str; 7] = ["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins"];
     let mut programs = workspace.cargo(&PROGRAMS);
     steps.run("compile the server and the benchmarks (several minutes the first time)", &mut programs)?;
-    build::finish(workspace, steps, Profile::Release)?;
+    build::finish_with(workspace, steps, Profile::Release, workspace.cargo(&PROGRAMS))?;
     let mut bench = std::process::Command::new(workspace.target().join("release").join("bench"));
     steps.run("run the benchmarks", bench.env("DAFTAR_TEST_ARTIFACTS", workspace.target()).args(arguments))
 }

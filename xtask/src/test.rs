@@ -18,9 +18,10 @@ const REFERENCE_BESIDE: &str = "../shared/vocab/reference-only";
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     guests::run(workspace, steps)?;
     // The server and the tests in one call: cargo would otherwise compile what they share twice, once for each.
-    let mut everything = workspace.cargo(&["build", "--workspace", "--bins", "--tests"]);
+    const EVERYTHING: [&str; 4] = ["build", "--workspace", "--bins", "--tests"];
+    let mut everything = workspace.cargo(&EVERYTHING);
     steps.run("compile the server and the tests (several minutes the first time)", &mut everything)?;
-    build::finish(workspace, steps, Profile::Dev)?;
+    build::finish_with(workspace, steps, Profile::Dev, workspace.cargo(&EVERYTHING))?;
     say_what_is_compared(workspace, steps);
     let mut tests = workspace.cargo(&["test", "--workspace"]);
     steps.run("run the tests", tests.env(ARTIFACTS, workspace.target()).args(arguments))

@@ -7,7 +7,7 @@ use axum::routing::{delete, get, post};
 use super::access::require_token;
 use super::routes::{client, concept_group, local_code, plugin, upgrade_report};
 use crate::api::error::{ApiError, Problem};
-use crate::api::middleware::answer::answer;
+use crate::api::middleware::answer::answer_administrator;
 use crate::app::AppState;
 
 /// Where the admin API begins.
@@ -35,7 +35,7 @@ pub fn router(state: AppState) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), require_token))
-        .layer(axum::middleware::from_fn_with_state(state.clone(), answer))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), answer_administrator))
         .with_state(state)
 }
 

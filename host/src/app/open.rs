@@ -13,12 +13,12 @@ use crate::auth::directory::ClientDirectory;
 use crate::auth::keys::TokenKeys;
 use crate::auth::secret::SecretHasher;
 use crate::columns::Columns;
-use crate::config::Config;
+use crate::config::{Config, PluginsConfig};
 use crate::domain::change::Change;
 use crate::domain::manifest::PluginName;
 use crate::domain::record::RecordId;
 use crate::limits::Limits;
-use crate::plugin::{PluginHost, PluginHostSettings, PluginLibrary};
+use crate::plugin::{PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins};
 use crate::service::audit::AuditLog;
 use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
@@ -52,7 +52,7 @@ impl App {
     /// is served.
     pub async fn open(config: Config, options: AppOptions) -> Result<AppState, StartError> {
         let started = Instant::now();
-        let AppOptions { data_dir, public_url, plugins_dir, clock, ids } = options;
+        let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned } = options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
         let now = clock.now();
@@ -69,7 +69,13 @@ impl App {
         let vocabularies = Arc::new(Vocabularies::new(empty_generation()?));
         let registry = Registry { store: store.clone(), columns, vocabularies, audit: AuditLog::new(store.clone()) };
 
-        let (host, library) = open_plugins(&data_dir, config.plugins.engine.clone()).await?;
+        let settings = PluginHostSettings {
+            code_folder: Some(data_dir.join("compiled")),
+            compile_in,
+            trust: trust(&config.plugins, pinned),
+            ..PluginHostSettings::default()
+        };
+        let (host, library) = open_plugins(settings, &data_dir, config.plugins.engine.clone()).await?;
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
@@ -173,14 +179,19 @@ async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) ->
     Ok(Arc::new(store))
 }
 
+/// Whose plugins are installed.
+fn trust(config: &PluginsConfig, pinned: PinnedDigests) -> TrustPolicy {
+    let unsigned = if config.allow_unsigned { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+    TrustPolicy::new(config.trusted_keys.iter().cloned(), pinned, unsigned)
+}
+
 async fn open_plugins(
+    settings: PluginHostSettings,
     data_dir: &Path,
     engine: Option<PluginName>,
 ) -> Result<(Arc<PluginHost>, Arc<PluginLibrary>), StartError> {
     let folder = data_dir.join(PLUGINS_FOLDER);
-    let code_folder = data_dir.join("compiled");
     let opened = tokio::task::spawn_blocking(move || {
-        let settings = PluginHostSettings { code_folder: Some(code_folder), ..PluginHostSettings::default() };
         let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
         let opened = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
         for refused in &opened.refused {

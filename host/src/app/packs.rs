@@ -10,7 +10,7 @@ pub use crate::plugin::pack::{PackErrors, PackProblem};
 
 use crate::owner_files;
 use crate::plugin::pack;
-use crate::plugin::{PluginHost, PluginHostSettings};
+use crate::plugin::{CompileIn, PluginHost, PluginHostSettings};
 
 /// Why no pack was built.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,8 @@ pub enum ImportFailure {
 /// All problems.
 pub fn build(dir: &Path, base: Option<&Path>) -> Result<Vec<u8>, BuildError> {
     let Some(base) = base else { return Ok(pack::build_folder(dir)?) };
-    let host = PluginHost::start(PluginHostSettings::default()).map_err(|error| BuildError::Host(error.to_string()))?;
+    let settings = PluginHostSettings { compile_in: CompileIn::this_program(), ..PluginHostSettings::default() };
+    let host = PluginHost::start(settings).map_err(|error| BuildError::Host(error.to_string()))?;
     Ok(pack::rebuild_folder(dir, base, &host)?)
 }
 

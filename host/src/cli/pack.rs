@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+use super::plugin::say_signed;
 use super::{CliError, GlobalArgs, output};
 use crate::app::packs::{self, BuildError, PackErrors, PackProblem};
+use crate::app::plugin_files::{self, PrivateKey};
 
 /// What is done with vocabulary packs.
 #[derive(Debug, Subcommand)]
@@ -24,6 +26,9 @@ pub enum PackCommand {
         /// fields) is taken from it
         #[arg(long, value_name = "FILE")]
         base: Option<PathBuf>,
+        /// Private key to sign the pack with; the signature is left beside it in `FILE.sig`
+        #[arg(long, value_name = "KEY")]
+        sign: Option<PathBuf>,
     },
     /// Make a folder of plain files from a file that the owner of a list publishes
     Import(Box<import::ImportArgs>),
@@ -37,17 +42,25 @@ pub enum PackCommand {
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
     match command {
-        PackCommand::Build { dir, output: file, base } => {
+        PackCommand::Build { dir, output: file, base, sign } => {
+            // Read first: nothing is made that would then lack its signature.
+            let key = sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::failed)?;
             let bytes = packs::build(&dir, base.as_deref()).map_err(|error| match error {
                 BuildError::Source(errors) => told(global, &errors),
                 BuildError::Host(_) => CliError::failed(error),
             })?;
             packs::write_file(&file, &bytes)
                 .map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", file.display())))?;
+            let signature = key.map(|key| plugin_files::sign(&file, &bytes, &key)).transpose();
+            let signature = signature.map_err(CliError::Failed)?;
             if global.json {
-                output::json(&json!({"file": file, "bytes": bytes.len()}));
+                let key = signature.map(|signature| signature.key().to_string());
+                output::json(&json!({"file": file, "bytes": bytes.len(), "key_id": key}));
             } else {
                 output::line(format_args!("wrote {} ({} bytes)", file.display(), bytes.len()));
+                if let Some(signature) = &signature {
+                    say_signed(&file, signature);
+                }
             }
         }
         PackCommand::Import(args) => import::run(global, *args)?,

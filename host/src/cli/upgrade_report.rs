@@ -4,14 +4,16 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::admin_client::{AdminClient, Payload};
+use super::admin_client::Payload;
+use super::plugin::call;
 use super::{CliError, GlobalArgs, output};
+use crate::app::plugin_files;
 
 /// Says what installing a plugin would mean for the records there are; changes nothing.
-pub fn run(global: &GlobalArgs, admin: &AdminClient, file: &Path, records: u32) -> Result<(), CliError> {
-    let bytes =
-        std::fs::read(file).map_err(|error| CliError::failed(format!("cannot read `{}`: {error}", file.display())))?;
-    let report = admin.call("POST", &format!("/plugin-reports?records={records}"), Payload::Bytes(bytes))?;
+pub fn run(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError> {
+    let plugin = plugin_files::read(file).map_err(CliError::Failed)?;
+    let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
+    let report = call(global, None, "POST", &format!("/plugin-reports?records={records}"), payload)?;
     if global.json {
         output::json(&report);
     } else {

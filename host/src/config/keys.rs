@@ -21,6 +21,8 @@ const KNOWN: &[&str] = &[
     "plugins",
     "plugins.dir",
     "plugins.engine",
+    "plugins.trusted_keys",
+    "plugins.allow_unsigned",
     "vocabulary",
     "vocabulary.default_language",
     "log",

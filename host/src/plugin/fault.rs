@@ -165,7 +165,8 @@ fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, Str
         let allowed = limits.core_instances;
         return (FaultKind::Instances, format!("{}; it may have {allowed} of each", excerpt(&reason)));
     }
-    (FaultKind::InvalidAnswer, excerpt(&reason))
+    // The whole of it: the cause alone does not say what it is about.
+    (FaultKind::InvalidAnswer, excerpt(&format!("{error:#}")))
 }
 
 fn trapped(trap: Trap, limits: &PluginLimits) -> (FaultKind, String) {

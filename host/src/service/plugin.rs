@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 
 pub(super) use self::deployment::Decision;
-use self::packs::{Packs, Reasons, build, publishable, told, unnumbered, with};
+use self::packs::{Packs, Publishable, Reasons, build, publishable, told, unnumbered, with};
 pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
 use super::audit;
 use super::client::to_the_end;
@@ -29,7 +29,9 @@ use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
 use crate::error::AppError;
 use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
-pub use crate::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX};
+pub use crate::plugin::{
+    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer, UnsignedPlugins,
+};
 use crate::vocab::{CheckedPack, CodeTable, Generation};
 
 /// What plugins are administered with.
@@ -47,6 +49,8 @@ pub struct PluginAdministration {
 #[derive(Default)]
 struct InForce {
     packs: Packs,
+    /// Sound packs that do not go with those in force; tried again whenever those change.
+    left_out: Packs,
     unloaded: Reasons,
     deployment: Arc<Deployment>,
 }
@@ -58,6 +62,15 @@ pub struct UnloadedPlugin {
     pub name: PluginName,
     /// Why it is not.
     pub reason: String,
+    /// What the list of installed plugins says of it.
+    pub recorded: Option<RecordedPlugin>,
+}
+
+/// The numbers of codes, with those that codes without one would get.
+struct TrialTable {
+    table: Arc<CodeTable>,
+    /// Whether the store has all of them already.
+    is_stored: bool,
 }
 
 /// Why a prepared plugin was not installed; with it, where another try may end otherwise.
@@ -74,29 +87,65 @@ impl PluginAdministration {
     ///
     /// # Errors
     /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
-    pub async fn install(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
-        let (this, ctx) = (self.clone(), ctx.clone());
-        to_the_end(async move { this.install_audited(&ctx, bytes).await }).await
+    pub async fn install(&self, ctx: &OpContext, offer: impl Into<PluginOffer>) -> Result<InstalledPlugin, AppError> {
+        let (this, ctx, offer) = (self.clone(), ctx.clone(), offer.into());
+        to_the_end(async move { this.install_audited(&ctx, offer).await }).await
     }
 
-    async fn install_audited(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
+    async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
         let _changing = self.changing.lock().await;
-        let result = self.install_alone(ctx, bytes).await;
-        match &result {
-            Ok(plugin) => self.audit(ctx, AuditOutcome::Allowed, plugin.loaded().reference(), "installed").await?,
-            Err(error) => self.audit(ctx, AuditOutcome::Refused, "unknown", error.to_string()).await?,
+        let allowed_by = match offer.unsigned {
+            UnsignedPlugins::Allowed => "--allow-unsigned",
+            UnsignedPlugins::Refused => "[plugins] allow_unsigned",
+        };
+        match self.install_alone(ctx, offer).await? {
+            Ok(plugin) => {
+                self.audit_install(ctx, &plugin, allowed_by).await?;
+                Ok(plugin)
+            }
+            Err(error) => {
+                let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+                self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
+                Err(refusal(error))
+            }
         }
-        result
     }
 
-    async fn install_alone(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
+    /// Writes down who vouched for what was installed.
+    async fn audit_install(
+        &self,
+        ctx: &OpContext,
+        plugin: &InstalledPlugin,
+        unsigned_allowed_by: &str,
+    ) -> Result<(), AppError> {
+        let note = match plugin.signer() {
+            Signer::Key(key) => format!("installed; signed by key {key}"),
+            Signer::Pinned => "installed; this program was built with it".to_owned(),
+            Signer::Unsigned => format!("installed; nobody vouches for it, allowed by {unsigned_allowed_by}"),
+            Signer::Unrecorded => "installed".to_owned(),
+        };
+        self.audit(ctx, AuditOutcome::Allowed, plugin.loaded().reference(), note).await
+    }
+
+    async fn install_alone(
+        &self,
+        ctx: &OpContext,
+        offer: PluginOffer,
+    ) -> Result<Result<InstalledPlugin, InstallError>, AppError> {
         let library = self.library.clone();
-        let prepared = blocking(move || library.prepare(bytes)).await?.map_err(refusal)?;
-        self.install_prepared(prepared, ctx.now).await?.map_err(|(error, _)| refusal(error))
+        let prepared = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(Err(error)),
+        };
+        let installed = self.install_prepared(prepared, ctx.now).await?.map_err(|(error, _)| error);
+        if installed.is_ok() {
+            self.readmit_or_say().await;
+        }
+        Ok(installed)
     }
 
-    /// Takes a prepared plugin through the steps that are left: its codes are accepted and numbered, a generation is built,
-    /// then disk, packs and generation change.
+    /// Takes a prepared plugin through the steps that are left: a generation is tried with it, its codes are numbered, then
+    /// disk, packs and generation change.
     async fn install_prepared(
         &self,
         prepared: Prepared,
@@ -107,16 +156,13 @@ impl PluginAdministration {
             Ok(None) => None,
             Ok(Some((packs, kept))) => {
                 let deployment = kept::joined(&deployment, &kept);
-                let table = self.number(&packs, &deployment).await?;
-                match build(&packs, &deployment, table) {
-                    Ok(generation) => {
+                match self.numbered(packs, &deployment).await? {
+                    Ok(changed) => {
                         // Before the plugin: what it no longer has must be there when the server stops in between.
                         self.keep(now, kept, deployment).await?;
-                        Some((packs, generation))
+                        Some(changed)
                     }
-                    Err(problems) => {
-                        return Ok(Err((prepared.refuse(told(&problems)), Some(Box::new(prepared)))));
-                    }
+                    Err(problems) => return Ok(Err((prepared.refuse(problems), Some(Box::new(prepared))))),
                 }
             }
             Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
@@ -126,7 +172,7 @@ impl PluginAdministration {
             Ok(installed) => installed,
             Err(error) => return Ok(Err((error, None))),
         };
-        self.in_force().unloaded.remove(&installed.manifest().name);
+        self.forget_reasons(&installed.manifest().name);
         if let Some((packs, generation)) = changed {
             self.publish(packs, generation);
         }
@@ -196,11 +242,16 @@ impl PluginAdministration {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
             LibraryError::Folder(_) | LibraryError::InUse(_) => AppError::Unavailable(error.into()),
         })?;
-        self.in_force().unloaded.remove(name);
-        if let Some(changed) = changed {
-            self.in_force().unloaded.extend(changed.reasons);
-            self.publish(changed.packs, changed.generation);
+        self.forget_reasons(name);
+        if let Some(Publishable { packs, generation, left_out, reasons }) = changed {
+            {
+                let mut in_force = self.in_force();
+                in_force.unloaded.extend(reasons);
+                in_force.left_out.extend(left_out);
+            }
+            self.publish(packs, generation);
         }
+        self.readmit_or_say().await;
         Ok(note)
     }
 
@@ -224,7 +275,11 @@ impl PluginAdministration {
             let reason = error.to_string();
             reasons.extend(error.plugin.map(|name| (name, reason)));
         }
-        reasons.into_iter().map(|(name, reason)| UnloadedPlugin { name, reason }).collect()
+        let unloaded = reasons.into_iter().map(|(name, reason)| {
+            let recorded = self.library.recorded(&name);
+            UnloadedPlugin { name, reason, recorded }
+        });
+        unloaded.collect()
     }
 
     /// How many uses records make of the codes of a plugin; none where it is a pack that is not loaded.
@@ -241,6 +296,38 @@ impl PluginAdministration {
         Some(self.registry.columns.snapshot().records_using(&numbers))
     }
 
+    /// The packs with a generation of all of them, whose codes are numbered durably; or what is wrong with them, in one line,
+    /// and then nothing is numbered: a number is never taken back.
+    async fn numbered(
+        &self,
+        packs: Packs,
+        deployment: &Deployment,
+    ) -> Result<Result<(Packs, Generation), String>, AppError> {
+        let trial = self.trial_table(&packs, deployment).await?;
+        let generation = match build(&packs, deployment, trial.table) {
+            Ok(generation) => generation,
+            Err(problems) => return Ok(Err(told(&problems))),
+        };
+        if trial.is_stored {
+            return Ok(Ok((packs, generation)));
+        }
+        let table = self.number(&packs, deployment).await?;
+        Ok(build(&packs, deployment, table).map(|generation| (packs, generation)).map_err(|problems| told(&problems)))
+    }
+
+    /// The table as it would be if all codes and versions of these packs were numbered.
+    async fn trial_table(&self, packs: &Packs, deployment: &Deployment) -> Result<TrialTable, AppError> {
+        let mut stored = self.registry.store.code_table().await?;
+        let table = code_table(&stored.codes, &stored.editions)?;
+        let (codes, editions) = unnumbered(packs, deployment, &table);
+        if codes.is_empty() && editions.is_empty() {
+            return Ok(TrialTable { table: Arc::new(table), is_stored: true });
+        }
+        stored.codes.extend(codes);
+        stored.editions.extend(editions);
+        Ok(TrialTable { table: Arc::new(code_table(&stored.codes, &stored.editions)?), is_stored: false })
+    }
+
     /// Gives numbers to all codes and versions that have none, and returns the whole table.
     async fn number(&self, packs: &Packs, deployment: &Deployment) -> Result<Arc<CodeTable>, AppError> {
         let stored = self.registry.store.code_table().await?;
@@ -252,6 +339,53 @@ impl PluginAdministration {
         self.registry.store.number_codes(codes, editions).await?;
         let stored = self.registry.store.code_table().await?;
         Ok(Arc::new(code_table(&stored.codes, &stored.editions)?))
+    }
+
+    /// Puts packs in force that were left out, as far as they go with those in force now. What is in force stays so.
+    async fn readmit(&self) -> Result<(), AppError> {
+        loop {
+            let (packs, left_out, deployment) = {
+                let in_force = self.in_force();
+                (in_force.packs.clone(), in_force.left_out.clone(), in_force.deployment.clone())
+            };
+            let mut is_changed = false;
+            for (name, pack) in left_out {
+                let mut with_it = packs.clone();
+                with_it.insert(name.clone(), pack);
+                match self.numbered(with_it, &deployment).await? {
+                    Ok((packs, generation)) => {
+                        tracing::info!(plugin = %name, "a pack that did not go with the others does now and is in force");
+                        self.forget_reasons(&name);
+                        self.publish(packs, generation);
+                        is_changed = true;
+                        break;
+                    }
+                    Err(reason) => drop(self.in_force().unloaded.insert(name, reason)),
+                }
+            }
+            if !is_changed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// As [`Self::readmit`], after a change that is done: that it fails does not undo the change.
+    async fn readmit_or_say(&self) {
+        if let Err(error) = self.readmit().await {
+            tracing::error!(error = %error, "packs that were left out could not be tried again; the next start tries them");
+        }
+    }
+
+    /// Forgets why a plugin was not in force.
+    fn forget_reasons(&self, name: &PluginName) {
+        let mut in_force = self.in_force();
+        in_force.unloaded.remove(name);
+        in_force.left_out.remove(name);
+    }
+
+    /// Ends a compilation that is going on, and lets none begin: the server stops.
+    pub fn stop_compiling(&self) {
+        self.library.stop_compiling();
     }
 
     /// Puts packs and their generation in force.

@@ -30,7 +30,9 @@ fn a_pack_comes_and_goes_and_records_stay() {
     assert_eq!(is_farmer(&client, "1").status, 422, "a rule cannot speak of it either");
 
     let mut installed = admin.install(&pack()).expect(201).json();
-    for measured in ["size_bytes", "limits", "calls", "peak_memory_bytes", "peak_fuel", "peak_time_ms"] {
+    for measured in
+        ["size_bytes", "compiled_bytes", "limits", "calls", "peak_memory_bytes", "peak_fuel", "peak_time_ms"]
+    {
         installed.as_object_mut().unwrap().remove(measured).unwrap();
     }
     insta::assert_json_snapshot!(redacted(&installed), @r#"
@@ -44,6 +46,7 @@ fn a_pack_comes_and_goes_and_records_stay() {
       "kind": "vocabulary-pack",
       "licence": "Titles © ILO, reproduced with acknowledgement; compilation MIT",
       "name": "isco-08",
+      "signer": "unsigned",
       "version": "1.1.0"
     }
     "#);

@@ -8,9 +8,7 @@ use super::rule_guest::letters;
 use crate::domain::code::CodeNumber;
 use crate::domain::eligibility::{Answer, Batch, Bindings, Column, ColumnValues, RowSpace, Schema, Subject, Verdict};
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::plugin::{
-    EligibilityEngine, EngineError, FaultKind, PluginHostSettings, PluginLibrary, PluginLimits, run_rule,
-};
+use crate::plugin::{EligibilityEngine, EngineError, FaultKind, PluginLibrary, PluginLimits, run_rule};
 
 fn with_engine(limits: Option<PluginLimits>) -> TestLibrary {
     let test = TestLibrary::with_limits(limits);
@@ -228,41 +226,4 @@ async fn async_code_waits_for_a_rule_without_blocking() {
     assert!(matches!(refused.await, Err(EngineError::Diagnostics(_))));
     let panicked = run_rule(library, "all".to_owned(), schema(), |_| -> u8 { panic!("a test's panic") });
     assert_eq!(panicked.await, Err(EngineError::Abandoned));
-}
-
-#[test]
-fn code_that_is_kept_is_used_at_the_next_start() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = PluginHostSettings {
-        threads: Some(2),
-        code_folder: Some(folder.path().join("code")),
-        ..PluginHostSettings::default()
-    };
-    let open = || {
-        let host = Arc::new(crate::plugin::PluginHost::start(settings.clone()).unwrap());
-        PluginLibrary::open(host, &folder.path().join("plugins"), None).unwrap().library
-    };
-    let code_files = || {
-        let entries = std::fs::read_dir(folder.path().join("code")).unwrap();
-        let paths = entries.map(|entry| entry.unwrap().path());
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "code")).collect::<Vec<_>>()
-    };
-    let library = open();
-    library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
-    drop(library);
-    let [code] = code_files().try_into().unwrap();
-    let written = std::fs::metadata(&code).unwrap().modified().unwrap();
-
-    let library = open();
-    assert!(library.engine_name().is_some());
-    assert_eq!(std::fs::metadata(&code).unwrap().modified().unwrap(), written);
-    drop(library);
-
-    // A forged file is compiled again, not run.
-    std::fs::write(&code, b"forged").unwrap();
-    let library = open();
-    assert!(library.engine_name().is_some());
-    assert_ne!(std::fs::read(&code).unwrap(), b"forged");
-    library.remove(&PluginName::parse("test").unwrap()).unwrap();
-    assert!(code_files().is_empty());
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self::touched::Carriers;
 pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
 use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
-use super::{PluginAdministration, blocking, code_table, refusal};
+use super::{PluginAdministration, PluginOffer, blocking, code_table, refusal};
 use crate::columns::Snapshot;
 use crate::context::OpContext;
 use crate::domain::code::CodeNumber;
@@ -118,11 +118,11 @@ impl PluginAdministration {
     pub async fn report(
         &self,
         ctx: &OpContext,
-        bytes: Vec<u8>,
+        offer: PluginOffer,
         records_told: usize,
     ) -> Result<UpgradeReport, AppError> {
         let library = self.library.clone();
-        let prepared = blocking(move || library.prepare(bytes)).await?.map_err(refusal)?;
+        let prepared = blocking(move || library.prepare(offer)).await?.map_err(refusal)?;
         let (packs, deployment) = self.decided();
         let manifest = prepared.manifest();
         let stored = self.registry.store.code_table().await?;
