@@ -1,5 +1,7 @@
 //! Bodies of the admin API.
 
+pub mod plugin_use;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::{Map, Value};
