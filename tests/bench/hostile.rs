@@ -27,6 +27,8 @@ const CONNECTIONS: usize = 2;
 const ROUND: Duration = Duration::from_secs(3);
 /// The time budget of a call, in milliseconds.
 const CALL_MS: u64 = 200;
+/// How often it is measured how soon an endless loop is stopped.
+const STOPS: usize = 11;
 /// How many hostile requests there are at a time: one for each plugin thread of a machine with two cores, and as many that wait.
 const HOSTILE: usize = 4;
 
@@ -68,10 +70,18 @@ async fn measure() -> Result<(), String> {
         round.measure(&name, &server, &requests, vec![task]).await?;
     }
 
-    let started = Instant::now();
-    let _ = run_rule(server.app.engine.as_ref(), "loop in compile".to_owned(), schema(), |_| ()).await;
-    let ratio = started.elapsed().as_secs_f64() * 1_000.0 / CALL_MS as f64;
-    println!("hostile: an endless loop is stopped after {ratio:.3} of its {CALL_MS} ms (target 1.2)");
+    let mut ratios = Vec::with_capacity(STOPS);
+    for _ in 0..STOPS {
+        let started = Instant::now();
+        let _ = run_rule(server.app.engine.as_ref(), "loop in compile".to_owned(), schema(), |_| ()).await;
+        ratios.push(started.elapsed().as_secs_f64() * 1_000.0 / CALL_MS as f64);
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    let at = |index: usize| ratios.get(index).copied().unwrap_or_default();
+    let (median, most) = (at(STOPS / 2), at(STOPS - 1));
+    println!(
+        "hostile: an endless loop is stopped after {median:.3} of its {CALL_MS} ms, at most {most:.3} of {STOPS} times (target 1.2)"
+    );
     server.stop().await;
     Ok(())
 }
