@@ -1,6 +1,7 @@
 //! Puts the server together: the one place that knows every module, and joins ports to adapters.
 
 mod limits;
+pub mod metrics;
 mod open;
 pub mod packs;
 pub mod plugin_files;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
+use self::metrics::Metrics;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::issue::TokenDesk;
 use crate::auth::keys::TokenKeys;
@@ -53,6 +55,8 @@ pub struct App {
     pub plugins: PluginAdministration,
     /// The three buckets.
     pub limits: Arc<Limits>,
+    /// What the metrics page shows.
+    pub metrics: Arc<Metrics>,
     /// What signs tokens.
     pub token_keys: TokenKeys,
     /// What opens the admin API.

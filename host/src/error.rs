@@ -4,6 +4,7 @@
 //! cause stays in `source()` and goes to the log.
 
 use crate::domain::client::ClientId;
+use crate::domain::manifest::PluginName;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::domain::scope::ScopeSet;
 
@@ -81,6 +82,14 @@ pub enum AppError {
         "no eligibility engine is active; the administrator installs one with `daftar plugin install`, or names one of several as `engine` in `[plugins]`"
     )]
     NoEngine,
+    /// A plugin fails by itself and is left alone for a while.
+    #[error("plugin `{plugin}` keeps failing and is set aside; retry in {retry_after_s} s")]
+    PluginSetAside {
+        /// Its name.
+        plugin: PluginName,
+        /// Seconds until it is worth asking again.
+        retry_after_s: u64,
+    },
     /// The server has too much to do.
     #[error("the server is busy, retry later")]
     Busy,

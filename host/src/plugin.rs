@@ -7,12 +7,14 @@
 //! **Invariant:** a plugin can call what is linked for its kind and nothing else, and that is `log`.
 
 mod bindings;
+mod breaker;
 mod compile;
 mod contents;
 mod eligibility;
 mod engine;
 mod fault;
 mod files;
+mod host;
 mod inspect;
 mod install;
 mod library;
@@ -24,6 +26,7 @@ mod rule;
 mod sandbox;
 mod signature;
 mod stats;
+mod watch;
 mod wit;
 
 #[cfg(test)]
@@ -33,6 +36,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use breaker::Admission;
+pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
 pub use eligibility::{EligibilityEngine, EngineError, RuleSession, RuleTask, run_rule};
 pub use fault::{Blame, FaultKind, PluginFault};
@@ -45,12 +50,15 @@ pub use library::{
 };
 pub use limits::PluginLimits;
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
+pub use pool::PoolUsage;
 pub use signature::{
     PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
     SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
 };
-pub use stats::{PluginUsage, Usage};
+pub use stats::{LastFault, PluginUsage, Usage};
+pub use watch::{CallRecorder, HostClock};
 
+use crate::config::plugin_limits::PluginLimitsConfig;
 use crate::domain::eligibility::Schema;
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::domain::vocabulary::PackContents;
@@ -58,6 +66,7 @@ use compile::{CodeCache, Compiler, Fresh, MachineCode};
 use engine::SandboxEngine;
 use package::{Candidate, Package, check_size, manifest_of};
 use pool::{CallPool, PoolSize, Priority};
+use watch::Watch;
 use wit::Linked;
 
 /// How plugins are run.
@@ -68,13 +77,17 @@ pub struct PluginHostSettings {
     /// How many requests may wait for a thread; 256 where absent.
     pub waiting_max: Option<usize>,
     /// Limits of single plugins that differ from those of their kind.
-    pub limits: BTreeMap<PluginName, PluginLimits>,
+    pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
     /// Where compiled code is kept between starts; it is compiled at each start where absent.
     pub code_folder: Option<PathBuf>,
     /// Where components are compiled.
     pub compile_in: CompileIn,
     /// Whose plugins are installed; nobody's where nothing is said.
     pub trust: TrustPolicy,
+    /// Tells the time to logs and breakers.
+    pub clock: HostClock,
+    /// Takes figures for the metrics page; they go nowhere where absent.
+    pub recorder: CallRecorder,
 }
 
 /// How many requests may wait for a thread unless the settings say otherwise: more would be answered after their clients left.
@@ -136,6 +149,8 @@ impl PluginHost {
         let engine = self.engine.clone();
         let read = move || match plugin.linked() {
             Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
+                // Nothing of this comes from a caller.
+                rule::report_own_fault(&plugin, &fault);
                 InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
             }),
             Linked::Engine(_) => {
@@ -143,7 +158,7 @@ impl PluginHost {
                 Err(InstallError::of(&plugin.manifest().name, InstallStep::Content, reason))
             }
         };
-        let answer = self.pool.run(Priority::Background, read);
+        let answer = self.pool.run(Priority::Background, &name, read);
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
     }
 
@@ -195,7 +210,9 @@ impl PluginHost {
     /// Compiles and links a package that is not installed yet, with the code to be kept once it is.
     fn load_new(&self, package: &Package) -> Result<(LoadedPlugin, Option<MachineCode>), InstallError> {
         let Fresh { compiled, code } = self.compiler.compiled(self.engine.wasmtime(), package)?;
-        let loaded = install::link(package, &self.engine, &compiled, self.limits_of(package.manifest()))?;
+        let manifest = package.manifest();
+        let loaded =
+            install::link(package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))?;
         Ok((loaded, code))
     }
 
@@ -212,15 +229,23 @@ impl PluginHost {
         match self.compiler.kept(self.engine.wasmtime(), candidate.digest()) {
             Some(compiled) => {
                 let package = candidate.checked_before()?;
-                install::link(&package, &self.engine, &compiled, self.limits_of(package.manifest()))
+                let manifest = package.manifest();
+                install::link(&package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))
             }
             None => self.load(&candidate.check()?),
         }
     }
 
     fn limits_of(&self, manifest: &PluginManifest) -> PluginLimits {
-        let limits = self.settings.limits.get(&manifest.name).cloned();
-        limits.unwrap_or_else(|| PluginLimits::for_kind(manifest.kind))
+        let defaults = PluginLimits::for_kind(manifest.kind);
+        match self.settings.limits.get(&manifest.name) {
+            Some(config) => defaults.with(config),
+            None => defaults,
+        }
+    }
+
+    fn watch_of(&self, manifest: &PluginManifest) -> Watch {
+        Watch { clock: self.settings.clock.clone(), durations: self.settings.recorder.of(&manifest.name) }
     }
 
     /// Ends a compilation that is going on, and lets none begin.
@@ -231,7 +256,8 @@ impl PluginHost {
     /// Calls a plugin for the first time, on a plugin thread.
     fn try_out(&self, plugin: &Arc<LoadedPlugin>) -> Result<Option<PackContents>, InstallError> {
         let (tried, engine) = (plugin.clone(), self.engine.clone());
-        let answer = self.pool.run(Priority::Background, move || install::try_out(&tried, &engine));
+        let name = &plugin.manifest().name;
+        let answer = self.pool.run(Priority::Background, name, move || install::try_out(&tried, &engine));
         answer.unwrap_or_else(|busy| Err(InstallError::of(&plugin.manifest().name, InstallStep::Smoke, busy)))
     }
 
@@ -243,17 +269,46 @@ impl PluginHost {
         schema: Arc<Schema>,
         task: RuleTask,
     ) -> Result<(), EngineError> {
-        let admitted = plugin.stats().admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
+        let (stats, name) = (plugin.stats().clone(), plugin.manifest().name.clone());
+        let admission = plugin.breaker().admit().map_err(|aside| {
+            stats.record_rejected();
+            EngineError::set_aside(&name, aside)
+        })?;
+        let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
         let (plugin, engine) = (plugin.clone(), self.engine.clone());
         let job = move || {
             let _admitted = admitted;
             let Linked::Engine(linked) = plugin.linked() else { return task(Err(EngineError::NoEngine)) };
-            match rule::SandboxedRule::compile(&plugin, linked, &engine, &expression, &schema) {
-                Ok(mut rule) => task(Ok(&mut rule)),
-                Err(error) => task(Err(error)),
+            if let Admission::Trial(trial) = admission
+                && let Err(aside) = rule::tried_again(trial, &plugin, linked, &engine)
+            {
+                return task(Err(EngineError::set_aside(&plugin.manifest().name, aside)));
+            }
+            let is_suspicious = match rule::SandboxedRule::compile(&plugin, linked, &engine, &expression, &schema) {
+                Ok(mut rule) => {
+                    task(Ok(&mut rule));
+                    rule.has_suspicious_fault()
+                }
+                Err(error) => {
+                    let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
+                    task(Err(error));
+                    kind.is_some_and(rule::is_suspicious)
+                }
+            };
+            if is_suspicious {
+                rule::check(&plugin, linked, &engine);
             }
         };
-        self.pool.submit(Priority::Interactive, job).map_err(|_| EngineError::Busy)
+        self.pool.submit(Priority::Interactive, &name, job).map_err(|_| {
+            stats.record_rejected();
+            EngineError::Busy
+        })
+    }
+
+    /// What the plugin threads have to do now.
+    #[must_use]
+    pub fn pool_usage(&self) -> PoolUsage {
+        self.pool.usage()
     }
 
     /// Keeps the compiled code of an installed plugin, if it is not kept yet.

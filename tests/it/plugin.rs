@@ -2,11 +2,14 @@
 //! made to blow up the compiler, files that are no plugins, plugins replaced under load, and a server that is killed while plugins
 //! change.
 
+mod chatty;
 mod compile_bomb;
 mod crash;
+mod failing;
 mod hostile_files;
 mod hot_swap;
 mod lying;
+mod metrics;
 mod optional;
 mod packs;
 mod signing;

@@ -2,6 +2,7 @@
 
 pub mod concept_group;
 pub mod local_code;
+pub mod plugin_use;
 pub mod upgrade_report;
 
 use secrecy::{ExposeSecret, SecretString};

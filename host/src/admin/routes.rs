@@ -3,5 +3,7 @@
 pub mod client;
 pub mod concept_group;
 pub mod local_code;
+pub mod metrics;
 pub mod plugin;
+pub mod plugin_use;
 pub mod upgrade_report;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::StoredDayCounts;
+use super::metrics::Metrics;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
 use crate::auth::admin_token::AdminToken;
 use crate::auth::directory::ClientDirectory;
@@ -18,7 +19,9 @@ use crate::domain::change::Change;
 use crate::domain::manifest::PluginName;
 use crate::domain::record::RecordId;
 use crate::limits::Limits;
-use crate::plugin::{PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins};
+use crate::plugin::{
+    HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
+};
 use crate::service::audit::AuditLog;
 use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
@@ -67,12 +70,22 @@ impl App {
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
         let vocabularies = Arc::new(Vocabularies::new(empty_generation()?));
-        let registry = Registry { store: store.clone(), columns, vocabularies, audit: AuditLog::new(store.clone()) };
+        let registry = Registry {
+            store: store.clone(),
+            columns,
+            vocabularies,
+            audit: AuditLog::new(store.clone()),
+            exhausted: Arc::default(),
+        };
 
+        let metrics = Arc::new(Metrics::new());
         let settings = PluginHostSettings {
             code_folder: Some(data_dir.join("compiled")),
             compile_in,
             trust: trust(&config.plugins, pinned),
+            limits: config.plugins.limits.clone(),
+            clock: HostClock::new(clock.clone()),
+            recorder: metrics.plugin_calls(),
             ..PluginHostSettings::default()
         };
         let (host, library) = open_plugins(settings, &data_dir, config.plugins.engine.clone()).await?;
@@ -80,14 +93,14 @@ impl App {
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
-        let (searched, kept) = (registry.clone(), limits.clone());
+        let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
         let maintenance = tokio::spawn(async move {
             // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
             let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
             if let Err(error) = indexed {
                 tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
             }
-            maintain(kept).await;
+            maintain(kept, kept_up).await;
         });
         let clients = ClientAdministration {
             store,
@@ -108,6 +121,7 @@ impl App {
             clients,
             plugins,
             limits,
+            metrics,
             token_keys,
             admin_token,
             maintenance,
@@ -206,7 +220,11 @@ async fn open_plugins(
     }
 }
 
-async fn maintain(limits: Arc<Limits>) {
+async fn maintain(limits: Arc<Limits>, metrics: Arc<Metrics>) {
+    tokio::join!(metrics.keep_up(), maintain_limits(limits));
+}
+
+async fn maintain_limits(limits: Arc<Limits>) {
     let mut ticks = tokio::time::interval(LIMITS_INTERVAL);
     loop {
         ticks.tick().await;

@@ -52,6 +52,12 @@ impl SandboxEngine {
         Ok(Self { engine })
     }
 
+    /// An engine whose epoch moves only when a test moves it.
+    #[cfg(test)]
+    pub fn with_stopped_clock() -> Self {
+        Self { engine: Engine::new(&config(Allocation::OnDemand)).unwrap() }
+    }
+
     /// The engine.
     pub fn wasmtime(&self) -> &Engine {
         &self.engine

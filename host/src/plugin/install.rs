@@ -6,15 +6,18 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::breaker::Breaker;
 use super::compile::Compiled;
 use super::contents;
 use super::engine::SandboxEngine;
 use super::fault::PluginFault;
+use super::host::log::PluginLog;
 use super::limits::PluginLimits;
 use super::package::{Digest, Package};
 use super::rule;
 use super::sandbox::SandboxOf;
 use super::stats::{PluginStats, PluginUsage};
+use super::watch::Watch;
 use super::wit::{self, Linked};
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::domain::vocabulary::PackContents;
@@ -121,6 +124,8 @@ pub struct LoadedPlugin {
     compiled_bytes: usize,
     limits: PluginLimits,
     stats: Arc<PluginStats>,
+    log: Arc<PluginLog>,
+    breaker: Arc<Breaker>,
     linked: Linked,
 }
 
@@ -158,7 +163,7 @@ impl LoadedPlugin {
     /// What it has used since it was loaded.
     #[must_use]
     pub fn usage(&self) -> PluginUsage {
-        self.stats.snapshot()
+        self.stats.snapshot(self.log.counts(), &self.breaker)
     }
 
     /// The name, version and digest that a decision block repeats.
@@ -171,13 +176,24 @@ impl LoadedPlugin {
         &self.stats
     }
 
+    /// Sets it aside when it keeps failing by itself.
+    pub(super) fn breaker(&self) -> &Arc<Breaker> {
+        &self.breaker
+    }
+
     pub(super) fn linked(&self) -> &Linked {
         &self.linked
     }
 
     /// What its instances are made from.
     pub(super) fn sandbox_of<'p>(&'p self, engine: &'p SandboxEngine) -> SandboxOf<'p> {
-        SandboxOf { engine: engine.wasmtime(), plugin: &self.manifest.name, limits: &self.limits, stats: &self.stats }
+        SandboxOf {
+            engine: engine.wasmtime(),
+            plugin: &self.manifest.name,
+            limits: &self.limits,
+            stats: &self.stats,
+            log: &self.log,
+        }
     }
 }
 
@@ -196,6 +212,7 @@ pub(super) fn link(
     engine: &SandboxEngine,
     compiled: &Compiled,
     limits: PluginLimits,
+    watch: Watch,
 ) -> Result<LoadedPlugin, InstallError> {
     let name = &package.manifest().name;
     check_resources(&compiled.component, &limits)
@@ -208,7 +225,9 @@ pub(super) fn link(
         size_bytes: package.bytes().len(),
         compiled_bytes: compiled.code_bytes,
         limits,
-        stats: Arc::new(PluginStats::default()),
+        stats: Arc::new(PluginStats::new(watch.clock.clone(), watch.durations)),
+        log: Arc::new(PluginLog::new(package.manifest(), watch.clock.clone())),
+        breaker: Arc::new(Breaker::new(watch.clock)),
         linked,
     })
 }

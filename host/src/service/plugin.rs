@@ -30,7 +30,8 @@ use crate::domain::manifest::{PluginKind, PluginName};
 use crate::error::AppError;
 use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
 pub use crate::plugin::{
-    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer, UnsignedPlugins,
+    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
+    UnsignedPlugins,
 };
 use crate::vocab::{CheckedPack, CodeTable, Generation};
 
@@ -81,6 +82,12 @@ impl PluginAdministration {
     #[must_use]
     pub fn new(registry: Registry, host: Arc<PluginHost>, library: Arc<PluginLibrary>) -> Self {
         Self { registry, host, library, in_force: Arc::default(), changing: Arc::default() }
+    }
+
+    /// What the threads that plugins run on have to do now.
+    #[must_use]
+    pub fn pool_usage(&self) -> PoolUsage {
+        self.host.pool_usage()
     }
 
     /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.

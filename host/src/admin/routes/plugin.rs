@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::client::unreadable;
 use crate::admin::access::Administrator;
+use crate::admin::dto::plugin_use::{PluginUseBody, milliseconds};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{Parameters, RawQuery};
@@ -40,14 +41,23 @@ pub struct PluginBody {
     peak_memory_bytes: u64,
     peak_fuel: u64,
     peak_time_ms: f64,
+    #[serde(flatten)]
+    plugin_use: PluginUseBody,
 }
 
 /// What a plugin may use at most.
 #[derive(Debug, Serialize)]
 struct LimitsBody {
     memory_bytes: usize,
+    table_elements: usize,
+    core_instances: usize,
     call_ms: u64,
     fuel_base: u64,
+    fuel_per_row: u64,
+    input_bytes: usize,
+    output_bytes: usize,
+    host_calls: u64,
+    host_call_bytes: usize,
     concurrent_requests: usize,
 }
 
@@ -81,8 +91,15 @@ impl From<&InstalledPlugin> for PluginBody {
             attribution: manifest.attribution.clone(),
             limits: LimitsBody {
                 memory_bytes: limits.memory_bytes,
+                table_elements: limits.table_elements,
+                core_instances: limits.core_instances,
                 call_ms: limits.call_ms,
                 fuel_base: limits.fuel_base,
+                fuel_per_row: limits.fuel_per_row,
+                input_bytes: limits.input_bytes,
+                output_bytes: limits.output_bytes,
+                host_calls: limits.host_calls,
+                host_call_bytes: limits.host_call_bytes,
                 concurrent_requests: limits.concurrent_requests,
             },
             calls: usage.calls,
@@ -90,7 +107,8 @@ impl From<&InstalledPlugin> for PluginBody {
             faults_by_kind: faults,
             peak_memory_bytes: usage.peak_memory_bytes,
             peak_fuel: usage.peak_fuel,
-            peak_time_ms: usage.peak_time.as_secs_f64() * 1_000.0,
+            peak_time_ms: milliseconds(usage.peak_time),
+            plugin_use: PluginUseBody::from(plugin),
         }
     }
 }

@@ -91,6 +91,7 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
         write_problem(&mut response, &problem, route.as_deref(), &info.id);
     }
     write_headers(&mut response, &info);
+    app.metrics.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), started.elapsed());
     tracing::info!(
         request.id = %info.id,
         http.method = %method,

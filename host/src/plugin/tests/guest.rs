@@ -53,7 +53,7 @@ pub fn host_with(limits: Option<PluginLimits>) -> Arc<PluginHost> {
     let name = PluginName::parse("test").unwrap();
     let settings = PluginHostSettings {
         threads: Some(2),
-        limits: limits.into_iter().map(|limits| (name.clone(), limits)).collect(),
+        limits: limits.into_iter().map(|limits| (name.clone(), limits.into())).collect(),
         // Nobody signs the guests of tests; who vouches for a plugin is tested by itself.
         trust: TrustPolicy::new([], PinnedDigests::default(), UnsignedPlugins::Allowed),
         ..PluginHostSettings::default()

@@ -280,6 +280,7 @@ pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<M
         columns: Arc::default(),
         vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
         audit: AuditLog::new(store.clone()),
+        exhausted: Arc::default(),
     };
     (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), store, registry)
 }

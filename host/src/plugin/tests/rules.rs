@@ -139,7 +139,7 @@ fn a_session_that_had_a_fault_is_not_entered_again() {
 fn what_is_too_large_to_be_given_is_refused_by_the_host() {
     let limits = PluginLimits { input_bytes: 1_000, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
     let test = with_engine(Some(limits));
-    for (bytes, is_refused) in [(996, false), (1_000, false), (1_001, true)] {
+    for (bytes, is_refused) in [(999, false), (1_000, false), (1_001, true)] {
         let (sender, receiver) = sync_channel(1);
         let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
             let column = Column {
