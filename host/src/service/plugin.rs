@@ -17,6 +17,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 pub(super) use self::deployment::Decision;
 use self::packs::{Packs, Publishable, Reasons, build, publishable, told, unnumbered, with};
+use self::report::Carriers;
 pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
 use super::audit;
 use super::client::to_the_end;
@@ -27,6 +28,7 @@ use crate::domain::code::{CodeNumber, CodeUri, Namespace};
 use crate::domain::deployment::Deployment;
 use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
+use crate::domain::vocabulary::ID_TYPE_NAMESPACE;
 use crate::error::AppError;
 use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
 pub use crate::plugin::{
@@ -210,7 +212,7 @@ impl PluginAdministration {
     /// Removes a plugin and says what was done.
     async fn remove_alone(&self, name: &PluginName, is_forced: bool, now: Timestamp) -> Result<String, AppError> {
         let kind = self.library.kind_of(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
-        let note = match self.uses_of(name, kind) {
+        let note = match self.uses_of(name, kind).await? {
             Some(uses) if uses > 0 && !is_forced => {
                 let message = format!(
                     "{uses} records use codes of `{name}`; they stay as they are when it is removed by force, and show codes without displays"
@@ -290,17 +292,22 @@ impl PluginAdministration {
     }
 
     /// How many uses records make of the codes of a plugin; none where it is a pack that is not loaded.
-    fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Option<u64> {
+    async fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Result<Option<u64>, AppError> {
         if kind != PluginKind::VocabularyPack {
-            return Some(0);
+            return Ok(Some(0));
         }
-        let (_, pack) = self.in_force().packs.get(name).cloned()?;
+        let Some((_, pack)) = self.in_force().packs.get(name).cloned() else { return Ok(None) };
         let generation = self.registry.vocabularies.current();
         // Every code that its vocabularies ever had here, the deployment's own among them.
         let namespaces = pack.vocabularies().iter().map(|vocabulary| vocabulary.namespace());
         let numbers: Vec<CodeNumber> =
             namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect();
-        Some(self.registry.columns.snapshot().records_using(&numbers))
+        let held = self.registry.columns.snapshot().records_using(&numbers);
+        // ID types stand in no coded field: records use them as the systems of their identifiers.
+        let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
+        let id_types = uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string());
+        let carriers = Carriers::find(&self.registry, &id_types.collect()).await?;
+        Ok(Some(held.saturating_add(carriers.total())))
     }
 
     /// The packs with a generation of all of them, whose codes are numbered durably; or what is wrong with them, in one line,

@@ -197,6 +197,8 @@ fn local_codes_survive_an_upgrade_of_their_pack_and_identifiers_of_a_lost_type_a
     drop(client.create_individual(&identified(TAX, "T-1")));
     drop(client.create_individual(&identified(FARMER, "F-0001")));
     drop(client.create_individual(&person("1", json!({}))));
+    let removed = admin.request("DELETE", "/plugins/id-type").send().expect(409);
+    assert!(removed.detail().starts_with("3 records use codes of `id-type`"), "{}", removed.detail());
     // Neither tax IDs nor passports, of which farmer IDs are a kind, are there any more.
     let newer = id_types("9.0.0", "code\nnational_id\n", "code\tlabel\nnational_id\tNational ID\n");
     let file = app.data_dir().join("id.wasm");

@@ -7,7 +7,7 @@ mod touched;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::touched::Carriers;
+pub(super) use self::touched::Carriers;
 pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
 use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
 use super::{PluginAdministration, PluginOffer, blocking, code_table, refusal};

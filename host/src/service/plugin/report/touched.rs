@@ -38,7 +38,7 @@ pub struct TouchedRecord {
 
 /// The records that carry identifiers of some systems.
 #[derive(Debug, Default)]
-pub(super) struct Carriers {
+pub(in crate::service::plugin) struct Carriers {
     /// How many records carry one of a system.
     counts: BTreeMap<String, u64>,
     individuals: BTreeSet<RecordId>,
@@ -49,7 +49,10 @@ pub(super) struct Carriers {
 
 impl Carriers {
     /// Reads all records through for identifiers of the systems; nothing where there are none.
-    pub(super) async fn find(registry: &Registry, systems: &BTreeSet<String>) -> Result<Self, AppError> {
+    pub(in crate::service::plugin) async fn find(
+        registry: &Registry,
+        systems: &BTreeSet<String>,
+    ) -> Result<Self, AppError> {
         let mut carriers = Self::default();
         if systems.is_empty() {
             return Ok(carriers);
@@ -105,7 +108,7 @@ impl Carriers {
     }
 
     /// How many records carry one of any of the systems.
-    pub(super) fn total(&self) -> u64 {
+    pub(in crate::service::plugin) fn total(&self) -> u64 {
         self.total
     }
 }
