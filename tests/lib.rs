@@ -17,6 +17,7 @@ pub use support::app::{TestApp, TestAppBuilder};
 pub use support::artifacts;
 pub use support::client::{ApiClient, Credentials};
 pub use support::http::{Connection, Request, Response, fresh_address};
+pub use support::packs;
 pub use support::process::{self, Finished, Server};
 pub use support::records;
 pub use support::snapshot::{errors, redacted};

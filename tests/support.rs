@@ -5,6 +5,7 @@ pub mod app;
 pub mod artifacts;
 pub mod client;
 pub mod http;
+pub mod packs;
 pub mod process;
 pub mod records;
 pub mod snapshot;

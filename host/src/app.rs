@@ -2,9 +2,11 @@
 
 pub mod author;
 mod limits;
+pub mod metrics;
 mod open;
 mod open_packs;
 pub mod packs;
+pub mod plugin_files;
 pub mod running;
 pub mod serve;
 
@@ -15,6 +17,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
+use self::metrics::Metrics;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::issue::TokenDesk;
 use crate::auth::keys::TokenKeys;
@@ -24,6 +27,7 @@ use crate::domain::audit::Actor;
 use crate::domain::scope::ScopeSet;
 use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
+pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
 use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -53,6 +57,8 @@ pub struct App {
     pub plugins: PluginAdministration,
     /// The three buckets.
     pub limits: Arc<Limits>,
+    /// What the metrics page shows.
+    pub metrics: Arc<Metrics>,
     /// What signs tokens.
     pub token_keys: TokenKeys,
     /// What opens the admin API.
@@ -80,13 +86,23 @@ pub struct AppOptions {
     plugins_dir: Option<PathBuf>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    compile_in: CompileIn,
+    pinned: PinnedDigests,
 }
 
 impl AppOptions {
     /// The register in that folder, with the machine's clock and random ids.
     #[must_use]
     pub fn new(data_dir: PathBuf) -> Self {
-        Self { data_dir, public_url: None, plugins_dir: None, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+        Self {
+            data_dir,
+            public_url: None,
+            plugins_dir: None,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            compile_in: CompileIn::default(),
+            pinned: PinnedDigests::default(),
+        }
     }
 
     /// The URL by which clients know the server.
@@ -100,6 +116,20 @@ impl AppOptions {
     #[must_use]
     pub fn with_plugins_dir(mut self, folder: Option<PathBuf>) -> Self {
         self.plugins_dir = folder;
+        self
+    }
+
+    /// Plugins are compiled there; in this very process, without any bound, where nothing is said.
+    #[must_use]
+    pub fn with_compile_in(mut self, compile_in: CompileIn) -> Self {
+        self.compile_in = compile_in;
+        self
+    }
+
+    /// Plugins with these digests need no signature.
+    #[must_use]
+    pub fn with_pinned(mut self, pinned: PinnedDigests) -> Self {
+        self.pinned = pinned;
         self
     }
 
@@ -182,6 +212,7 @@ impl App {
 
     /// Stops what runs beside the requests. The store brings everything to disk when the last handle to it is gone.
     pub fn close(&self) {
+        self.plugins.stop_compiling();
         self.maintenance.abort();
     }
 }

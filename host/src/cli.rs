@@ -4,16 +4,22 @@
 
 mod admin_client;
 mod client;
+mod code;
+mod compile_plugin;
+mod concept_group;
 mod demo;
 mod output;
 mod pack;
 mod plugin;
 mod serve;
+mod upgrade_report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::app::PinnedDigests;
 
 /// The exit code for settings that cannot be used.
 const EXIT_CONFIG: u8 = 64;
@@ -60,6 +66,9 @@ pub struct GlobalArgs {
     /// File with the admin token for --admin-url; else the environment variable DAFTAR_ADMIN_TOKEN
     #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
     admin_token_file: Option<PathBuf>,
+    /// The plugins that this program was built with.
+    #[arg(skip)]
+    pinned: PinnedDigests,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,18 +86,31 @@ enum Command {
     /// Make vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
+    /// Add and deprecate codes of this deployment's own
+    #[command(subcommand)]
+    Code(code::CodeCommand),
+    /// Say which codes rules mean by a name
+    #[command(subcommand)]
+    ConceptGroup(concept_group::ConceptGroupCommand),
+    /// Compile the component on standard input; servers run this
+    #[command(hide = true)]
+    CompilePlugin(compile_plugin::CompileArgs),
 }
 
-/// Runs the command that the arguments name.
+/// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
-pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+pub fn main(pinned: &str) -> ExitCode {
+    let mut cli = Cli::parse();
+    cli.global.pinned = PinnedDigests::parse(pinned);
     let result = match cli.command {
         Command::Serve(args) => serve::run(&cli.global, args),
-        Command::Demo(args) => demo::run(args),
+        Command::Demo(args) => demo::run(&cli.global, args),
         Command::Client(command) => client::run(&cli.global, command),
         Command::Plugin(command) => plugin::run(&cli.global, command),
         Command::Pack(command) => pack::run(&cli.global, command),
+        Command::Code(command) => code::run(&cli.global, command),
+        Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
+        Command::CompilePlugin(args) => return compile_plugin::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -184,6 +184,18 @@ impl Snapshot {
         individuals.saturating_add(groups)
     }
 
+    /// Which individuals and which groups those are, each in the order of their keys, at most `limit` in all.
+    #[must_use]
+    pub fn holders_of(&self, numbers: &[CodeNumber], limit: usize) -> (Vec<RecordId>, Vec<RecordId>) {
+        let individuals = RowSet::union(postings_of(&self.individuals.codes, numbers));
+        let individuals = individuals.rows().filter_map(|row| self.individuals.rows.id(row)).take(limit);
+        let individuals: Vec<RecordId> = individuals.collect();
+        let groups = RowSet::union(postings_of(&self.groups.codes, numbers));
+        let groups = groups.rows().filter_map(|row| self.groups.rows.id(row));
+        let groups = groups.take(limit.saturating_sub(individuals.len())).collect();
+        (individuals, groups)
+    }
+
     /// How many individuals there are.
     #[must_use]
     pub fn individual_count(&self) -> u64 {

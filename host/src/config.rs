@@ -4,13 +4,17 @@
 //! key, the file and what would be right; all problems are told at once.
 
 mod keys;
+pub mod plugin_limits;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::domain::manifest::PluginName;
+use crate::domain::plugin_key::PluginKey;
+use plugin_limits::PluginLimitsConfig;
 
 /// How long one request may take before it is answered with 503.
 pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
@@ -49,6 +53,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Where the administrator connects; a loopback address.
     pub admin_listen: SocketAddr,
+    /// Where the metrics page is served without a token, besides the admin listener; nowhere where absent.
+    pub metrics_listen: Option<SocketAddr>,
     /// The URL by which clients know this server, without a path; made from `listen` where absent.
     pub public_url: Option<String>,
     /// How long one request may take.
@@ -62,6 +68,7 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8081)),
+            metrics_listen: None,
             public_url: None,
             request_timeout_ms: REQUEST_TIMEOUT_MS_DEFAULT,
             tls: None,
@@ -119,6 +126,12 @@ pub struct PluginsConfig {
     pub dir: Option<PathBuf>,
     /// The eligibility engine to use where several are installed; the only one where absent.
     pub engine: Option<PluginName>,
+    /// The public keys whose plugins are installed.
+    pub trusted_keys: Vec<PluginKey>,
+    /// Whether plugins are installed that nobody vouches for.
+    pub allow_unsigned: bool,
+    /// Limits of single plugins, by name, where they are not the defaults of their kind.
+    pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
 }
 
 /// Vocabularies.
@@ -247,6 +260,18 @@ impl Config {
         if server.admin_listen == server.listen && server.listen.port() != 0 {
             problems.push("`server.listen` and `server.admin_listen` are the same address".to_owned());
         }
+        if let Some(metrics) = server.metrics_listen {
+            if server.tls.is_none() && !metrics.ip().is_loopback() {
+                problems.push(format!(
+                    "`server.metrics_listen` is {metrics}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1"
+                ));
+            }
+            for (key, other) in [("server.listen", server.listen), ("server.admin_listen", server.admin_listen)] {
+                if metrics == other && metrics.port() != 0 {
+                    problems.push(format!("`server.metrics_listen` and `{key}` are the same address"));
+                }
+            }
+        }
         if !(100..=600_000).contains(&server.request_timeout_ms) {
             problems.push("`server.request_timeout_ms` lies between 100 and 600000".to_owned());
         }
@@ -267,6 +292,12 @@ impl Config {
         }
         if !(8..=65_536).contains(&self.store.cache_mib) {
             problems.push("`store.cache_mib` lies between 8 and 65536".to_owned());
+        }
+        let keys = &self.plugins.trusted_keys;
+        for (place, key) in keys.iter().enumerate() {
+            if keys.iter().take(place).any(|before| before.id() == key.id()) {
+                problems.push(format!("`plugins.trusted_keys` has the key `{key}` ({}) twice", key.id()));
+            }
         }
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }
@@ -311,6 +342,8 @@ mod tests {
         assert_eq!(example.token.issuer, default.token.issuer);
         assert_eq!(example.token.audience, default.token.audience);
         assert_eq!(example.store.cache_mib, default.store.cache_mib);
+        assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
+        assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
         assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
         assert_eq!(example.log.level, default.log.level);
         assert_eq!(example.log.format, default.log.format);
@@ -331,10 +364,32 @@ mod tests {
     }
 
     #[test]
+    fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
+        let key = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
+        let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
+        assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("{key} ours")]);
+        let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', 'ed25519:AAAA']")).unwrap_err();
+        assert!(error.to_string().contains("`ed25519:AAAA` is no public key for plugins"), "{error}");
+        assert!(error.to_string().contains("trusted_keys"), "{error}");
+        let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', '{key} again']")).unwrap_err();
+        assert!(error.to_string().contains("twice") && error.to_string().contains(" again"), "{error}");
+    }
+
+    #[test]
     fn plain_http_stays_on_loopback() {
         let error = Config::parse("[server]\nlisten = '0.0.0.0:8080'\nadmin_listen = '0.0.0.0:8081'").unwrap_err();
         assert_eq!(error.problems.len(), 2, "{error}");
         assert!(error.problems[0].contains("server.tls.cert"), "{error}");
+    }
+
+    #[test]
+    fn metrics_leave_the_machine_by_https_only_and_have_an_address_of_their_own() {
+        let parse = |address: &str| Config::parse(&format!("[server]\nmetrics_listen = '{address}'"));
+        assert!(parse("127.0.0.1:9090").is_ok());
+        assert!(parse("0.0.0.0:9090").unwrap_err().problems[0].contains("without HTTPS"));
+        assert!(parse("127.0.0.1:8081").unwrap_err().problems[0].contains("`server.admin_listen` are the same"));
+        let tls = "[server]\nmetrics_listen = '0.0.0.0:9090'\n[server.tls]\ncert = 'c'\nkey = 'k'";
+        assert!(Config::parse(tls).is_ok());
     }
 
     #[test]

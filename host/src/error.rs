@@ -5,6 +5,7 @@
 
 use crate::domain::client::ClientId;
 use crate::domain::code::Namespace;
+use crate::domain::manifest::PluginName;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::domain::scope::ScopeSet;
 
@@ -87,6 +88,14 @@ pub enum AppError {
         "the pack of the open vocabulary `{0}` does not answer, retry later, or use a code that the vocabulary lists"
     )]
     VocabularyUnavailable(Namespace),
+    /// A plugin fails by itself and is left alone for a while.
+    #[error("plugin `{plugin}` keeps failing and is set aside; retry in {retry_after_s} s")]
+    PluginSetAside {
+        /// Its name.
+        plugin: PluginName,
+        /// Seconds until it is worth asking again.
+        retry_after_s: u64,
+    },
     /// The server has too much to do.
     #[error("the server is busy, retry later")]
     Busy,

@@ -20,6 +20,7 @@ pub mod context;
 pub mod domain;
 pub mod error;
 pub mod limits;
+pub mod owner_files;
 pub mod plugin;
 pub mod service;
 pub mod store;

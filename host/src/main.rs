@@ -1,7 +1,11 @@
-//! The program: everything is in the library.
+//! The program: everything is in the library but the digests of the plugins that it was built with, which are known last.
 
 use std::process::ExitCode;
 
+/// 64 hexadecimal digits each, with commas between them. `cargo xtask` writes the file when the plugins are made; before that it
+/// is empty, and the program knows none. Included here and nowhere else: when plugins change, the library is not compiled again.
+const PINNED_DIGESTS: &str = include_str!(env!("DAFTAR_PINNED_DIGESTS"));
+
 fn main() -> ExitCode {
-    daftar::cli::main()
+    daftar::cli::main(PINNED_DIGESTS)
 }

@@ -8,12 +8,15 @@
 
 mod author;
 mod bindings;
+mod breaker;
 mod compile;
 mod contents;
 mod eligibility;
 mod engine;
 mod fault;
 mod files;
+mod host;
+mod inspect;
 mod install;
 mod library;
 mod limits;
@@ -23,37 +26,51 @@ mod package;
 mod pool;
 mod rule;
 mod sandbox;
+mod signature;
 mod stats;
+mod watch;
 mod wit;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use author::{WrapError, wrap};
+use breaker::Admission;
+pub use breaker::BreakerState;
+pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
 pub use eligibility::{EligibilityEngine, EngineError, RuleSession, RuleTask, run_rule};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;
+pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, InstalledPlugin, LibraryError, OpenedLibrary, PluginLibrary, PluginSet, Prepared, SyncReport, SyncedFile,
-    is_in_use,
+    Accept, InstalledPlugin, LibraryError, OpenedLibrary, PluginLibrary, PluginOffer, PluginSet, Prepared,
+    RecordedPlugin, SyncReport, SyncedFile, is_in_use,
 };
 pub use limits::PluginLimits;
 pub use open::{CodeAnswer, ResolveError};
-pub use package::{Digest, PACKAGE_BYTES_MAX};
-pub use stats::{PluginUsage, Usage};
+pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
+pub use pool::PoolUsage;
+pub use signature::{
+    PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
+    SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,
+};
+pub use stats::{LastFault, PluginUsage, Usage};
+pub use watch::{CallRecorder, HostClock};
 
+use crate::config::plugin_limits::PluginLimitsConfig;
 use crate::domain::eligibility::Schema;
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::domain::vocabulary::PackContents;
-use compile::CodeCache;
+use compile::{CodeCache, Compiler, Fresh, MachineCode};
 use engine::SandboxEngine;
-use package::Package;
+use package::{Candidate, Package, check_size, manifest_of};
 use pool::{CallPool, PoolSize, Priority};
+use watch::Watch;
 use wit::Linked;
 
 /// How plugins are run.
@@ -64,9 +81,17 @@ pub struct PluginHostSettings {
     /// How many requests may wait for a thread; 256 where absent.
     pub waiting_max: Option<usize>,
     /// Limits of single plugins that differ from those of their kind.
-    pub limits: BTreeMap<PluginName, PluginLimits>,
+    pub limits: BTreeMap<PluginName, PluginLimitsConfig>,
     /// Where compiled code is kept between starts; it is compiled at each start where absent.
     pub code_folder: Option<PathBuf>,
+    /// Where components are compiled.
+    pub compile_in: CompileIn,
+    /// Whose plugins are installed; nobody's where nothing is said.
+    pub trust: TrustPolicy,
+    /// Tells the time to logs and breakers.
+    pub clock: HostClock,
+    /// Takes figures for the metrics page; they go nowhere where absent.
+    pub recorder: CallRecorder,
 }
 
 /// How many requests may wait for a thread unless the settings say otherwise: more would be answered after their clients left.
@@ -90,7 +115,7 @@ pub enum PluginHostError {
 pub struct PluginHost {
     settings: PluginHostSettings,
     engine: Arc<SandboxEngine>,
-    cache: Option<CodeCache>,
+    compiler: Compiler,
     pool: CallPool,
 }
 
@@ -114,7 +139,8 @@ impl PluginHost {
                 None
             }
         });
-        Ok(Self { engine: Arc::new(SandboxEngine::new()?), pool: CallPool::start(size)?, cache, settings })
+        let compiler = Compiler::new(settings.compile_in.clone(), cache);
+        Ok(Self { engine: Arc::new(SandboxEngine::new()?), pool: CallPool::start(size)?, compiler, settings })
     }
 
     /// Reads everything that an installed pack brings, as the pack says it. Waits for a plugin thread: not for async code.
@@ -127,6 +153,8 @@ impl PluginHost {
         let engine = self.engine.clone();
         let read = move || match plugin.linked() {
             Linked::Pack(pack) => contents::read(&plugin, pack, &engine).map_err(|fault| {
+                // Nothing of this comes from a caller.
+                rule::report_own_fault(&plugin, &fault);
                 InstallError::of(&fault.plugin, InstallStep::Content, format_args!("{}: {}", fault.kind, fault.detail))
             }),
             Linked::Engine(_) => {
@@ -134,31 +162,106 @@ impl PluginHost {
                 Err(InstallError::of(&plugin.manifest().name, InstallStep::Content, reason))
             }
         };
-        let answer = self.pool.run(Priority::Background, read);
+        let answer = self.pool.run(Priority::Background, &name, read);
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
     }
 
-    /// Checks a file without running anything of it, and says what it says about itself.
-    ///
-    /// # Errors
-    /// A refusal at one of the steps before `compile`.
-    pub fn inspect(bytes: Vec<u8>) -> Result<(PluginManifest, Digest), InstallError> {
-        let package = Package::read(bytes)?;
-        Ok((package.manifest().clone(), package.digest()))
+    /// Refuses a file that was changed after a trusted key signed it, before anything in it is read: a changed file may have no
+    /// manifest any more, and is to be called what it is.
+    fn check_signature(&self, bytes: &[u8], signature: &str) -> Result<(), InstallError> {
+        check_size(bytes.len())?;
+        let digest = Digest::of(bytes);
+        match self.settings.trust.judge(bytes, digest, Some(signature), UnsignedPlugins::Allowed) {
+            Err(problem @ SignatureProblem::Mismatch { .. }) => {
+                let plugin = manifest_of(bytes).ok().map(|manifest| manifest.name);
+                Err(InstallError { plugin, ..InstallError::new(InstallStep::Signature, problem) })
+            }
+            // Whether it is needed, and trusted, is asked once the plugin's name is known.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
-    /// Compiles and links a package.
-    fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
+    /// Reads everything that a pack brings without installing it: the operator wants to make another pack of it. Waits for a
+    /// plugin thread: not for async code.
+    ///
+    /// # Errors
+    /// A refusal at any step of an install before `store`.
+    pub fn read_pack(&self, bytes: Vec<u8>) -> Result<(PluginManifest, PackContents), InstallError> {
+        let package = Candidate::read(bytes)?.check()?;
+        let (loaded, _) = self.load_new(&package)?;
+        let plugin = Arc::new(loaded);
+        let manifest = package.manifest().clone();
+        match self.try_out(&plugin)? {
+            Some(contents) => Ok((manifest, contents)),
+            None => {
+                let reason = "it is an eligibility engine and brings no codes";
+                Err(InstallError::of(&manifest.name, InstallStep::Content, reason))
+            }
+        }
+    }
+
+    /// Who vouches for a file.
+    fn judge(
+        &self,
+        candidate: &Candidate,
+        signature: Option<&str>,
+        unsigned: UnsignedPlugins,
+    ) -> Result<Signer, InstallError> {
+        let judged = self.settings.trust.judge(candidate.bytes(), candidate.digest(), signature, unsigned);
+        judged.map_err(|problem| InstallError::of(&candidate.manifest().name, InstallStep::Signature, problem))
+    }
+
+    /// Compiles and links a package that is not installed yet, with the code to be kept once it is.
+    fn load_new(&self, package: &Package) -> Result<(LoadedPlugin, Option<MachineCode>), InstallError> {
+        let Fresh { compiled, code } = self.compiler.compiled(self.engine.wasmtime(), package)?;
         let manifest = package.manifest();
-        let limits = self.settings.limits.get(&manifest.name).cloned();
-        let limits = limits.unwrap_or_else(|| PluginLimits::for_kind(manifest.kind));
-        install::load(package, &self.engine, self.cache.as_ref(), limits)
+        let loaded =
+            install::link(package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))?;
+        Ok((loaded, code))
+    }
+
+    /// Compiles and links a package that is installed.
+    fn load(&self, package: &Package) -> Result<LoadedPlugin, InstallError> {
+        let (loaded, code) = self.load_new(package)?;
+        self.keep_code_of(package.digest(), code.as_ref());
+        Ok(loaded)
+    }
+
+    /// Loads a plugin that is installed. Where its machine code is kept, its file is not checked all over again: the code was
+    /// made after the same bytes had passed every check.
+    fn load_installed(&self, candidate: Candidate) -> Result<LoadedPlugin, InstallError> {
+        match self.compiler.kept(self.engine.wasmtime(), candidate.digest()) {
+            Some(compiled) => {
+                let package = candidate.checked_before()?;
+                let manifest = package.manifest();
+                install::link(&package, &self.engine, &compiled, self.limits_of(manifest), self.watch_of(manifest))
+            }
+            None => self.load(&candidate.check()?),
+        }
+    }
+
+    fn limits_of(&self, manifest: &PluginManifest) -> PluginLimits {
+        let defaults = PluginLimits::for_kind(manifest.kind);
+        match self.settings.limits.get(&manifest.name) {
+            Some(config) => defaults.with(config),
+            None => defaults,
+        }
+    }
+
+    fn watch_of(&self, manifest: &PluginManifest) -> Watch {
+        Watch { clock: self.settings.clock.clone(), durations: self.settings.recorder.of(&manifest.name) }
+    }
+
+    /// Ends a compilation that is going on, and lets none begin.
+    fn stop_compiling(&self) {
+        self.compiler.stop();
     }
 
     /// Calls a plugin for the first time, on a plugin thread.
     fn try_out(&self, plugin: &Arc<LoadedPlugin>) -> Result<Option<PackContents>, InstallError> {
         let (tried, engine) = (plugin.clone(), self.engine.clone());
-        let answer = self.pool.run(Priority::Background, move || install::try_out(&tried, &engine));
+        let name = &plugin.manifest().name;
+        let answer = self.pool.run(Priority::Background, name, move || install::try_out(&tried, &engine));
         answer.unwrap_or_else(|busy| Err(InstallError::of(&plugin.manifest().name, InstallStep::Smoke, busy)))
     }
 
@@ -170,24 +273,63 @@ impl PluginHost {
         schema: Arc<Schema>,
         task: RuleTask,
     ) -> Result<(), EngineError> {
-        let admitted = plugin.stats().admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
+        let (stats, name) = (plugin.stats().clone(), plugin.manifest().name.clone());
+        let admission = plugin.breaker().admit().map_err(|aside| {
+            stats.record_rejected();
+            EngineError::set_aside(&name, aside)
+        })?;
+        let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
         let (plugin, engine) = (plugin.clone(), self.engine.clone());
         let job = move || {
             let _admitted = admitted;
             let Linked::Engine(linked) = plugin.linked() else { return task(Err(EngineError::NoEngine)) };
-            match rule::SandboxedRule::compile(&plugin, linked, &engine, &expression, &schema) {
-                Ok(mut rule) => task(Ok(&mut rule)),
-                Err(error) => task(Err(error)),
+            if let Admission::Trial(trial) = admission
+                && let Err(aside) = rule::tried_again(trial, &plugin, || rule::try_out(&plugin, linked, &engine))
+            {
+                return task(Err(EngineError::set_aside(&plugin.manifest().name, aside)));
+            }
+            let is_suspicious = match rule::SandboxedRule::compile(&plugin, linked, &engine, &expression, &schema) {
+                Ok(mut rule) => {
+                    task(Ok(&mut rule));
+                    rule.has_suspicious_fault()
+                }
+                Err(error) => {
+                    let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
+                    task(Err(error));
+                    kind.is_some_and(rule::is_suspicious)
+                }
+            };
+            if is_suspicious {
+                rule::check(&plugin, || rule::try_out(&plugin, linked, &engine));
             }
         };
-        self.pool.submit(Priority::Interactive, job).map_err(|_| EngineError::Busy)
+        self.pool.submit(Priority::Interactive, &name, job).map_err(|_| {
+            stats.record_rejected();
+            EngineError::Busy
+        })
+    }
+
+    /// What the plugin threads have to do now.
+    #[must_use]
+    pub fn pool_usage(&self) -> PoolUsage {
+        self.pool.usage()
+    }
+
+    /// Keeps the compiled code of an installed plugin, if it is not kept yet.
+    fn keep_code_of(&self, digest: Digest, code: Option<&MachineCode>) {
+        if let Some(code) = code {
+            self.compiler.keep(self.engine.wasmtime(), digest, code);
+        }
+    }
+
+    /// Forgets the compiled code of all plugins but those with these digests. Only for whoever holds the folders alone.
+    fn keep_code_only_of(&self, digests: &BTreeSet<Digest>) {
+        self.compiler.keep_only(digests);
     }
 
     /// Forgets the compiled code of a plugin that is no longer installed.
     fn forget_code_of(&self, digest: Digest) {
-        if let Some(cache) = &self.cache {
-            cache.forget(digest);
-        }
+        self.compiler.forget(digest);
     }
 }
 

@@ -5,10 +5,12 @@
 pub mod audit;
 pub mod client;
 pub mod codes;
+pub mod concept_group;
 pub mod eligibility;
 pub mod group;
 pub mod identifiers;
 pub mod individual;
+pub mod local_code;
 pub mod open;
 pub mod plugin;
 pub mod registry;

@@ -31,6 +31,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::change::{Change, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
@@ -53,6 +54,10 @@ pub enum Operation {
     /// Replaces a client, if it was last changed at that instant. The `updated_at` that is stored always lies after it: where
     /// the client's own does not, it is the next millisecond.
     UpdateClient(Client, Timestamp),
+    /// Adds what the deployment decided about something, or replaces what it decided before.
+    PutSetting(Setting),
+    /// Takes what the deployment decided about something out; nothing happens where it decided nothing.
+    RemoveSetting(SettingKey),
 }
 
 /// One use case: written whole or not at all.
@@ -77,6 +82,8 @@ pub enum Written {
     Group(Arc<Group>),
     /// The client as stored.
     Client(Arc<Client>),
+    /// The setting that was put or taken out.
+    Setting(SettingKey),
 }
 
 /// What became of a write.
@@ -282,6 +289,12 @@ pub trait Store: Send + Sync + 'static {
     /// When the store fails or a value cannot be read.
     async fn clients(&self) -> Result<Vec<Client>, StoreError>;
 
+    /// Everything that the deployment decided, each kind by its keys.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError>;
+
     /// The table of codes and vocabulary versions.
     ///
     /// # Errors
@@ -336,7 +349,10 @@ fn changes_records(write: &Write) -> bool {
         | Operation::UpdateIndividual(..)
         | Operation::CreateGroup(_)
         | Operation::UpdateGroup(..) => true,
-        Operation::CreateClient(_) | Operation::UpdateClient(..) => false,
+        Operation::CreateClient(_)
+        | Operation::UpdateClient(..)
+        | Operation::PutSetting(_)
+        | Operation::RemoveSetting(_) => false,
     })
 }
 

@@ -28,8 +28,9 @@ pub use self::code_problem::{CodeProblem, Suggestion};
 pub use self::compact::ConceptIndex;
 pub use self::digest::ContentDigest;
 pub use self::generation::{
-    CodeDisplay, DefinedBy, Generation, GenerationBuilder, LookUpProblem, OpenProblem, PackOrigin, PublishFault,
-    PublishProblem, PublishedGroup, QuestionProblem, Vocabularies, WELL_KNOWN_CONCEPT_GROUPS,
+    CodeDisplay, DefinedBy, Generation, GenerationBuilder, IdentifierProblem, LookUpProblem, OpenProblem, PackOrigin,
+    PublishFault, PublishProblem, PublishedGroup, QuestionProblem, Vocabularies, WELL_KNOWN_CONCEPT_GROUPS,
+    check_pattern,
 };
 pub use self::hierarchy::{DEPTH_MAX, EXTRA_INTERVALS_MAX};
 pub use self::language::LanguagePreference;

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use daftar::app::{App, AppOptions};
-use daftar::config::Config;
+use daftar::app::App;
 use daftar::domain::code::CodeUri;
 use daftar::vocab::{
     ConceptRef, Generation, LanguagePreference, SearchOptions, SearchQuery, Vocabulary, search as search_codes,
@@ -15,7 +14,7 @@ use daftar::vocab::{
 
 use self::misspelt::Misspelt;
 use crate::load;
-use crate::server::{Server, artifacts_folder};
+use crate::server::{Server, artifacts_folder, options, settings};
 
 /// How many look-ups are timed.
 const LOOKUPS: usize = 200_000;
@@ -255,8 +254,7 @@ async fn install(everything: &Path) -> Result<(), String> {
     };
     std::fs::remove_file(&package).map_err(|error| error.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let options = AppOptions::new(folder.path().join("data")).with_plugins_dir(Some(everything.to_owned()));
-    let app = App::open(Config::default(), options).await.map_err(|error| error.to_string())?;
+    let app = App::open(settings(), options(folder.path(), everything)?).await.map_err(|error| error.to_string())?;
     let started = Instant::now();
     let installed = app.plugins.install(&app.system_context(), bytes).await;
     installed.map_err(|error| error.to_string())?;

@@ -6,18 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use daftar::app::{App, AppOptions, AppState};
-use daftar::config::Config;
+use daftar::app::{App, AppState};
 use daftar::domain::code::{Code, Namespace};
 use daftar::domain::eligibility::{
     Batch, Bindings, Children, Column, ColumnValues, FieldType, Outcomes, RowSpace, Schema, Subject,
 };
+use daftar::domain::extension::ExtensionFields;
 use daftar::plugin::{InstalledPlugin, RuleSession, run_rule};
 use daftar::service::eligibility::schema::schema;
 use daftar::vocab::Generation;
 
 use crate::codes::{everything, median_and_p99, micros, millis, start_again};
-use crate::server::Server;
+use crate::server::{Server, options, settings};
 
 /// How many fresh instances are timed.
 const INSTANCES: usize = 2_000;
@@ -83,8 +83,7 @@ async fn install(everything: &Path, name: &str) -> Result<(), String> {
             std::fs::copy(entry.path(), others.join(entry.file_name())).map_err(|error| error.to_string())?;
         }
     }
-    let options = AppOptions::new(folder.path().join("data")).with_plugins_dir(Some(others));
-    let app = App::open(Config::default(), options).await.map_err(|error| error.to_string())?;
+    let app = App::open(settings(), options(folder.path(), &others)?).await.map_err(|error| error.to_string())?;
     let size_kb = bytes.len() / 1_000;
     let started = Instant::now();
     app.plugins.install(&app.system_context(), bytes).await.map_err(|error| error.to_string())?;
@@ -149,7 +148,7 @@ fn packs(app: &AppState) -> Result<(), String> {
 
 /// A fresh instance of the engine with the compilation of a rule, and evaluations on it once it is warm.
 async fn rule(app: &AppState, name: &str, subject: Subject, expression: &str) -> Result<(), String> {
-    let schema = Arc::new(schema(subject));
+    let schema = Arc::new(schema(subject, &ExtensionFields::default()));
     let mut times = Vec::with_capacity(INSTANCES);
     let mut inside = Vec::with_capacity(INSTANCES);
     for _ in 0..INSTANCES {

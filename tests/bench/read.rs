@@ -16,7 +16,7 @@ use crate::load;
 use crate::server::{Server, bare};
 
 /// How many people the register has.
-const PEOPLE: usize = 10_000;
+pub(crate) const PEOPLE: usize = 10_000;
 /// How many connections send at the same time.
 const CONNECTIONS: usize = 16;
 /// How long a round lasts.
@@ -59,14 +59,14 @@ async fn measure() -> Result<(), String> {
 }
 
 /// Asks for the person with that number.
-pub fn request(token: &str, number: usize) -> Vec<u8> {
+pub(crate) fn request(token: &str, number: usize) -> Vec<u8> {
     format!(
         "GET /api/v2/Individual/urn:svc:vocab:id-type%23national_id%7CBENCH-{number} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
     )
     .into_bytes()
 }
 
-async fn fill(server: &Server) -> Result<(), String> {
+pub(crate) async fn fill(server: &Server) -> Result<(), String> {
     let mut writers = JoinSet::new();
     for number in 1..=PEOPLE {
         if writers.len() == 64

@@ -7,10 +7,11 @@ use axum::Router;
 use axum::http::header;
 use axum::routing::get;
 use daftar::app::serve::{Listeners, serve};
-use daftar::app::{App, AppOptions, AppState};
+use daftar::app::{App, AppOptions, AppState, CompileIn};
 use daftar::config::Config;
 use daftar::domain::client::{ClientName, RateLimit};
 use daftar::domain::scope::{Scope, ScopeSet};
+use daftar::plugin::CompileBounds;
 use daftar::service::client::NewClient;
 use secrecy::ExposeSecret;
 use tokio::sync::oneshot;
@@ -28,22 +29,46 @@ pub struct Server {
     task: JoinHandle<()>,
 }
 
+/// The settings of a register.
+pub fn settings() -> Config {
+    let mut config = Config::default();
+    // The program of the benchmarks knows no digests of plugins.
+    config.plugins.allow_unsigned = true;
+    config
+}
+
+/// How a register in a folder is opened with the plugins of another: as the server does it.
+pub fn options(folder: &Path, plugins: &Path) -> Result<AppOptions, String> {
+    let compile_in = CompileIn::Child { program: program()?, bounds: CompileBounds::default() };
+    let options = AppOptions::new(folder.join("data")).with_plugins_dir(Some(plugins.to_owned()));
+    Ok(options.with_compile_in(compile_in))
+}
+
 impl Server {
     /// Opens a register in a folder with the default plugins and serves it.
     pub async fn start(folder: &Path) -> Result<Self, String> {
         Self::start_with(folder, &artifacts_folder()?.join("plugins")).await
     }
 
+    /// The same with other settings, which `change` makes.
+    pub async fn start_changed(folder: &Path, change: impl FnOnce(&mut Config)) -> Result<Self, String> {
+        Self::open(folder, &artifacts_folder()?.join("plugins"), change).await
+    }
+
     /// Opens a register in a folder with the plugins of another and serves it.
     pub async fn start_with(folder: &Path, plugins: &Path) -> Result<Self, String> {
-        let mut config = Config::default();
+        Self::open(folder, plugins, |_| ()).await
+    }
+
+    async fn open(folder: &Path, plugins: &Path, change: impl FnOnce(&mut Config)) -> Result<Self, String> {
+        let mut config = settings();
+        change(&mut config);
         config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         config.server.admin_listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let listeners = Listeners::bind(&config.server).map_err(|error| error.to_string())?;
         let url = listeners.public_url(&config.server);
         let address = url.trim_start_matches("http://").parse().map_err(|_| "the server has no address".to_owned())?;
-        let options =
-            AppOptions::new(folder.join("data")).with_public_url(url).with_plugins_dir(Some(plugins.to_owned()));
+        let options = options(folder, plugins)?.with_public_url(url);
         let app = App::open(config, options).await.map_err(|error| error.to_string())?;
         let token = token(&app).await?;
         let (stop, stopped) = oneshot::channel();
@@ -64,6 +89,13 @@ impl Server {
         }
         let _ = self.task.await;
     }
+}
+
+/// The server's program, which lies beside this one; it compiles plugins in a child process, as servers do.
+fn program() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = own.with_file_name("daftar");
+    if program.exists() { Ok(program) } else { Err(format!("`{}` is not there", program.display())) }
 }
 
 /// Where `cargo xtask` built the packs and the engine.

@@ -4,6 +4,7 @@ mod client;
 mod crash;
 mod demo;
 mod https;
+mod pack;
 mod plugin;
 mod quickstart;
 mod settings;

@@ -1,8 +1,17 @@
-//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, open vocabularies, and plugins made
-//! from nothing.
+//! Plugins: the packs that are loaded by default, one that comes and goes, packs that lie, open vocabularies, who vouches for a
+//! plugin, components made to blow up the compiler, files that are no plugins, plugins replaced under load, a server that is killed
+//! while plugins change, and plugins made from nothing.
 
+mod chatty;
+mod compile_bomb;
+mod crash;
+mod failing;
+mod hostile_files;
+mod hot_swap;
 mod lying;
+mod metrics;
 mod open;
 mod optional;
 mod packs;
 mod scaffold;
+mod signing;

@@ -56,6 +56,7 @@ impl TestAppBuilder {
             config: self.config,
             public_port: Arc::default(),
             admin_port: Arc::default(),
+            metrics_port: Arc::default(),
             server: None,
             _folder: folder,
             data_dir,
@@ -72,6 +73,7 @@ pub struct TestApp {
     config: Config,
     public_port: Arc<AtomicU16>,
     admin_port: Arc<AtomicU16>,
+    metrics_port: Arc<AtomicU16>,
     server: Option<RunningThread>,
     data_dir: PathBuf,
     _folder: TempDir,
@@ -96,6 +98,8 @@ impl TestApp {
         let mut config = Config::default();
         config.server.listen.set_port(0);
         config.server.admin_listen.set_port(0);
+        // The guests of tests are not signed; who vouches for a plugin is tested by itself.
+        config.plugins.allow_unsigned = true;
         TestAppBuilder { plugins_dir: None, config }
     }
 
@@ -103,6 +107,19 @@ impl TestApp {
     pub fn restart(&mut self) {
         self.stop();
         self.launch();
+    }
+
+    /// Stops the server and starts it again with other settings.
+    pub fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
+        self.stop();
+        change(&mut self.config);
+        self.launch();
+    }
+
+    /// The metrics listener, where the settings ask for one.
+    #[must_use]
+    pub fn metrics_listener(&self) -> Connection {
+        Connection::new(Arc::clone(&self.metrics_port))
     }
 
     /// Stops the server; the folder stays.
@@ -174,6 +191,8 @@ impl TestApp {
         let bound = ServerConfig { public_url: None, ..self.config.server.clone() };
         self.public_port.store(port(&listeners.public_url(&bound)), Ordering::Release);
         self.admin_port.store(port(&listeners.admin_url()), Ordering::Release);
+        let metrics_port = listeners.metrics_address().map_or(0, |address| address.port());
+        self.metrics_port.store(metrics_port, Ordering::Release);
         let options = AppOptions::new(self.data_dir.clone())
             .with_public_url(listeners.public_url(&self.config.server))
             .with_plugins_dir(Some(self.plugins_dir.clone()))

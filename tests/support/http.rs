@@ -259,5 +259,6 @@ impl Response {
 fn is_route(instance: &str) -> bool {
     static ROUTES: LazyLock<BTreeSet<String>> =
         LazyLock::new(|| daftar::api::router::endpoints().into_iter().flat_map(|endpoint| endpoint.paths).collect());
-    ROUTES.contains(instance) || instance.starts_with(daftar::admin::router::BASE_PATH)
+    let of_admin = [daftar::admin::router::BASE_PATH, daftar::admin::router::METRICS_PATH];
+    ROUTES.contains(instance) || of_admin.into_iter().any(|path| instance.starts_with(path))
 }

@@ -141,8 +141,14 @@ impl Server {
         self.child.kill().and_then(|()| self.child.wait()).expect("the server can be killed");
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> Pid {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process has an id")
+    }
+
     fn terminate(&self) {
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process has an id");
+        let id = self.id();
         let _was_alive = kill_process(id, Signal::TERM).is_ok();
     }
 }

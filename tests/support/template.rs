@@ -30,7 +30,9 @@ fn make() -> PathBuf {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be started");
     runtime.block_on(async {
         let options = AppOptions::new(folder.clone()).with_plugins_dir(Some(artifacts::plugins()));
-        let app = App::open(Config::default(), options).await.expect("a register can be made with the default plugins");
+        let mut config = Config::default();
+        config.plugins.allow_unsigned = true;
+        let app = App::open(config, options).await.expect("a register can be made with the default plugins");
         app.close();
     });
     folder

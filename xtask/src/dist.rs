@@ -20,15 +20,18 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
         remove(folder)?;
         files::create_folder(folder)?;
     }
-    let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
-    files::copy(&workspace.server(Profile::Release), &server)?;
-    packs::build_all(workspace, steps, &server, &plugins, &modules)?;
+    packs::build_all(workspace, steps, &workspace.server(Profile::Release), &plugins, &modules)?;
     if let Some(engine) = guests::engine(workspace) {
         files::copy(&engine, &plugins.join(engine.file_name().unwrap_or_default()))?;
     }
     for module in guests::modules(workspace) {
         files::copy(&module, &modules.join(module.file_name().unwrap_or_default()))?;
     }
+    let link = build::server_command(workspace, Profile::Release);
+    build::pin(workspace, steps, Profile::Release, &[&plugins, &modules], link)?;
+    // Last: only now does the program know what it is shipped with.
+    let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
+    files::copy(&workspace.server(Profile::Release), &server)?;
     copy_licences(workspace, &dist.join("licences"))?;
     steps.say(&format!("ready: {}", dist.display()));
     Ok(())

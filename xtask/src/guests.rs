@@ -124,6 +124,9 @@ struct Fixture {
     description: String,
     kind: Option<String>,
     interface: Option<String>,
+    /// The limits that it would like to have.
+    #[serde(default)]
+    limits: toml::Table,
 }
 
 impl Fixture {
@@ -135,6 +138,7 @@ impl Fixture {
             "interface": self.interface.as_deref().unwrap_or("0.2.0"),
             "description": self.description,
             "licence": "Apache-2.0",
+            "limits": self.limits,
         })
     }
 }
@@ -189,7 +193,13 @@ mod tests {
 
     #[test]
     fn what_is_not_said_of_a_misbehaving_guest_is_usual() {
-        let fixture = Fixture { name: "x".to_owned(), description: "X.".to_owned(), kind: None, interface: None };
+        let fixture = Fixture {
+            name: "x".to_owned(),
+            description: "X.".to_owned(),
+            kind: None,
+            interface: None,
+            limits: toml::Table::new(),
+        };
         let manifest = fixture.manifest();
         assert_eq!(manifest.get("kind"), Some(&Value::from("vocabulary-pack")));
         assert_eq!(manifest.get("interface"), Some(&Value::from("0.2.0")));

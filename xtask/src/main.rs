@@ -13,6 +13,7 @@ mod failure;
 mod files;
 mod guests;
 mod packs;
+mod pins;
 mod steps;
 mod test;
 mod tidy;

@@ -1,5 +1,10 @@
 //! Bodies of the admin API.
 
+pub mod concept_group;
+pub mod local_code;
+pub mod plugin_use;
+pub mod upgrade_report;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -5,13 +5,16 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 
 use super::access::require_token;
-use super::routes::{client, plugin};
+use super::routes::{client, concept_group, local_code, metrics, plugin, plugin_use, upgrade_report};
 use crate::api::error::{ApiError, Problem};
-use crate::api::middleware::answer::answer;
+use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::app::AppState;
 
 /// Where the admin API begins.
 pub const BASE_PATH: &str = "/admin/v1";
+
+/// Where the metrics page is, on the admin listener and on its own.
+pub const METRICS_PATH: &str = "/metrics";
 
 /// The admin listener's router.
 pub fn router(state: AppState) -> Router {
@@ -22,13 +25,30 @@ pub fn router(state: AppState) -> Router {
         .route("/clients/{id}/enable", post(client::enable))
         .route("/clients/{id}/grants", post(client::grant))
         .route("/clients/{id}/grants/{scope}", delete(client::revoke))
+        .route("/concept-groups", get(concept_group::list))
+        .route("/concept-groups/{name}", get(concept_group::show).put(concept_group::set).delete(concept_group::reset))
+        .route("/local-codes", get(local_code::list).post(local_code::add))
+        .route("/local-codes/{code}", get(local_code::show).patch(local_code::update))
+        .route("/local-codes/{code}/deprecate", post(local_code::deprecate))
+        .route("/plugin-reports", post(upgrade_report::report))
         .route("/plugins", get(plugin::list).post(plugin::install))
-        .route("/plugins/{name}", delete(plugin::remove));
+        .route("/plugins/{name}", get(plugin_use::show).delete(plugin::remove));
     Router::new()
         .nest(BASE_PATH, routes)
+        .route(METRICS_PATH, get(metrics::page))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), require_token))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), answer_administrator))
+        .with_state(state)
+}
+
+/// The metrics listener's router: the metrics page and nothing else, without a token.
+pub fn metrics_router(state: AppState) -> Router {
+    Router::new()
+        .route(METRICS_PATH, get(metrics::page))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), answer))
         .with_state(state)
 }

@@ -1,4 +1,9 @@
 //! Handlers of the admin API.
 
 pub mod client;
+pub mod concept_group;
+pub mod local_code;
+pub mod metrics;
 pub mod plugin;
+pub mod plugin_use;
+pub mod upgrade_report;

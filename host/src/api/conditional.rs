@@ -1,7 +1,7 @@
 //! Answers that a client may keep: entity tags, 304, and what else the headers of such an answer say.
 //!
 //! **Invariant:** a tag is made of everything that an answer depends on, so equal tags are equal bytes, and an answer that
-//! the client has is not made again.
+//! the client has is not written again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::app::AppState;
 use crate::domain::code::CodeUri;
 use crate::error::AppError;
 use crate::service::open;
-use crate::service::vocabulary::{Fingerprint, Generation, LanguagePreference};
+use crate::service::vocabulary::{Edition, Fingerprint, Generation, LanguagePreference};
 
 /// A client may keep the answer and asks each time whether it still holds: a changed code is in force at once.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache");
@@ -59,6 +59,30 @@ impl Reading {
     pub async fn consulting(self, app: &AppState, codes: impl FnOnce() -> Vec<CodeUri>) -> Result<Self, AppError> {
         let generation = open::consult(&app.registry, self.generation, codes).await?.generation;
         Ok(Self { generation, ..self })
+    }
+
+    /// As [`Self::consulting`] where codes are read in the version in force; of an earlier one the pack that is installed now says
+    /// nothing.
+    ///
+    /// # Errors
+    /// A pack does not answer.
+    pub async fn consulting_for(
+        self,
+        app: &AppState,
+        edition: &Edition,
+        codes: impl FnOnce() -> Vec<CodeUri>,
+    ) -> Result<Self, AppError> {
+        let is_in_force = edition.version.as_ref().is_none_or(|version| {
+            let in_force = self.generation.vocabulary(&edition.namespace);
+            in_force.is_some_and(|vocabulary| vocabulary.description().version == *version)
+        });
+        if is_in_force { self.consulting(app, codes).await } else { Ok(self) }
+    }
+
+    /// 304 where the client has the answer, for one that costs something to find.
+    #[must_use]
+    pub fn unchanged(&self) -> Option<Response> {
+        self.has_it.then(|| self.answer(|_| ()))
     }
 
     /// The answer, or 304 where the client has it; `body` also says which languages it is in.

@@ -3,6 +3,7 @@
 //! **Invariant:** domain types never take a wire form by themselves; each body is read and written here, member by member.
 
 pub mod eligibility;
+pub mod extension;
 pub mod group;
 pub mod individual;
 pub mod reader;

@@ -147,9 +147,11 @@ impl Problem {
             | AppError::VersionMismatch { .. }
             | AppError::Conflict(_) => StatusCode::CONFLICT,
             AppError::Invalid(_) | AppError::Expression(_) | AppError::Plugin(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            AppError::Busy | AppError::NoEngine | AppError::VocabularyUnavailable(_) | AppError::Unavailable(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            AppError::PluginSetAside { .. }
+            | AppError::Busy
+            | AppError::NoEngine
+            | AppError::VocabularyUnavailable(_)
+            | AppError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -166,6 +168,9 @@ impl From<AppError> for Problem {
                 let scope = required.replace(" or ", " ");
                 let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
                 problem.with_header(header::WWW_AUTHENTICATE, &challenge)
+            }
+            AppError::PluginSetAside { retry_after_s, .. } => {
+                problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string())
             }
             AppError::Busy | AppError::NoEngine | AppError::VocabularyUnavailable(_) => {
                 problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S)

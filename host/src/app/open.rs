@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::StoredDayCounts;
+use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
 use crate::auth::admin_token::AdminToken;
@@ -14,12 +15,14 @@ use crate::auth::directory::ClientDirectory;
 use crate::auth::keys::TokenKeys;
 use crate::auth::secret::SecretHasher;
 use crate::columns::Columns;
-use crate::config::Config;
+use crate::config::{Config, PluginsConfig};
 use crate::domain::change::Change;
 use crate::domain::manifest::PluginName;
 use crate::domain::record::RecordId;
 use crate::limits::Limits;
-use crate::plugin::{PluginHost, PluginHostSettings, PluginLibrary};
+use crate::plugin::{
+    HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
+};
 use crate::service::audit::AuditLog;
 use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
@@ -53,7 +56,7 @@ impl App {
     /// is served.
     pub async fn open(config: Config, options: AppOptions) -> Result<AppState, StartError> {
         let started = Instant::now();
-        let AppOptions { data_dir, public_url, plugins_dir, clock, ids } = options;
+        let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned } = options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
         let now = clock.now();
@@ -67,19 +70,38 @@ impl App {
         let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
-        let (host, library) = open_plugins(&data_dir, config.plugins.engine.clone()).await?;
+        let metrics = Arc::new(Metrics::new());
+        let settings = PluginHostSettings {
+            code_folder: Some(data_dir.join("compiled")),
+            compile_in,
+            trust: trust(&config.plugins, pinned),
+            limits: config.plugins.limits.clone(),
+            clock: HostClock::new(clock.clone()),
+            recorder: metrics.plugin_calls(),
+            ..PluginHostSettings::default()
+        };
+        let (host, library) = open_plugins(settings, &data_dir, config.plugins.engine.clone()).await?;
         let packs = Arc::new(InstalledPacks { host: host.clone(), library: library.clone() });
-        let vocabularies = Arc::new(Vocabularies::asking(empty_generation()?, packs));
-        let registry = Registry { store: store.clone(), columns, vocabularies, audit: AuditLog::new(store.clone()) };
+        let registry = Registry {
+            store: store.clone(),
+            columns,
+            vocabularies: Arc::new(Vocabularies::asking(empty_generation()?, packs)),
+            audit: AuditLog::new(store.clone()),
+            exhausted: Arc::default(),
+        };
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
-        // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
-        let searched = registry.clone();
-        drop(tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)));
-
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
-        let maintenance = tokio::spawn(maintain(limits.clone()));
+        let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
+        let maintenance = tokio::spawn(async move {
+            // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
+            let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
+            if let Err(error) = indexed {
+                tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
+            }
+            maintain(kept, kept_up).await;
+        });
         let clients = ClientAdministration {
             store,
             directory,
@@ -99,6 +121,7 @@ impl App {
             clients,
             plugins,
             limits,
+            metrics,
             token_keys,
             admin_token,
             maintenance,
@@ -170,14 +193,19 @@ async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) ->
     Ok(Arc::new(store))
 }
 
+/// Whose plugins are installed.
+fn trust(config: &PluginsConfig, pinned: PinnedDigests) -> TrustPolicy {
+    let unsigned = if config.allow_unsigned { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+    TrustPolicy::new(config.trusted_keys.iter().cloned(), pinned, unsigned)
+}
+
 async fn open_plugins(
+    settings: PluginHostSettings,
     data_dir: &Path,
     engine: Option<PluginName>,
 ) -> Result<(Arc<PluginHost>, Arc<PluginLibrary>), StartError> {
     let folder = data_dir.join(PLUGINS_FOLDER);
-    let code_folder = data_dir.join("compiled");
     let opened = tokio::task::spawn_blocking(move || {
-        let settings = PluginHostSettings { code_folder: Some(code_folder), ..PluginHostSettings::default() };
         let host = Arc::new(PluginHost::start(settings).map_err(|error| error.to_string())?);
         let opened = PluginLibrary::open(host.clone(), &folder, engine).map_err(|error| error.to_string())?;
         for refused in &opened.refused {
@@ -192,7 +220,11 @@ async fn open_plugins(
     }
 }
 
-async fn maintain(limits: Arc<Limits>) {
+async fn maintain(limits: Arc<Limits>, metrics: Arc<Metrics>) {
+    tokio::join!(metrics.keep_up(), maintain_limits(limits));
+}
+
+async fn maintain_limits(limits: Arc<Limits>) {
     let mut ticks = tokio::time::interval(LIMITS_INTERVAL);
     loop {
         ticks.tick().await;

@@ -21,15 +21,17 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Listeners {
     public: TcpListener,
     admin: TcpListener,
+    metrics: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// Binds both addresses.
+    /// Binds all addresses.
     ///
     /// # Errors
     /// [`StartError::Listen`] naming the address that cannot be had.
     pub fn bind(config: &ServerConfig) -> Result<Self, StartError> {
-        Ok(Self { public: bind(config.listen)?, admin: bind(config.admin_listen)? })
+        let metrics = config.metrics_listen.map(bind).transpose()?;
+        Ok(Self { public: bind(config.listen)?, admin: bind(config.admin_listen)?, metrics })
     }
 
     /// The URL by which clients know the server.
@@ -38,6 +40,12 @@ impl Listeners {
         let scheme = if config.tls.is_some() { "https" } else { "http" };
         let address = self.public.local_addr().unwrap_or(config.listen);
         config.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
+    }
+
+    /// Where the metrics page is without a token, if it has a listener of its own.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// Where the admin API is.
@@ -71,6 +79,10 @@ pub async fn serve(
     let announcement = running.announce(&app.data_dir).map_err(|error| StartError::Folder(error.to_string()))?;
     let handle = Handle::new();
     let mut servers = tokio::task::JoinSet::new();
+    if let Some(metrics) = listeners.metrics {
+        let router = crate::admin::router::metrics_router(app.clone());
+        servers.spawn(serve_one(metrics, tls.clone(), router, handle.clone()));
+    }
     servers.spawn(serve_one(listeners.public, tls, crate::api::router::router(app.clone()), handle.clone()));
     servers.spawn(serve_one(listeners.admin, None, crate::admin::router::router(app.clone()), handle.clone()));
     ready();

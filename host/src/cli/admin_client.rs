@@ -15,13 +15,14 @@ use tower::ServiceExt;
 
 use super::{CliError, GlobalArgs};
 use crate::admin::router::{BASE_PATH, router};
+use crate::admin::routes::plugin::SIGNATURE_HEADER;
 use crate::app::running::RunningServer;
-use crate::app::{App, AppOptions, AppState};
+use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::auth::admin_token::AdminToken;
 use crate::config::{Config, admin_token_from_environment};
 
-/// How long a command waits for the server.
-const TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a command waits for the server, which answers before that.
+const TIMEOUT: Duration = Duration::from_secs(150);
 /// The biggest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
@@ -51,8 +52,13 @@ pub enum Payload<'a> {
     Empty,
     /// JSON.
     Json(&'a Value),
-    /// A file.
-    Bytes(Vec<u8>),
+    /// A plugin.
+    Plugin {
+        /// Its file.
+        bytes: Vec<u8>,
+        /// The line of its `.sig` file.
+        signature: Option<String>,
+    },
 }
 
 impl AdminClient {
@@ -61,6 +67,14 @@ impl AdminClient {
     /// # Errors
     /// When the token cannot be read or the folder cannot be opened.
     pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
+        Self::connect_with(global, None)
+    }
+
+    /// As [`Self::connect`]; a stopped server's folder is opened with the settings in that file.
+    ///
+    /// # Errors
+    /// When the settings or the token cannot be read or the folder cannot be opened.
+    pub fn connect_with(global: &GlobalArgs, config: Option<&Path>) -> Result<Self, CliError> {
         if let Some(url) = &global.admin_url {
             let token = match &global.admin_token_file {
                 Some(path) => AdminToken::load_file(path).map_err(CliError::failed)?,
@@ -76,7 +90,11 @@ impl AdminClient {
             let token = AdminToken::load(&global.data_dir).map_err(CliError::failed)?;
             return Ok(Self::remote(running.admin_url, token));
         }
-        Self::local(&global.data_dir)
+        let config = match config {
+            Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+            None => Config::default(),
+        };
+        Self::local(global, config)
     }
 
     fn remote(url: String, token: AdminToken) -> Self {
@@ -84,10 +102,12 @@ impl AdminClient {
         Self::Remote { url, token, agent: config.into() }
     }
 
-    fn local(data_dir: &Path) -> Result<Self, CliError> {
+    fn local(global: &GlobalArgs, config: Config) -> Result<Self, CliError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
-        let options = AppOptions::new(data_dir.to_path_buf());
-        let app = runtime.block_on(App::open(Config::default(), options)).map_err(CliError::failed)?;
+        let options = AppOptions::new(global.data_dir.clone())
+            .with_compile_in(CompileIn::this_program())
+            .with_pinned(global.pinned.clone());
+        let app = runtime.block_on(App::open(config, options)).map_err(CliError::failed)?;
         Ok(Self::Local { runtime, app })
     }
 
@@ -96,11 +116,7 @@ impl AdminClient {
     /// # Errors
     /// The answer's `detail` when it is refused, or what is wrong with the connection.
     pub fn call(&self, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
-        let (content_type, bytes) = match payload {
-            Payload::Empty => (None, Vec::new()),
-            Payload::Json(value) => (Some("application/json"), value.to_string().into_bytes()),
-            Payload::Bytes(bytes) => (Some("application/wasm"), bytes),
-        };
+        let (headers, bytes) = headers_and_body(payload);
         let path = format!("{BASE_PATH}{path}");
         let (status, body) = match self {
             Self::Remote { url, token, agent } => {
@@ -108,8 +124,8 @@ impl AdminClient {
                     .method(method)
                     .uri(format!("{url}{path}"))
                     .header(header::AUTHORIZATION, format!("Bearer {}", token.secret().expose_secret()));
-                if let Some(content_type) = content_type {
-                    request = request.header(header::CONTENT_TYPE, content_type);
+                for (name, value) in &headers {
+                    request = request.header(*name, value);
                 }
                 let request = request.body(bytes).map_err(CliError::failed)?;
                 let response = agent.run(request);
@@ -125,8 +141,8 @@ impl AdminClient {
                     .method(method)
                     .uri(path)
                     .header(header::AUTHORIZATION, format!("Bearer {}", app.admin_token.secret().expose_secret()));
-                if let Some(content_type) = content_type {
-                    request = request.header(header::CONTENT_TYPE, content_type);
+                for (name, value) in &headers {
+                    request = request.header(*name, value);
                 }
                 let request = request.body(Body::from(bytes)).map_err(CliError::failed)?;
                 let Ok(response) = runtime.block_on(router(app.clone()).oneshot(request));
@@ -146,6 +162,18 @@ impl AdminClient {
             app.close();
             drop(app);
             runtime.shutdown_timeout(TIMEOUT);
+        }
+    }
+}
+
+fn headers_and_body(payload: Payload<'_>) -> (Vec<(&'static str, String)>, Vec<u8>) {
+    let content_type = |value: &str| (header::CONTENT_TYPE.as_str(), value.to_owned());
+    match payload {
+        Payload::Empty => (Vec::new(), Vec::new()),
+        Payload::Json(value) => (vec![content_type("application/json")], value.to_string().into_bytes()),
+        Payload::Plugin { bytes, signature } => {
+            let signature = signature.map(|line| (SIGNATURE_HEADER, line.trim_end().to_owned()));
+            ([content_type("application/wasm")].into_iter().chain(signature).collect(), bytes)
         }
     }
 }

@@ -11,9 +11,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use secrecy::ExposeSecret;
 use tokio::task::JoinSet;
 
-use super::{CliError, output};
+use super::{CliError, GlobalArgs, output};
 use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
-use crate::app::{App, AppOptions, AppState};
+use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::config::{Config, LogLevel};
 use crate::domain::client::{ClientName, RateLimit};
 use crate::domain::scope::{Scope, ScopeSet};
@@ -43,7 +43,7 @@ pub struct DemoArgs {
 }
 
 /// Runs the command until it is told to stop; then the folder is gone.
-pub fn run(args: DemoArgs) -> Result<(), CliError> {
+pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     let mut config = Config::default();
     config.server.listen = args.listen;
     config.server.admin_listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -59,6 +59,7 @@ pub fn run(args: DemoArgs) -> Result<(), CliError> {
         let plugins_dir = args.plugins.or_else(default_plugins_dir);
         let data_dir = folder.path().join("data");
         let options = AppOptions::new(data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
+        let options = options.with_compile_in(CompileIn::this_program()).with_pinned(global.pinned.clone());
         let app = App::open(config, options).await.map_err(CliError::failed)?;
         let started = Instant::now();
         let households = fill(&app).await?;

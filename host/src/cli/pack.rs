@@ -1,12 +1,16 @@
 //! `daftar pack`
 
+mod import;
+
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::plugin::say_signed;
 use super::{CliError, GlobalArgs, output};
-use crate::app::packs;
+use crate::app::packs::{self, BuildError, PackErrors, PackProblem};
+use crate::app::plugin_files::{self, PrivateKey};
 
 /// What is done with vocabulary packs.
 #[derive(Debug, Subcommand)]
@@ -18,7 +22,16 @@ pub enum PackCommand {
         /// Where the pack is written
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
+        /// Pack whose data the folder replaces: what the folder does not have (other vocabularies, concept groups, extension
+        /// fields) is taken from it
+        #[arg(long, value_name = "FILE")]
+        base: Option<PathBuf>,
+        /// Private key to sign the pack with; the signature is left beside it in `FILE.sig`
+        #[arg(long, value_name = "KEY")]
+        sign: Option<PathBuf>,
     },
+    /// Make a folder of plain files from a file that the owner of a list publishes
+    Import(Box<import::ImportArgs>),
     /// Check a folder without making anything
     Check {
         /// Folder with `pack.toml`, codes and labels
@@ -29,18 +42,30 @@ pub enum PackCommand {
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
     match command {
-        PackCommand::Build { dir, output: file } => {
-            let bytes = packs::build(&dir).map_err(CliError::Failed)?;
+        PackCommand::Build { dir, output: file, base, sign } => {
+            // Read first: nothing is made that would then lack its signature.
+            let key = sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::failed)?;
+            let bytes = packs::build(&dir, base.as_deref()).map_err(|error| match error {
+                BuildError::Source(errors) => told(global, &errors),
+                BuildError::Host(_) => CliError::failed(error),
+            })?;
             packs::write_file(&file, &bytes)
                 .map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", file.display())))?;
+            let signature = key.map(|key| plugin_files::sign(&file, &bytes, &key)).transpose();
+            let signature = signature.map_err(CliError::Failed)?;
             if global.json {
-                output::json(&json!({"file": file, "bytes": bytes.len()}));
+                let key = signature.map(|signature| signature.key().to_string());
+                output::json(&json!({"file": file, "bytes": bytes.len(), "key_id": key}));
             } else {
                 output::line(format_args!("wrote {} ({} bytes)", file.display(), bytes.len()));
+                if let Some(signature) = &signature {
+                    say_signed(&file, signature);
+                }
             }
         }
+        PackCommand::Import(args) => import::run(global, *args)?,
         PackCommand::Check { dir } => {
-            let codes = packs::check(&dir).map_err(CliError::Failed)?;
+            let codes = packs::check(&dir).map_err(|errors| told(global, &errors))?;
             if global.json {
                 output::json(&json!({"codes": codes}));
             } else {
@@ -49,4 +74,19 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// What is wrong with a source, as the command's error; in JSON the list is printed and the error is short.
+fn told(global: &GlobalArgs, errors: &PackErrors) -> CliError {
+    if !global.json {
+        return CliError::failed(errors);
+    }
+    let problem = |problem: &PackProblem| {
+        let file = (!problem.file.is_empty()).then_some(&problem.file);
+        json!({"file": file, "line": problem.line, "code": problem.code, "message": problem.kind.to_string()})
+    };
+    let problems: Vec<Value> = errors.problems().iter().map(problem).collect();
+    let count = problems.len().saturating_add(errors.left_out());
+    output::json(&json!({"problems": problems, "left_out": errors.left_out()}));
+    CliError::failed(format!("{count} problems"))
 }

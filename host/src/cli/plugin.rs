@@ -1,25 +1,48 @@
 //! `daftar plugin`
 
 mod author;
+mod inspect;
+mod keys;
+mod list;
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::Value;
 
+use self::inspect::InspectArgs;
+pub use self::keys::say_signed;
+use self::keys::{KeygenArgs, SignArgs};
 use super::admin_client::{AdminClient, Payload};
 use super::client::part;
-use super::{CliError, GlobalArgs, output};
+use super::{CliError, GlobalArgs, output, upgrade_report};
+use crate::app::plugin_files;
 
 /// What is done with plugins.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
-    /// List what is installed, with its use and its faults
+    /// List what is installed: version, digest, who vouched for it, its use and its faults
     List,
+    /// Tell what is in a plugin's file without running anything of it; needs no server
+    Inspect(InspectArgs),
     /// Install a plugin, or replace the one of its name
     Install {
+        /// The plugin, one `.wasm` component; its signature is read from `FILE.sig` if that is there
+        file: PathBuf,
+        /// Also when nobody who is trusted vouches for it; the audit log says so
+        #[arg(long)]
+        allow_unsigned: bool,
+        /// Configuration file with the trusted keys, where the server is stopped
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Say what installing a plugin would mean for the records there are; changes nothing
+    Report {
         /// The plugin, one `.wasm` component
         file: PathBuf,
+        /// Name up to so many of the records that hold codes which would be gone or no longer in use
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        records: u32,
     },
     /// Remove a plugin; it stays removed when the server starts again
     Remove {
@@ -35,6 +58,10 @@ pub enum PluginCommand {
     Build(author::BuildArgs),
     /// Make a plugin of a core module that was compiled already
     Wrap(author::WrapArgs),
+    /// Make a pair of keys for signing plugins
+    Keygen(KeygenArgs),
+    /// Sign a plugin's file; the signature is left beside it in `FILE.sig`
+    Sign(SignArgs),
 }
 
 /// Runs the command.
@@ -43,61 +70,58 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
         PluginCommand::New(args) => author::new(global, args),
         PluginCommand::Build(args) => author::build(global, args),
         PluginCommand::Wrap(args) => author::wrap(global, args),
-        command @ (PluginCommand::List | PluginCommand::Install { .. } | PluginCommand::Remove { .. }) => {
-            let admin = AdminClient::connect(global)?;
-            let result = execute(global, &admin, command);
-            admin.close();
-            result
+        PluginCommand::Inspect(args) => inspect::run(global, &args),
+        PluginCommand::Keygen(args) => keys::generate(global, &args),
+        PluginCommand::Sign(args) => keys::sign(global, &args),
+        PluginCommand::List => {
+            let plugins = call(global, None, "GET", "/plugins", Payload::Empty)?;
+            if global.json {
+                output::json(&plugins)
+            } else {
+                list::print(&plugins)
+            }
+            Ok(())
+        }
+        PluginCommand::Report { file, records } => upgrade_report::run(global, &file, records),
+        PluginCommand::Install { file, allow_unsigned, config } => install(global, file, allow_unsigned, config),
+        PluginCommand::Remove { name, force } => {
+            let query = if force { "?force=true" } else { "" };
+            let path = format!("/plugins/{}{query}", part(&name));
+            let removed = call(global, None, "DELETE", &path, Payload::Empty)?;
+            if global.json {
+                output::json(&removed)
+            } else {
+                output::line(format_args!("removed {name}"))
+            }
+            Ok(())
         }
     }
 }
 
-fn execute(global: &GlobalArgs, admin: &AdminClient, command: PluginCommand) -> Result<(), CliError> {
-    let answer = match command {
-        PluginCommand::List => {
-            let plugins = admin.call("GET", "/plugins", Payload::Empty)?;
-            if !global.json {
-                list(&plugins);
-                return Ok(());
-            }
-            plugins
-        }
-        PluginCommand::Install { file } => {
-            let bytes = std::fs::read(&file)
-                .map_err(|error| CliError::failed(format!("cannot read `{}`: {error}", file.display())))?;
-            let installed = admin.call("POST", "/plugins", Payload::Bytes(bytes))?;
-            if !global.json {
-                let text = |name| output::text_of(&installed, name);
-                output::line(format_args!("installed {} {} ({})", text("name"), text("version"), text("digest")));
-                return Ok(());
-            }
-            installed
-        }
-        PluginCommand::Remove { name, force } => {
-            let query = if force { "?force=true" } else { "" };
-            let removed = admin.call("DELETE", &format!("/plugins/{}{query}", part(&name)), Payload::Empty)?;
-            if !global.json {
-                output::line(format_args!("removed {name}"));
-                return Ok(());
-            }
-            removed
-        }
-        PluginCommand::New(_) | PluginCommand::Build(_) | PluginCommand::Wrap(_) => return Ok(()),
-    };
-    output::json(&answer);
+fn install(global: &GlobalArgs, file: PathBuf, allow_unsigned: bool, config: Option<PathBuf>) -> Result<(), CliError> {
+    let plugin = plugin_files::read(&file).map_err(CliError::Failed)?;
+    let path = if allow_unsigned { "/plugins?allow_unsigned=true" } else { "/plugins" };
+    let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
+    let installed = call(global, config, "POST", path, payload)?;
+    if global.json {
+        output::json(&installed);
+    } else {
+        let text = |name| output::text_of(&installed, name);
+        let (name, version, digest, signer) = (text("name"), text("version"), text("digest"), text("signer"));
+        output::line(format_args!("installed {name} {version} ({digest}, {signer})"));
+    }
     Ok(())
 }
 
-fn list(plugins: &Value) {
-    let rows = plugins.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|plugin| {
-            let text = |name| output::text_of(plugin, name).to_owned();
-            let count = |name| plugin.get(name).and_then(Value::as_u64).unwrap_or_default().to_string();
-            let digest: String = text("digest").chars().take(19).collect();
-            vec![text("name"), text("version"), text("kind"), digest, count("calls"), count("faults")]
-        })
-        .collect();
-    output::table(&["name", "version", "kind", "digest", "calls", "faults"], &rows);
+pub(super) fn call(
+    global: &GlobalArgs,
+    config: Option<PathBuf>,
+    method: &str,
+    path: &str,
+    payload: Payload<'_>,
+) -> Result<Value, CliError> {
+    let admin = AdminClient::connect_with(global, config.as_deref())?;
+    let answer = admin.call(method, path, payload);
+    admin.close();
+    answer
 }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{CliError, GlobalArgs, output};
 use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
-use crate::app::{App, AppOptions};
+use crate::app::{App, AppOptions, CompileIn};
 use crate::config::Config;
 use crate::telemetry;
 
@@ -49,6 +49,7 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
         let options =
             AppOptions::new(global.data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
+        let options = options.with_compile_in(CompileIn::this_program()).with_pinned(global.pinned.clone());
         let app = App::open(config, options).await.map_err(CliError::failed)?;
         let ready = format!("listening on {url}");
         serve(app, listeners, move || output::line(ready), shutdown_signal()).await.map_err(CliError::failed)

@@ -190,6 +190,11 @@ impl RowSet {
         self.segments.values().map(RoaringBitmap::len).sum()
     }
 
+    /// Its rows, ascending.
+    pub(super) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.segments.iter().flat_map(|(segment, rows)| rows.iter().map(|low| join(*segment, low)))
+    }
+
     /// Its rows within a segment; absent where there is none.
     pub(super) fn segment(&self, segment: u16) -> Option<&RoaringBitmap> {
         self.segments.get(&segment)

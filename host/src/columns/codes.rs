@@ -8,8 +8,8 @@ use crate::domain::vocabulary::CodedField;
 /// A code in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CodeKey {
-    /// Where it stands.
-    pub(super) field: CodedField,
+    /// Where it stands; none for the fields that modules add.
+    pub(super) field: Option<CodedField>,
     /// Which code.
     pub(super) number: CodeNumber,
 }
@@ -69,8 +69,13 @@ pub(super) fn note_edits<T: Ord, K>(edits: &mut Edits<K>, row: u32, old: &[T], n
 
 /// The postings of these codes in whatever field.
 pub(super) fn postings_of<'a>(index: &'a CodeIndex, numbers: &'a [CodeNumber]) -> impl Iterator<Item = &'a Posting> {
-    let keys = numbers.iter().flat_map(|number| CodedField::ALL.map(|field| CodeKey { field, number: *number }));
+    let keys = numbers.iter().flat_map(|number| places().map(|field| CodeKey { field, number: *number }));
     keys.filter_map(|key| index.get(&key))
+}
+
+/// Everywhere that a code may stand.
+fn places() -> impl Iterator<Item = Option<CodedField>> {
+    CodedField::ALL.into_iter().map(Some).chain([None])
 }
 
 /// What of the one sorted list is not in the other.

@@ -36,10 +36,11 @@ impl Prepared {
     pub(super) fn new(group: &Group) -> Self {
         let details = &group.details;
         let members = || details.members.iter().flatten();
-        let group_type = details.group_type.map(|value| (CodedField::GroupType, value));
-        let housing_type = details.housing_type.map(|value| (CodedField::HousingType, value));
-        let roles = members().filter_map(|member| Some((CodedField::MemberRole, member.role?)));
-        let codes = group_type.into_iter().chain(housing_type).chain(roles);
+        let group_type = details.group_type.map(|value| (Some(CodedField::GroupType), value));
+        let housing_type = details.housing_type.map(|value| (Some(CodedField::HousingType), value));
+        let roles = members().filter_map(|member| Some((Some(CodedField::MemberRole), member.role?)));
+        let extension = details.extension.codes().map(|value| (None, *value));
+        let codes = group_type.into_iter().chain(housing_type).chain(roles).chain(extension);
         let terms = Terms {
             codes: sorted_once(codes.map(|(field, value)| CodeKey { field, number: value.number })).into(),
             members: sorted_once(members().map(|member| member.individual)).into(),

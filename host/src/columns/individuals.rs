@@ -79,9 +79,10 @@ impl Prepared {
             match column.and_then(|column| values.codes.get_mut(column)) {
                 Some(cell @ None) => *cell = Some(value.number),
                 Some(Some(number)) if *number == value.number => {}
-                Some(Some(_)) | None => others.push(CodeKey { field, number: value.number }),
+                Some(Some(_)) | None => others.push(CodeKey { field: Some(field), number: value.number }),
             }
         }
+        others.extend(details.extension.codes().map(|value| CodeKey { field: None, number: value.number }));
         let words = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
         let terms = Terms {
             codes: sorted_once(others).into(),
@@ -93,7 +94,7 @@ impl Prepared {
 
     fn codes(&self) -> Vec<CodeKey> {
         let columns = CODE_COLUMNS.into_iter().zip(self.values.codes);
-        let columns = columns.filter_map(|(field, number)| Some(CodeKey { field, number: number? }));
+        let columns = columns.filter_map(|(field, number)| Some(CodeKey { field: Some(field), number: number? }));
         sorted_once(columns.chain(self.terms.codes.iter().copied()))
     }
 }
@@ -156,7 +157,7 @@ impl Individuals {
 
     fn codes_at(&self, chunk: usize, slot: usize, terms: &Terms) -> Vec<CodeKey> {
         let columns = self.chunk(chunk).into_iter().flat_map(|chunk| chunk.codes_at(slot));
-        let columns = columns.map(|(field, number)| CodeKey { field, number });
+        let columns = columns.map(|(field, number)| CodeKey { field: Some(field), number });
         sorted_once(columns.chain(terms.codes.iter().copied()))
     }
 }

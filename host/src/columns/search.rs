@@ -240,7 +240,7 @@ fn rows_with_identifiers(
 
 fn rows_with_codes<'a>(individuals: &'a Individuals, condition: &CodeCondition) -> Option<Rows<'a>> {
     let numbers = sorted_once(condition.any_of.iter().copied());
-    let keys = numbers.into_iter().map(|number| CodeKey { field: condition.field, number });
+    let keys = numbers.into_iter().map(|number| CodeKey { field: Some(condition.field), number });
     Rows::any_of(keys.filter_map(|key| individuals.codes.get(&key)).collect())
 }
 

@@ -2,11 +2,14 @@
 
 use toml::{Table, Value};
 
+use super::plugin_limits;
+
 /// Tables and keys by dotted path. A test holds them against the structs.
 const KNOWN: &[&str] = &[
     "server",
     "server.listen",
     "server.admin_listen",
+    "server.metrics_listen",
     "server.public_url",
     "server.request_timeout_ms",
     "server.tls",
@@ -21,6 +24,9 @@ const KNOWN: &[&str] = &[
     "plugins",
     "plugins.dir",
     "plugins.engine",
+    "plugins.trusted_keys",
+    "plugins.allow_unsigned",
+    "plugins.limits",
     "vocabulary",
     "vocabulary.default_language",
     "log",
@@ -43,6 +49,9 @@ fn collect(prefix: &str, table: &Table, problems: &mut Vec<String>) {
                 Some(known) => format!("unknown key `{path}`; did you mean `{known}`?"),
                 None => format!("unknown key `{path}`"),
             });
+        } else if let (plugin_limits::TABLE, Value::Table(limits)) = (path.as_str(), value) {
+            // Its keys are the names of plugins.
+            problems.extend(plugin_limits::problems(limits));
         } else if let Value::Table(inner) = value {
             collect(&path, inner, problems);
         }

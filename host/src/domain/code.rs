@@ -15,7 +15,15 @@ pub enum CodeError {
         "a namespace is a URI of 1 to {NAMESPACE_BYTES_MAX} visible ASCII characters without `#` and `|`, such as `urn:iso:std:iso:5218`"
     )]
     Namespace,
-    /// Nothing stands where a code belongs, it is too long, or it holds white space or control characters.
+    /// The code is too long. What was sent is not sent back.
+    #[error("the code is longer than the {CODE_BYTES_MAX} bytes that a code may have")]
+    CodeTooLong,
+    /// The code holds a control character.
+    #[error(
+        "the code holds a control character: it was cut wrongly out of something else, such as a line with its end"
+    )]
+    CodeControl,
+    /// Nothing stands where a code belongs, or it holds white space or `#`.
     #[error("a code has 1 to {CODE_BYTES_MAX} bytes and holds no white space, no control character and no `#`")]
     Code,
     /// A namespace stands alone.
@@ -62,11 +70,16 @@ impl Code {
     /// Reads a code.
     ///
     /// # Errors
-    /// [`CodeError::Code`] when it is empty, too long, or holds white space, control characters or `#`.
+    /// [`CodeError::CodeTooLong`], [`CodeError::CodeControl`], and [`CodeError::Code`] when it is empty or holds white space or
+    /// `#`.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
-        let is_valid = !text.is_empty()
-            && text.len() <= CODE_BYTES_MAX
-            && text.chars().all(|character| !character.is_whitespace() && !character.is_control() && character != '#');
+        if text.len() > CODE_BYTES_MAX {
+            return Err(CodeError::CodeTooLong);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(CodeError::CodeControl);
+        }
+        let is_valid = !text.is_empty() && !text.chars().any(|character| character.is_whitespace() || character == '#');
         if is_valid { Ok(Self(text.to_owned())) } else { Err(CodeError::Code) }
     }
 
@@ -153,14 +166,15 @@ mod tests {
         assert_eq!(CodeUri::parse("#2"), Err(CodeError::Namespace));
         assert_eq!(CodeUri::parse("urn:x#"), Err(CodeError::Code));
         assert_eq!(CodeUri::parse("urn:x#a b"), Err(CodeError::Code));
-        assert_eq!(CodeUri::parse("urn:x#a\u{0}"), Err(CodeError::Code));
+        assert_eq!(CodeUri::parse("urn:x#a\u{0}"), Err(CodeError::CodeControl));
+        assert_eq!(CodeUri::parse("urn:x#a\n"), Err(CodeError::CodeControl));
         assert_eq!(CodeUri::parse("urn:x#a#b"), Err(CodeError::Code));
     }
 
     #[test]
     fn holds_its_length_bounds() {
         assert!(Code::parse(&"a".repeat(CODE_BYTES_MAX)).is_ok());
-        assert!(Code::parse(&"a".repeat(CODE_BYTES_MAX + 1)).is_err());
+        assert_eq!(Code::parse(&"a".repeat(CODE_BYTES_MAX + 1)), Err(CodeError::CodeTooLong));
         assert!(Namespace::parse(&"a".repeat(NAMESPACE_BYTES_MAX)).is_ok());
         assert!(Namespace::parse(&"a".repeat(NAMESPACE_BYTES_MAX + 1)).is_err());
     }

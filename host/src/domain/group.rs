@@ -1,6 +1,7 @@
 //! A household, family or other group of people.
 
 use super::code::CodedValue;
+use super::extension::Extension;
 use super::identifier::Identifier;
 use super::individual::MembershipPeriod;
 use super::record::{Record, RecordId};
@@ -15,7 +16,7 @@ pub const MEMBERS_MAX: usize = 500;
 ///
 /// `C` is how codes are given and `I` how members are named: by number and key in the register, by URI and identifier in a
 /// request that has not been checked yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GroupDetails<C = CodedValue, I = RecordId> {
     /// At least one.
     pub identifiers: Vec<Identifier>,
@@ -29,11 +30,21 @@ pub struct GroupDetails<C = CodedValue, I = RecordId> {
     pub housing_type: Option<C>,
     /// Who belongs to it; absent where nothing is recorded.
     pub members: Option<Vec<Member<C, I>>>,
+    /// What installed modules add.
+    pub extension: Extension<C>,
 }
 
 impl<C, I> Default for GroupDetails<C, I> {
     fn default() -> Self {
-        Self { identifiers: Vec::new(), active: None, name: None, group_type: None, housing_type: None, members: None }
+        Self {
+            identifiers: Vec::new(),
+            active: None,
+            name: None,
+            group_type: None,
+            housing_type: None,
+            members: None,
+            extension: Extension::default(),
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use jiff::civil::Date;
 
 use super::calendar::Period;
 use super::code::CodedValue;
+use super::extension::Extension;
 use super::identifier::Identifier;
+use super::manifest::ExtensionPath;
 use super::person_name::PersonName;
 use super::record::Record;
 use super::vocabulary::CodedField;
@@ -42,6 +44,8 @@ pub struct IndividualDetails<C = CodedValue> {
     pub address: Option<Vec<Address<C>>>,
     /// Income.
     pub income: Option<Income<C>>,
+    /// What installed modules add.
+    pub extension: Extension<C>,
 }
 
 impl<C> Default for IndividualDetails<C> {
@@ -58,6 +62,7 @@ impl<C> Default for IndividualDetails<C> {
             telecom: None,
             address: None,
             income: None,
+            extension: Extension::default(),
         }
     }
 }
@@ -75,7 +80,8 @@ impl IndividualDetails<CodedValue> {
         self.code_lists.iter().find(|(at, _)| *at == field).map(|(_, values)| values.as_slice())
     }
 
-    /// Every (field, code) of the person, single or listed, the codes inside addresses and income included.
+    /// Every (field, code) of the person, single or listed, the codes inside addresses and income included, those of
+    /// extension fields not.
     #[must_use]
     pub fn every_code(&self) -> Vec<(CodedField, CodedValue)> {
         let mut all = self.codes.clone();
@@ -91,8 +97,9 @@ impl IndividualDetails<CodedValue> {
 }
 
 impl<C> IndividualDetails<C> {
-    /// The same person with every code put through `translate`, which is told the field and the path of the code.
-    pub fn map_codes<D>(self, mut translate: impl FnMut(CodedField, String, C) -> D) -> IndividualDetails<D> {
+    /// The same person with every code put through `translate`, which is told where and under which path the code stands.
+    pub fn map_codes<D>(self, mut translate_at: impl FnMut(CodePlace<'_>, String, C) -> D) -> IndividualDetails<D> {
+        let mut translate = |field, path, code| translate_at(CodePlace::Field(field), path, code);
         let codes = self
             .codes
             .into_iter()
@@ -121,6 +128,8 @@ impl<C> IndividualDetails<C> {
                 .map(|code| translate(CodedField::IncomeCurrency, "income.currency".to_owned(), code)),
             period: income.period,
         });
+        let extension =
+            self.extension.map_codes(|field, path, code| translate_at(CodePlace::Extension(field), path, code));
         IndividualDetails {
             identifiers: self.identifiers,
             active: self.active,
@@ -133,8 +142,18 @@ impl<C> IndividualDetails<C> {
             telecom: self.telecom,
             address,
             income,
+            extension,
         }
     }
+}
+
+/// Where a code of a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodePlace<'a> {
+    /// In a field that every registry has.
+    Field(CodedField),
+    /// In a field that a module adds.
+    Extension(&'a ExtensionPath),
 }
 
 /// The kinds of telecom.

@@ -6,7 +6,7 @@ use super::PluginHost;
 use super::install::InstallError;
 use super::pack::section::{ManifestError, append_manifest};
 use super::pack::snapshot;
-use super::package::Package;
+use super::package::Candidate;
 use crate::domain::manifest::PluginManifest;
 use crate::domain::vocabulary::PackContents;
 
@@ -49,8 +49,8 @@ impl PluginHost {
     /// # Errors
     /// The refusal that an install would end with.
     pub fn rehearse(&self, bytes: Vec<u8>) -> Result<Option<PackContents>, InstallError> {
-        let package = Package::read(bytes)?;
-        let loaded = Arc::new(self.load(&package)?);
-        self.try_out(&loaded)
+        let package = Candidate::read(bytes)?.check()?;
+        let (loaded, _) = self.load_new(&package)?;
+        self.try_out(&Arc::new(loaded))
     }
 }

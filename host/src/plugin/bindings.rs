@@ -11,6 +11,8 @@ mod vocabulary_pack {
         wasmtime::component::bindgen!({
             path: "../wit/daftar-plugin/0.2.0",
             world: "vocabulary-pack",
+            // More than a call may hand over stops it.
+            imports: { default: trappable },
         });
     }
 }
@@ -20,6 +22,7 @@ mod eligibility_engine {
         wasmtime::component::bindgen!({
             path: "../wit/daftar-plugin/0.2.0",
             world: "eligibility-engine",
+            imports: { default: trappable },
             // A batch is lowered from the caller's columns without a copy of them.
             ownership: Borrowing { duplicate_if_necessary: true },
             with: { "daftar:plugin/log": crate::plugin::bindings::pack::daftar::plugin::log },

@@ -126,6 +126,7 @@ impl Reading {
 
     fn keep(&mut self, concepts: &[Concept]) -> Result<(), PluginFault> {
         let bytes: usize = concepts.iter().map(concept_bytes).sum();
+        self.sandbox.note_output(bytes);
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         if self.kept_bytes > CONTENTS_BYTES_MAX {
             let reason = format!("its concepts take more than the {CONTENTS_BYTES_MAX} bytes that are kept of a pack");

@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use super::breaker::SetAside;
 use super::fault::PluginFault;
 use super::stats::Usage;
 use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema, Severity};
+use crate::domain::manifest::PluginName;
 
 /// A compiled rule in its sandbox, for one request.
 pub trait RuleSession {
@@ -48,7 +50,7 @@ pub enum EngineError {
     /// The expression needs more than one call may use.
     #[error("the expression exhausts the budget `{budget}` of {allowed}")]
     Exhausted {
-        /// `fuel`, `memory`, `stack` or `output`.
+        /// `fuel`, `memory`, `stack`, `output` or `host_calls`.
         budget: &'static str,
         /// How large the budget is: fuel, or bytes.
         allowed: u64,
@@ -62,6 +64,14 @@ pub enum EngineError {
     /// The engine did not answer as it should.
     #[error(transparent)]
     Fault(#[from] PluginFault),
+    /// The engine fails by itself and is left alone for a while.
+    #[error("plugin `{plugin}` keeps failing and is set aside, retry in {retry_after_s} s")]
+    SetAside {
+        /// Its name.
+        plugin: PluginName,
+        /// Seconds until it is worth asking again.
+        retry_after_s: u64,
+    },
     /// Too much is waiting already.
     #[error("too many rules are being evaluated, retry later")]
     Busy,
@@ -73,6 +83,13 @@ pub enum EngineError {
     Abandoned,
 }
 
+impl EngineError {
+    /// That plugin is set aside.
+    pub(super) fn set_aside(plugin: &PluginName, SetAside { retry_after_s }: SetAside) -> Self {
+        Self::SetAside { plugin: plugin.clone(), retry_after_s }
+    }
+}
+
 /// What is done with a rule, on a plugin thread.
 pub type RuleTask = Box<dyn FnOnce(Result<&mut dyn RuleSession, EngineError>) + Send>;
 
@@ -81,7 +98,7 @@ pub trait EligibilityEngine: Send + Sync {
     /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none.
     ///
     /// # Errors
-    /// [`EngineError::Busy`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
+    /// [`EngineError::Busy`], [`EngineError::SetAside`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
     fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError>;
 
     /// The active engine as the decision block names it: `name@version sha256:…`.

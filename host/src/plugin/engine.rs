@@ -52,10 +52,25 @@ impl SandboxEngine {
         Ok(Self { engine })
     }
 
+    /// An engine whose epoch moves only when a test moves it.
+    #[cfg(test)]
+    pub fn with_stopped_clock() -> Self {
+        Self { engine: Engine::new(&config(Allocation::OnDemand)).unwrap() }
+    }
+
     /// The engine.
     pub fn wasmtime(&self) -> &Engine {
         &self.engine
     }
+}
+
+/// An engine that compiles for [`SandboxEngine`] and runs nothing: without a pool, whose address space a process under a bound of
+/// memory does not have, and without a ticker.
+///
+/// # Errors
+/// This machine cannot compile WebAssembly.
+pub(super) fn compiling_engine() -> Result<Engine, EngineError> {
+    Engine::new(&config(Allocation::OnDemand)).map_err(|error| EngineError(error.to_string()))
 }
 
 /// Why there is no engine.
@@ -133,6 +148,23 @@ mod tests {
     fn both_ways_of_allocating_are_sound_configurations() {
         assert!(Engine::new(&config(Allocation::Pooled)).is_ok());
         assert!(Engine::new(&config(Allocation::OnDemand)).is_ok());
+    }
+
+    #[test]
+    fn what_compiles_without_a_pool_compiles_for_the_one_with_it() {
+        let hash = |engine: &Engine| {
+            use std::hash::{DefaultHasher, Hash, Hasher};
+            let mut hasher = DefaultHasher::new();
+            engine.precompile_compatibility_hash().hash(&mut hasher);
+            hasher.finish()
+        };
+        let pooled = Engine::new(&config(Allocation::Pooled)).unwrap();
+        assert_eq!(hash(&compiling_engine().unwrap()), hash(&pooled));
+        let code = compiling_engine().unwrap().precompile_module(b"\0asm\x01\0\0\0").unwrap();
+        #[expect(unsafe_code, reason = "the code was made in the line above")]
+        // SAFETY: see the reason.
+        let loaded = unsafe { Module::deserialize(&pooled, code) };
+        assert!(loaded.is_ok());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fmt;
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
+use super::host::HostCallRefusal;
 use super::limits::{HostRefusal, PluginLimits, Refusal, Resource, STACK_BYTES};
 use crate::domain::manifest::PluginName;
 
@@ -29,6 +30,8 @@ pub enum FaultKind {
     Trap,
     /// Its answer is larger than the host takes.
     OutputTooLarge,
+    /// It called the host more often, or gave it more, than one call may.
+    HostCalls,
     /// Its answer breaks the interface: wrong types, lengths, texts or promises.
     InvalidAnswer,
     /// It refused what the host gave it.
@@ -39,7 +42,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Timeout,
         Self::Fuel,
         Self::Memory,
@@ -48,6 +51,7 @@ impl FaultKind {
         Self::Stack,
         Self::Trap,
         Self::OutputTooLarge,
+        Self::HostCalls,
         Self::InvalidAnswer,
         Self::RefusedInput,
         Self::Unavailable,
@@ -65,6 +69,7 @@ impl FaultKind {
             Self::Stack => "stack",
             Self::Trap => "trap",
             Self::OutputTooLarge => "output_too_large",
+            Self::HostCalls => "host_calls",
             Self::InvalidAnswer => "invalid_answer",
             Self::RefusedInput => "refused_input",
             Self::Unavailable => "unavailable",
@@ -83,6 +88,7 @@ impl FaultKind {
             | Self::Stack
             | Self::Trap
             | Self::OutputTooLarge
+            | Self::HostCalls
             | Self::InvalidAnswer => Blame::Guest,
             Self::RefusedInput | Self::Unavailable => Blame::Host,
         }
@@ -143,6 +149,9 @@ fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, Str
             }
         };
     }
+    if let Some(refusal) = error.downcast_ref::<HostCallRefusal>() {
+        return (FaultKind::HostCalls, refusal.to_string());
+    }
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return trapped(*trap, limits);
     }
@@ -158,14 +167,15 @@ fn classified(error: &wasmtime::Error, limits: &PluginLimits) -> (FaultKind, Str
         let allowed = limits.output_bytes;
         return (
             FaultKind::OutputTooLarge,
-            format!("its answer takes more than the {allowed} bytes that one call may return"),
+            format!("what it hands over takes more than the {allowed} bytes that one call may return"),
         );
     }
     if reason.starts_with("resource limit exceeded") {
         let allowed = limits.core_instances;
         return (FaultKind::Instances, format!("{}; it may have {allowed} of each", excerpt(&reason)));
     }
-    (FaultKind::InvalidAnswer, excerpt(&reason))
+    // The whole of it: the cause alone does not say what it is about.
+    (FaultKind::InvalidAnswer, excerpt(&format!("{error:#}")))
 }
 
 fn trapped(trap: Trap, limits: &PluginLimits) -> (FaultKind, String) {

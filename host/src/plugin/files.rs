@@ -39,16 +39,53 @@ pub(super) fn private_folder(path: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
+/// A point at which a crash would leave the disk as it is now. Tests look at it there.
+pub(super) fn crash_point() {
+    #[cfg(test)]
+    crash::seen();
+}
+
+/// What the disk looks like at each point of a change.
+#[cfg(test)]
+pub(super) mod crash {
+    use std::cell::RefCell;
+
+    type Observer = Box<dyn FnMut()>;
+
+    thread_local! {
+        static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+    }
+
+    /// Does some work of this thread while `observer` is called at each crash point.
+    pub fn observed<R>(observer: impl FnMut() + 'static, work: impl FnOnce() -> R) -> R {
+        OBSERVER.set(Some(Box::new(observer)));
+        let done = work();
+        OBSERVER.set(None);
+        done
+    }
+
+    pub(super) fn seen() {
+        OBSERVER.with_borrow_mut(|observer| observer.iter_mut().for_each(|observer| observer()));
+    }
+}
+
 /// Writes a file that only this account can read, at once: when this returns it is on disk, and before that the old one was.
 ///
 /// # Errors
 /// The disk failed; the old file is still there.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path names no file"))?;
+    crash_point();
     let mut unfinished = tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempfile_in(folder)?;
-    unfinished.write_all(bytes)?;
+    crash_point();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    unfinished.write_all(first)?;
+    crash_point();
+    unfinished.write_all(second)?;
     unfinished.as_file().sync_all()?;
+    crash_point();
     unfinished.persist(path).map_err(|error| error.error)?;
+    crash_point();
     // The new name must be on disk too, not only the content.
     File::open(folder)?.sync_all()
 }

@@ -6,15 +6,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::compile::{self, CodeCache};
+use super::breaker::Breaker;
+use super::compile::Compiled;
 use super::contents;
 use super::engine::SandboxEngine;
 use super::fault::PluginFault;
+use super::host::log::PluginLog;
 use super::limits::PluginLimits;
 use super::package::{Digest, Package};
 use super::rule;
 use super::sandbox::SandboxOf;
 use super::stats::{PluginStats, PluginUsage};
+use super::watch::Watch;
 use super::wit::{self, Linked};
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::domain::vocabulary::PackContents;
@@ -28,13 +31,17 @@ pub enum InstallStep {
     NotAComponent,
     /// Reading the manifest.
     Manifest,
+    /// Finding somebody trusted who vouches for the file.
+    Signature,
     /// Matching the interface version, and the exports that it asks for.
     InterfaceVersion,
     /// Matching the imports with what is granted.
     Imports,
     /// Bounding the size of the file, its code, its memories and tables.
     TooLarge,
-    /// Compiling to machine code.
+    /// Compiling within bounds of time, memory and size.
+    CompileBudget,
+    /// Compiling at all: this machine could not, whatever the plugin.
     Compile,
     /// The first call.
     Smoke,
@@ -52,9 +59,11 @@ impl InstallStep {
             Self::Unreadable => "unreadable",
             Self::NotAComponent => "not_a_component",
             Self::Manifest => "manifest",
+            Self::Signature => "signature",
             Self::InterfaceVersion => "interface_version",
             Self::Imports => "imports",
             Self::TooLarge => "too_large",
+            Self::CompileBudget => "compile_budget",
             Self::Compile => "compile",
             Self::Smoke => "smoke",
             Self::Content => "content",
@@ -112,8 +121,11 @@ pub struct LoadedPlugin {
     manifest: PluginManifest,
     digest: Digest,
     size_bytes: usize,
+    compiled_bytes: usize,
     limits: PluginLimits,
     stats: Arc<PluginStats>,
+    log: Arc<PluginLog>,
+    breaker: Arc<Breaker>,
     linked: Linked,
 }
 
@@ -136,6 +148,12 @@ impl LoadedPlugin {
         self.size_bytes
     }
 
+    /// The size of its machine code, in bytes.
+    #[must_use]
+    pub fn compiled_bytes(&self) -> usize {
+        self.compiled_bytes
+    }
+
     /// What it may use.
     #[must_use]
     pub fn limits(&self) -> &PluginLimits {
@@ -145,7 +163,7 @@ impl LoadedPlugin {
     /// What it has used since it was loaded.
     #[must_use]
     pub fn usage(&self) -> PluginUsage {
-        self.stats.snapshot()
+        self.stats.snapshot(self.log.counts(), &self.breaker)
     }
 
     /// The name, version and digest that a decision block repeats.
@@ -158,13 +176,24 @@ impl LoadedPlugin {
         &self.stats
     }
 
+    /// Sets it aside when it keeps failing by itself.
+    pub(super) fn breaker(&self) -> &Arc<Breaker> {
+        &self.breaker
+    }
+
     pub(super) fn linked(&self) -> &Linked {
         &self.linked
     }
 
     /// What its instances are made from.
     pub(super) fn sandbox_of<'p>(&'p self, engine: &'p SandboxEngine) -> SandboxOf<'p> {
-        SandboxOf { engine: engine.wasmtime(), plugin: &self.manifest.name, limits: &self.limits, stats: &self.stats }
+        SandboxOf {
+            engine: engine.wasmtime(),
+            plugin: &self.manifest.name,
+            limits: &self.limits,
+            stats: &self.stats,
+            log: &self.log,
+        }
     }
 }
 
@@ -174,28 +203,31 @@ impl fmt::Debug for LoadedPlugin {
     }
 }
 
-/// Compiles and links a package whose checks are done.
+/// Links a package whose checks are done with the machine code that was made of it.
 ///
 /// # Errors
-/// A refusal at `compile`, or at `imports` and `interface_version` where linking sees more than the package's checks did.
-pub(super) fn load(
+/// A refusal at `too_large`, or at `interface_version` where linking sees more than the package's checks did.
+pub(super) fn link(
     package: &Package,
     engine: &SandboxEngine,
-    cache: Option<&CodeCache>,
+    compiled: &Compiled,
     limits: PluginLimits,
+    watch: Watch,
 ) -> Result<LoadedPlugin, InstallError> {
     let name = &package.manifest().name;
-    let component = compile::compiled(engine.wasmtime(), cache, package)
-        .map_err(|error| InstallError::of(name, InstallStep::Compile, error))?;
-    check_resources(&component, &limits).map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
-    let linked = wit::link(package.version(), package.manifest().kind, engine.wasmtime(), &component)
+    check_resources(&compiled.component, &limits)
+        .map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
+    let linked = wit::link(package.version(), package.manifest().kind, engine.wasmtime(), &compiled.component)
         .map_err(|error| InstallError::of(name, InstallStep::InterfaceVersion, error.root_cause()))?;
     Ok(LoadedPlugin {
         manifest: package.manifest().clone(),
         digest: package.digest(),
         size_bytes: package.bytes().len(),
+        compiled_bytes: compiled.code_bytes,
         limits,
-        stats: Arc::new(PluginStats::default()),
+        stats: Arc::new(PluginStats::new(watch.clock.clone(), watch.durations)),
+        log: Arc::new(PluginLog::new(package.manifest(), watch.clock.clone())),
+        breaker: Arc::new(Breaker::new(watch.clock)),
         linked,
     })
 }

@@ -24,21 +24,43 @@ use self::records::{Record, Records};
 pub use self::set::{InstalledPlugin, PluginSet};
 pub use self::sync::{SyncReport, SyncedFile};
 use super::eligibility::{EligibilityEngine, EngineError, RuleTask};
-use super::files::{FolderError, private_folder, remove_unfinished, write_whole};
+use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep, LoadedPlugin};
-use super::package::{Digest, PACKAGE_BYTES_MAX, Package, check_size};
-use super::{PackContents, PluginHost, PluginManifest, Schema};
-use crate::domain::manifest::{PluginKind, PluginName};
+use super::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
+use super::signature::{Signer, UnsignedPlugins};
+use super::{MachineCode, PackContents, PluginHost, PluginManifest, Schema};
+use crate::domain::manifest::{PluginKind, PluginName, PluginVersion};
 
 const LIST_FILE: &str = "installed.json";
 const LOCK_FILE: &str = "lock";
+
+/// A plugin's file as somebody hands it in.
+#[derive(Debug, Clone)]
+pub struct PluginOffer {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// The line of its `.sig` file, if there is one.
+    pub signature: Option<String>,
+    /// Whether it is installed when nobody vouches for it, whatever the configuration says.
+    pub unsigned: UnsignedPlugins,
+}
+
+impl From<Vec<u8>> for PluginOffer {
+    /// A file without a signature.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, signature: None, unsigned: UnsignedPlugins::Refused }
+    }
+}
 
 /// A plugin that passed every step and is not installed yet.
 #[derive(Debug)]
 pub struct Prepared {
     loaded: Arc<LoadedPlugin>,
+    signer: Signer,
     contents: Option<PackContents>,
     bytes: Vec<u8>,
+    /// Its machine code, where it is to be kept once the plugin is installed.
+    code: Option<MachineCode>,
 }
 
 impl Prepared {
@@ -54,6 +76,12 @@ impl Prepared {
         self.loaded.digest()
     }
 
+    /// Who vouches for it.
+    #[must_use]
+    pub fn signer(&self) -> Signer {
+        self.signer
+    }
+
     /// What it brings, if it is a pack: read from it, not yet checked against anything.
     #[must_use]
     pub fn contents(&self) -> Option<&PackContents> {
@@ -65,6 +93,21 @@ impl Prepared {
     pub fn refuse(&self, reason: impl std::fmt::Display) -> InstallError {
         InstallError::of(&self.manifest().name, InstallStep::Content, reason)
     }
+}
+
+/// What the list of installed plugins says of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedPlugin {
+    /// Its version.
+    pub version: PluginVersion,
+    /// What it is for.
+    pub kind: PluginKind,
+    /// Digest of its file.
+    pub digest: Digest,
+    /// Who vouched for it.
+    pub signer: Signer,
+    /// When it was installed.
+    pub installed_at: Timestamp,
 }
 
 /// Why the folder of installed plugins cannot be used.
@@ -120,6 +163,7 @@ impl PluginLibrary {
         let records = Records::read(&list).map_err(|error| FolderError::new(&list, error))?;
         let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
         let mut refused = Vec::new();
+        host.keep_code_only_of(&records.installed.values().map(|record| record.digest).collect());
         for (name, record) in &records.installed {
             match load_recorded(&host, folder, name, record) {
                 Ok(plugin) => drop(set.plugins.insert(name.clone(), plugin)),
@@ -159,6 +203,25 @@ impl PluginLibrary {
         self.lock().installed.get(name).map(|record| record.kind)
     }
 
+    /// What the list says of an installed plugin, also of one that could not be loaded.
+    #[must_use]
+    pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
+        let records = self.lock();
+        let Record { version, kind, digest, signer, installed_at } = records.installed.get(name)?;
+        Some(RecordedPlugin {
+            version: *version,
+            kind: *kind,
+            digest: *digest,
+            signer: *signer,
+            installed_at: *installed_at,
+        })
+    }
+
+    /// Ends a compilation that is going on, and lets none begin: the server stops.
+    pub fn stop_compiling(&self) {
+        self.host.stop_compiling();
+    }
+
     /// The plugins removed by hand.
     #[must_use]
     pub fn removed(&self) -> Vec<PluginName> {
@@ -170,24 +233,39 @@ impl PluginLibrary {
     ///
     /// # Errors
     /// The step that refused it.
-    pub fn prepare(&self, bytes: Vec<u8>) -> Result<Prepared, InstallError> {
-        let package = Package::read(bytes)?;
-        let loaded = Arc::new(self.host.load(&package)?);
+    pub fn prepare(&self, offer: impl Into<PluginOffer>) -> Result<Prepared, InstallError> {
+        let PluginOffer { bytes, signature, unsigned } = offer.into();
+        if let Some(signature) = &signature {
+            self.host.check_signature(&bytes, signature)?;
+        }
+        let candidate = Candidate::read(bytes)?;
+        let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
+        let package = candidate.check()?;
+        let (loaded, code) = self.host.load_new(&package)?;
+        let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
-        Ok(Prepared { loaded, contents, bytes: package.into_bytes() })
+        Ok(Prepared { loaded, signer, contents, bytes: package.into_bytes(), code })
     }
 
-    /// Installs what was prepared: on disk first, then for all calls that begin from now on.
+    /// Installs what was prepared: on disk first, then for all calls that begin from now on; its machine code is kept last, as
+    /// nothing depends on it.
     ///
     /// # Errors
     /// A refusal at `store`: the disk failed, and what was installed is as before.
-    pub fn commit(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
-        let Prepared { loaded, bytes, .. } = prepared;
+    pub fn commit(&self, mut prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+        let code = prepared.code.take();
+        let installed = self.record(prepared, now)?;
+        self.host.keep_code_of(installed.loaded().digest(), code.as_ref());
+        Ok(installed)
+    }
+
+    fn record(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+        let Prepared { loaded, signer, bytes, .. } = prepared;
         let manifest = loaded.manifest();
         let name = manifest.name.clone();
         let failed = |error: io::Error| InstallError::of(&name, InstallStep::Store, error);
-        let record =
-            Record { version: manifest.version, kind: manifest.kind, digest: loaded.digest(), installed_at: now };
+        let (version, kind) = (manifest.version, manifest.kind);
+        let record = Record { version, kind, digest: loaded.digest(), signer, installed_at: now };
 
         let mut records = self.lock();
         write_whole(&self.path_of(record.digest), &bytes).map_err(failed)?;
@@ -196,7 +274,7 @@ impl PluginLibrary {
         changed.removed.remove(&name);
         changed.write(&self.folder.join(LIST_FILE)).map_err(failed)?;
         *records = changed;
-        let installed = InstalledPlugin { loaded, installed_at: now };
+        let installed = InstalledPlugin { loaded, signer, installed_at: now };
         self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
         self.sweep(&records, replaced);
         Ok(installed)
@@ -208,11 +286,11 @@ impl PluginLibrary {
     /// The step that refused it; what was installed is as before.
     pub fn install(
         &self,
-        bytes: Vec<u8>,
+        offer: impl Into<PluginOffer>,
         now: Timestamp,
         accept: &Accept<'_>,
     ) -> Result<InstalledPlugin, InstallError> {
-        let prepared = self.prepare(bytes)?;
+        let prepared = self.prepare(offer)?;
         accept(&prepared).map_err(|reason| prepared.refuse(reason))?;
         self.commit(prepared, now)
     }
@@ -250,6 +328,7 @@ impl PluginLibrary {
             let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
             if is_plugin && !kept.contains(&path) {
                 let _ = fs::remove_file(&path);
+                crash_point();
             }
         }
         if let Some(gone) = gone.filter(|gone| !kept.contains(&self.path_of(gone.digest))) {
@@ -324,9 +403,9 @@ fn load_recorded(
         let reason = format!("its file has the digest {digest}; {} was installed", record.digest);
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
-    let package = Package::read(bytes).map_err(named)?;
-    let loaded = Arc::new(host.load(&package).map_err(named)?);
-    Ok(InstalledPlugin { loaded, installed_at: record.installed_at })
+    let candidate = Candidate::read(bytes).map_err(named)?;
+    let loaded = Arc::new(host.load_installed(candidate).map_err(named)?);
+    Ok(InstalledPlugin { loaded, signer: record.signer, installed_at: record.installed_at })
 }
 
 /// Reads a plugin's file, if it is not too large.

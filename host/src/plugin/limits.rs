@@ -4,20 +4,16 @@
 //! **Invariant:** a refusal is an error that stops the guest at once and is remembered here, so that running out of memory
 //! is never mistaken for a panic.
 
+pub use crate::config::plugin_limits::{
+    CORE_INSTANCES_CEILING as CORE_INSTANCES_MAX, MEMORY_BYTES_CEILING, TABLE_ELEMENTS_CEILING,
+};
+
+use crate::config::plugin_limits::PluginLimitsConfig;
 use crate::domain::manifest::PluginKind;
 
 /// The stack of a guest, in bytes. One size for all plugins: wasmtime sets it per engine. Twice its own default, because the
 /// eligibility engine's parser recurses once per nesting level of an expression.
 pub const STACK_BYTES: usize = 1 << 20;
-
-/// The most memory that any plugin can be given, in bytes: the size of a slot of the instance pool.
-pub const MEMORY_BYTES_CEILING: usize = 256 << 20;
-
-/// The most table elements that any plugin can be given: the size of a slot of the instance pool.
-pub const TABLE_ELEMENTS_CEILING: usize = 20_000;
-
-/// The most core instances and tables of one component: `wit-component` makes up to four for one core module.
-pub const CORE_INSTANCES_MAX: usize = 8;
 
 /// What a plugin may use while it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,11 +35,51 @@ pub struct PluginLimits {
     pub input_bytes: usize,
     /// How many bytes of host memory the answer to one call may take.
     pub output_bytes: usize,
+    /// How many times one call may call the host.
+    pub host_calls: u64,
+    /// How many bytes one call may give to the host that way.
+    pub host_call_bytes: usize,
     /// How many requests may wait for the plugin or run in it.
     pub concurrent_requests: usize,
 }
 
+impl From<PluginLimits> for PluginLimitsConfig {
+    fn from(limits: PluginLimits) -> Self {
+        Self {
+            memory_bytes: Some(limits.memory_bytes),
+            table_elements: Some(limits.table_elements),
+            core_instances: Some(limits.core_instances),
+            fuel_base: Some(limits.fuel_base),
+            fuel_per_row: Some(limits.fuel_per_row),
+            call_ms: Some(limits.call_ms),
+            input_bytes: Some(limits.input_bytes),
+            output_bytes: Some(limits.output_bytes),
+            host_calls: Some(limits.host_calls),
+            host_call_bytes: Some(limits.host_call_bytes),
+            concurrent_requests: Some(limits.concurrent_requests),
+        }
+    }
+}
+
 impl PluginLimits {
+    /// These limits with what the configuration says otherwise. What a manifest wants is shown, never granted by itself.
+    #[must_use]
+    pub fn with(self, config: &PluginLimitsConfig) -> Self {
+        Self {
+            memory_bytes: config.memory_bytes.unwrap_or(self.memory_bytes),
+            table_elements: config.table_elements.unwrap_or(self.table_elements),
+            core_instances: config.core_instances.unwrap_or(self.core_instances),
+            fuel_base: config.fuel_base.unwrap_or(self.fuel_base),
+            fuel_per_row: config.fuel_per_row.unwrap_or(self.fuel_per_row),
+            call_ms: config.call_ms.unwrap_or(self.call_ms),
+            input_bytes: config.input_bytes.unwrap_or(self.input_bytes),
+            output_bytes: config.output_bytes.unwrap_or(self.output_bytes),
+            host_calls: config.host_calls.unwrap_or(self.host_calls),
+            host_call_bytes: config.host_call_bytes.unwrap_or(self.host_call_bytes),
+            concurrent_requests: config.concurrent_requests.unwrap_or(self.concurrent_requests),
+        }
+    }
+
     /// The limits of a plugin of that kind, unless the configuration says otherwise.
     #[must_use]
     pub fn for_kind(kind: PluginKind) -> Self {
@@ -69,6 +105,9 @@ impl PluginLimits {
         input_bytes: 4 << 10,
         // A thousand concepts of eight kilobytes.
         output_bytes: 8 << 20,
+        // Log lines; more is noise.
+        host_calls: 1_000,
+        host_call_bytes: 256 << 10,
         // The installer and a look-up in an open vocabulary or two.
         concurrent_requests: 16,
     };
@@ -90,6 +129,9 @@ impl PluginLimits {
         input_bytes: 32 << 20,
         // One verdict and a few missing facts a row.
         output_bytes: 8 << 20,
+        // Log lines; more is noise.
+        host_calls: 1_000,
+        host_call_bytes: 256 << 10,
         // What the machine can work off while its clients still wait.
         concurrent_requests: 256,
     };

@@ -1,7 +1,7 @@
 //! A plugin's file, checked without running anything of it.
 //!
-//! The order is: size, WebAssembly at all, a component, valid as a whole, manifest, interface version, imports, exports,
-//! amount of code.
+//! The order is: size, WebAssembly at all, a component, manifest; then, when somebody vouches for it, valid as a whole,
+//! interface version, imports, exports, amount of code.
 //!
 //! **Invariant:** a package that exists is a valid component with a manifest, speaks a version of the interface that this
 //! host speaks, imports nothing that is not granted, and exports what its kind must.
@@ -71,6 +71,82 @@ impl fmt::Display for Digest {
     }
 }
 
+/// A plugin's file whose manifest could be read; nothing else of it was looked at.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    bytes: Vec<u8>,
+    manifest: PluginManifest,
+    digest: Digest,
+}
+
+impl Candidate {
+    /// Reads the manifest of a file.
+    ///
+    /// # Errors
+    /// A refusal at `unreadable`, `too_large`, `not_a_component` or `manifest`.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
+        check_size(bytes.len())?;
+        let manifest = manifest_of(&bytes)?;
+        Ok(Self { digest: Digest::of(&bytes), bytes, manifest })
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it says about itself.
+    pub fn manifest(&self) -> &PluginManifest {
+        &self.manifest
+    }
+
+    /// The digest of the file.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The names that it imports and exports, as it says itself; none where its frames cannot be read.
+    pub fn surface(&self) -> Option<Surface> {
+        let outline = Outline::of(&self.bytes).ok()?;
+        let shown = |names: &[String]| names.iter().map(|name| excerpt(name)).collect();
+        Some(Surface {
+            imports: shown(&outline.imports),
+            exports: shown(&outline.exports),
+            functions: outline.functions,
+            code_bytes: outline.code_bytes,
+        })
+    }
+
+    /// Checks everything that needs no running.
+    ///
+    /// # Errors
+    /// A refusal at `unreadable`, `interface_version`, `imports` or `too_large`.
+    pub fn check(self) -> Result<Package, InstallError> {
+        let Self { bytes, manifest, digest } = self;
+        let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
+        let types = Validator::new_with_features(features()).validate_all(&bytes).map_err(|error| {
+            refuse(InstallStep::Unreadable, &format_args!("it is damaged or uses what is not allowed: {error}"))
+        })?;
+        let version = spoken(&manifest)?;
+        let outline = Outline::of(&bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
+        check_imports(&outline, &types, &manifest, version)?;
+        check_export(&outline, &types, &manifest, version)?;
+        check_code(&outline, &manifest.name)?;
+        Ok(Package { bytes, manifest, digest, version })
+    }
+
+    /// Takes the file as checked, because this version of the program has checked the very same bytes before. Whoever calls
+    /// this holds something authenticated that says so.
+    ///
+    /// # Errors
+    /// A refusal at `interface_version`.
+    pub fn checked_before(self) -> Result<Package, InstallError> {
+        let Self { bytes, manifest, digest } = self;
+        let version = spoken(&manifest)?;
+        Ok(Package { bytes, manifest, digest, version })
+    }
+}
+
 /// A plugin's file that passed every check that needs no running.
 #[derive(Debug, Clone)]
 pub(super) struct Package {
@@ -81,23 +157,13 @@ pub(super) struct Package {
 }
 
 impl Package {
-    /// Checks a file.
+    /// Checks a file, whoever vouches for it.
     ///
     /// # Errors
     /// A refusal at one of the steps up to `imports`, or at `too_large`.
+    #[cfg(test)]
     pub fn read(bytes: Vec<u8>) -> Result<Self, InstallError> {
-        check_size(bytes.len())?;
-        let manifest = manifest_of(&bytes)?;
-        let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
-        let types = Validator::new_with_features(features()).validate_all(&bytes).map_err(|error| {
-            refuse(InstallStep::Unreadable, &format_args!("it is damaged or uses what is not allowed: {error}"))
-        })?;
-        let version = spoken(&manifest)?;
-        let outline = Outline::of(&bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
-        check_imports(&outline, &types, &manifest, version)?;
-        check_export(&outline, &types, &manifest, version)?;
-        check_code(&outline, &manifest.name)?;
-        Ok(Self { digest: Digest::of(&bytes), bytes, manifest, version })
+        Candidate::read(bytes)?.check()
     }
 
     /// The file.
@@ -124,6 +190,19 @@ impl Package {
     pub fn version(&self) -> InterfaceVersion {
         self.version
     }
+}
+
+/// What a component shows to its host, and how much code it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surface {
+    /// The names that it imports.
+    pub imports: Vec<String>,
+    /// The names that it exports.
+    pub exports: Vec<String>,
+    /// How many functions there are in it.
+    pub functions: usize,
+    /// How large their code is together, in bytes.
+    pub code_bytes: usize,
 }
 
 /// Refuses a file by its size alone.

@@ -1,8 +1,9 @@
 //! A rule in its sandbox.
 
+use super::breaker::{SetAside, Trial};
 use super::eligibility::{EngineError, RuleSession};
 use super::engine::SandboxEngine;
-use super::fault::{FaultKind, PluginFault};
+use super::fault::{Blame, FaultKind, PluginFault};
 use super::install::LoadedPlugin;
 use super::limits::{PluginLimits, STACK_BYTES};
 use super::sandbox::Sandbox;
@@ -32,14 +33,14 @@ impl SandboxedRule {
         expression: &str,
         schema: &Schema,
     ) -> Result<Self, EngineError> {
-        let mut sandbox = Sandbox::start(plugin.sandbox_of(engine), |store| linked.instantiate(store))?;
+        let mut sandbox = started(plugin, linked, engine)?;
         let limits = plugin.limits();
         let charged = |fault| charged(fault, limits, 0);
         let fuel = limits.fuel_base;
-        let rule = sandbox
-            .call(fuel, |store, rules| rules.compile(store, expression, schema))
-            .map_err(charged)?
-            .map_err(EngineError::Diagnostics)?;
+        let rule = match sandbox.call(fuel, |store, rules| rules.compile(store, expression, schema)) {
+            Ok(compiled) => compiled.map_err(EngineError::Diagnostics)?,
+            Err(fault) => return Err(charged(fault)),
+        };
         let references = sandbox.call(fuel, |store, rules| rules.references(store, rule, schema)).map_err(charged)?;
         let questions = sandbox.call(fuel, |store, rules| rules.questions(store, rule)).map_err(charged)?;
         let warnings = sandbox.call(fuel, |store, rules| rules.warnings(store, rule)).map_err(charged)?;
@@ -70,7 +71,10 @@ impl RuleSession for SandboxedRule {
         let (rule, fuel) = (self.rule, self.sandbox.limits().fuel_for(batch.rows));
         let evaluated = self.sandbox.call(fuel, |store, rules| rules.evaluate(store, rule, batch));
         match evaluated.map_err(|fault| charged(fault, self.sandbox.limits(), batch.rows))? {
-            Evaluated::Outcomes(outcomes) => Ok(outcomes),
+            Evaluated::Outcomes(outcomes) => {
+                self.sandbox.note_output(outcomes_bytes(&outcomes));
+                Ok(outcomes)
+            }
             Evaluated::Exhausted(budget) => Err(EngineError::EngineBudget { budget }),
         }
     }
@@ -82,6 +86,97 @@ impl RuleSession for SandboxedRule {
     fn usage(&self) -> Usage {
         self.sandbox.usage()
     }
+}
+
+impl SandboxedRule {
+    /// Whether a fault ended it that may be the engine's own failing as well as the expression's doing.
+    pub fn has_suspicious_fault(&self) -> bool {
+        self.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
+    }
+}
+
+/// Whether a fault under a caller's expression may be the engine's own failing. A budget that the expression exhausts is not.
+pub(super) fn is_suspicious(kind: FaultKind) -> bool {
+    match kind {
+        FaultKind::Timeout | FaultKind::Table | FaultKind::Instances | FaultKind::Trap | FaultKind::InvalidAnswer => {
+            true
+        }
+        FaultKind::Fuel
+        | FaultKind::Memory
+        | FaultKind::Stack
+        | FaultKind::OutputTooLarge
+        | FaultKind::HostCalls
+        | FaultKind::RefusedInput
+        | FaultKind::Unavailable => false,
+    }
+}
+
+/// An instance of an engine. No caller has a part in whether it starts, so a fault counts against the engine.
+fn started(
+    plugin: &LoadedPlugin,
+    linked: &LinkedEngine,
+    engine: &SandboxEngine,
+) -> Result<Sandbox<Rules>, EngineError> {
+    Sandbox::start(plugin.sandbox_of(engine), |store| linked.instantiate(store)).map_err(|fault| match fault.blame {
+        Blame::Guest => {
+            report_own_fault(plugin, &fault);
+            EngineError::set_aside(&fault.plugin, SetAside { retry_after_s: 1 })
+        }
+        Blame::Host => EngineError::Fault(fault),
+    })
+}
+
+/// Counts a fault that no caller can have caused.
+pub(super) fn report_own_fault(plugin: &LoadedPlugin, fault: &PluginFault) {
+    if plugin.breaker().record_fault() {
+        tracing::error!(
+            plugin.name = %fault.plugin, plugin.fault = fault.kind.name(),
+            "a plugin keeps failing by itself, it is set aside for a while"
+        );
+    }
+}
+
+/// Tries a plugin that was set aside with `try_out`, which gives it the host's own input.
+///
+/// # Errors
+/// It fails still, and is set aside for longer.
+pub(super) fn tried_again(
+    trial: Trial,
+    plugin: &LoadedPlugin,
+    try_out: impl FnOnce() -> Result<(), PluginFault>,
+) -> Result<(), SetAside> {
+    match try_out() {
+        Ok(()) => {
+            trial.succeeded();
+            tracing::info!(plugin.name = %plugin.manifest().name, "a plugin that was set aside answers again");
+            Ok(())
+        }
+        Err(fault) => {
+            tracing::warn!(
+                plugin.name = %plugin.manifest().name, plugin.fault = fault.kind.name(),
+                "a plugin that was set aside still fails"
+            );
+            Err(trial.failed())
+        }
+    }
+}
+
+/// Asks a plugin that failed under a caller's input something of the host's own: only if it fails at that, too, it is the plugin
+/// that is broken and not the input.
+pub(super) fn check(plugin: &LoadedPlugin, try_out: impl FnOnce() -> Result<(), PluginFault>) {
+    if plugin.breaker().should_check()
+        && let Err(fault) = try_out()
+        && fault.blame == Blame::Guest
+    {
+        report_own_fault(plugin, &fault);
+    }
+}
+
+/// What outcomes take, about as the host counts it.
+fn outcomes_bytes(outcomes: &Outcomes) -> usize {
+    let names: usize = outcomes.missing_names.iter().map(String::len).sum();
+    let numbers = outcomes.missing_offsets.len().saturating_add(outcomes.missing.len());
+    outcomes.verdicts.len().saturating_add(names).saturating_add(numbers.saturating_mul(size_of::<u32>()))
 }
 
 /// The first call into an engine. Which language it speaks is not for us to know: any answer that keeps to the interface is
@@ -112,6 +207,7 @@ fn charged(fault: PluginFault, limits: &PluginLimits, rows: u32) -> EngineError 
         FaultKind::Memory => ("memory", bytes(limits.memory_bytes)),
         FaultKind::Stack => ("stack", bytes(STACK_BYTES)),
         FaultKind::OutputTooLarge => ("output", bytes(limits.output_bytes)),
+        FaultKind::HostCalls => ("host_calls", limits.host_calls),
         FaultKind::Timeout
         | FaultKind::Table
         | FaultKind::Instances

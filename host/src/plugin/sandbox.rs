@@ -10,6 +10,8 @@ use wasmtime::{Engine, Store};
 
 use super::engine::TICK;
 use super::fault::{FaultKind, PluginFault};
+use super::host::HostCalls;
+use super::host::log::{LogLevel, PluginLog};
 use super::limits::{Limiter, PluginLimits};
 use super::stats::{Counted, PluginStats, Usage};
 use crate::domain::manifest::PluginName;
@@ -19,13 +21,35 @@ use crate::domain::manifest::PluginName;
 pub(super) struct HostState {
     limiter: Limiter,
     input_bytes_max: usize,
+    host_calls: HostCalls,
+    log: Arc<PluginLog>,
+    stats: Arc<PluginStats>,
     _counted: Counted,
 }
 
 impl HostState {
-    /// How many bytes one call may give to the plugin.
-    pub fn input_bytes_max(&self) -> usize {
-        self.input_bytes_max
+    /// Notes that a call gives so many bytes to the plugin.
+    ///
+    /// # Errors
+    /// That is more than one call may give.
+    pub fn give(&self, what: &str, bytes: usize) -> Result<(), CallError> {
+        let allowed = self.input_bytes_max;
+        if bytes > allowed {
+            let reason = format!("{what} would take {bytes} bytes; one call may give {allowed}");
+            return Err(CallError::RefusedInput(reason));
+        }
+        self.stats.record_input(bytes);
+        Ok(())
+    }
+
+    /// Writes a line of the plugin.
+    ///
+    /// # Errors
+    /// The call has written more than it may, and is stopped.
+    pub fn write_log(&mut self, level: LogLevel, message: &str) -> wasmtime::Result<()> {
+        self.host_calls.charge(message.len())?;
+        self.log.write(level, message);
+        Ok(())
     }
 }
 
@@ -35,6 +59,7 @@ pub(super) struct SandboxOf<'p> {
     pub plugin: &'p PluginName,
     pub limits: &'p PluginLimits,
     pub stats: &'p Arc<PluginStats>,
+    pub log: &'p Arc<PluginLog>,
 }
 
 /// Why a call gave no value.
@@ -79,6 +104,9 @@ impl<G> Sandbox<G> {
         let state = HostState {
             limiter: Limiter::new(of.limits),
             input_bytes_max: of.limits.input_bytes,
+            host_calls: HostCalls::new(of.limits),
+            log: of.log.clone(),
+            stats: of.stats.clone(),
             _counted: of.stats.count_instance(),
         };
         let mut store = Store::new(of.engine, state);
@@ -111,6 +139,7 @@ impl<G> Sandbox<G> {
             return Err(fault.clone());
         }
         let started = Instant::now();
+        self.store.data_mut().host_calls.begin();
         let answer = match self.store.set_fuel(fuel) {
             Ok(()) => {
                 self.store.set_epoch_deadline(ticks_of(Duration::from_millis(self.limits.call_ms)));
@@ -132,6 +161,16 @@ impl<G> Sandbox<G> {
         self.usage
     }
 
+    /// Notes about how many bytes an answer took.
+    pub fn note_output(&self, bytes: usize) {
+        self.stats.record_output(bytes);
+    }
+
+    /// The fault that ended the instance.
+    pub fn fault(&self) -> Option<&PluginFault> {
+        self.ended.as_ref()
+    }
+
     /// Ends the instance because an answer cannot be believed.
     pub fn distrust(&mut self, reason: impl Into<String>) -> PluginFault {
         self.end(&CallError::InvalidAnswer(reason.into()))
@@ -148,7 +187,7 @@ impl<G> Sandbox<G> {
         self.usage.fuel = self.usage.fuel.saturating_add(burnt);
         self.usage.peak_memory_bytes = self.usage.peak_memory_bytes.max(memory_bytes);
         self.usage.time += time;
-        self.stats.record_call(burnt, time, memory_bytes);
+        self.stats.record_call(burnt, fuel, time, memory_bytes);
     }
 
     fn end(&mut self, error: &CallError) -> PluginFault {

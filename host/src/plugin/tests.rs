@@ -1,10 +1,16 @@
 //! Plugins that misbehave, and that the host is not harmed.
 
+mod breaker;
+mod crash;
 mod faults;
 mod guest;
 mod interfaces;
+mod kept_code;
 mod library;
+mod limits;
+mod logs;
 mod pack_guest;
 mod refusals;
 mod rule_guest;
 mod rules;
+mod trust;

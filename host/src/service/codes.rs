@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::domain::code::{CodeUri, CodedValue};
+use crate::domain::extension::{EXTENSION, ExtensionFields};
 use crate::domain::group::{GroupDetails, Member};
-use crate::domain::individual::IndividualDetails;
+use crate::domain::individual::{CodePlace, IndividualDetails};
+use crate::domain::manifest::ExtensionPath;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
 use crate::error::{AppError, FieldProblem};
 use crate::vocab::Generation;
@@ -22,6 +24,12 @@ impl CodeView {
     #[must_use]
     pub fn new(generation: Arc<Generation>, languages: LanguagePreference) -> Self {
         Self { generation, languages }
+    }
+
+    /// The fields that installed modules add to records.
+    #[must_use]
+    pub fn extension_fields(&self) -> &ExtensionFields {
+        self.generation.extension_fields()
     }
 
     /// What the client is shown of a code.
@@ -50,8 +58,13 @@ pub fn resolve_individual(
     draft: IndividualDetails<CodeUri>,
 ) -> Result<IndividualDetails, AppError> {
     let mut problems = Vec::new();
-    let mut details =
-        draft.map_codes(|field, path, code| resolve(generation, field, path, &code, &mut problems).unwrap_or(REFUSED));
+    let mut details = draft.map_codes(|place, path, code| {
+        let resolved = match place {
+            CodePlace::Field(field) => resolve(generation, field, path, &code, &mut problems),
+            CodePlace::Extension(field) => resolve_extension(generation, field, path, &code, &mut problems),
+        };
+        resolved.unwrap_or(REFUSED)
+    });
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
@@ -83,6 +96,30 @@ pub fn resolve(
     }
 }
 
+/// Checks one code of an extension field; remembers the problem where it is not right.
+fn resolve_extension(
+    generation: &Generation,
+    field: &ExtensionPath,
+    path: String,
+    code: &CodeUri,
+    problems: &mut Vec<FieldProblem>,
+) -> Option<CodedValue> {
+    let declared = generation.extension_fields().get(field.as_str());
+    let Some(namespace) = declared.and_then(|field| field.vocabulary.as_deref()) else {
+        // The module went while the request was read.
+        let message = "no installed module declares such a field".to_owned();
+        problems.push(FieldProblem { field: path, code: "unknown_field", message });
+        return None;
+    };
+    match generation.resolve_in(&format!("{EXTENSION}.{field}"), &[namespace], code) {
+        Ok(value) => Some(value),
+        Err(problem) => {
+            problems.push(problem.at(path));
+            None
+        }
+    }
+}
+
 /// Checks the codes of a group; members keep the names they have.
 pub fn resolve_group<I>(
     generation: &Generation,
@@ -107,6 +144,9 @@ pub fn resolve_group<I>(
             })
             .collect()
     });
+    let extension = draft
+        .extension
+        .map_codes(|field, path, code| resolve_extension(generation, field, path, &code, problems).unwrap_or(REFUSED));
     GroupDetails {
         identifiers: draft.identifiers,
         active: draft.active,
@@ -114,5 +154,6 @@ pub fn resolve_group<I>(
         group_type,
         housing_type,
         members,
+        extension,
     }
 }

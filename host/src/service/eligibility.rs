@@ -5,6 +5,7 @@
 
 pub mod decision;
 pub mod evaluate;
+pub mod exhausted;
 pub mod facts;
 mod layout;
 mod load;

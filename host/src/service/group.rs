@@ -54,7 +54,7 @@ pub async fn create(
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
-    identifiers::check_systems(&generation, &draft.identifiers, &mut problems);
+    identifiers::check(&generation, RecordKind::Group, &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, draft, &mut problems);
     let details = resolve_members(registry, coded, &mut problems).await?;
     check_members(ctx, &generation, &details, &mut problems);
@@ -72,7 +72,7 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
-        Some(Written::Individual(_) | Written::Client(_)) | None => {
+        Some(Written::Individual(_) | Written::Client(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of a group with something else"))
         }
     }
@@ -122,6 +122,7 @@ async fn resolve_members(
         group_type: draft.group_type,
         housing_type: draft.housing_type,
         members,
+        extension: draft.extension,
     })
 }
 

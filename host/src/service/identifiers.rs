@@ -1,6 +1,5 @@
 //! Finding a record by its identifier, and which systems identifiers may be of.
 
-use crate::domain::code::CodeUri;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::error::{AppError, FieldProblem};
@@ -26,20 +25,13 @@ pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> R
     }
 }
 
-/// Checks that every identifier is of a known system.
-pub fn check_systems(generation: &Generation, identifiers: &[Identifier], problems: &mut Vec<FieldProblem>) {
+/// Checks that a record of that kind may be given each of the identifiers: its system is known, meant for such records, and
+/// the value looks like one of it. A value is never repeated.
+pub fn check(generation: &Generation, kind: RecordKind, identifiers: &[Identifier], problems: &mut Vec<FieldProblem>) {
     for (at, identifier) in identifiers.iter().enumerate() {
-        if !is_known_system(generation, identifier) {
-            let known: Vec<String> =
-                generation.identifier_systems().iter().map(|system| format!("`{}`", system.uri)).collect();
-            let message = format!("unknown identifier system; known systems: {}", known.join(", "));
-            problems.push(FieldProblem { field: format!("identifier[{at}].system"), code: "unknown_system", message });
+        if let Err(problem) = generation.check_identifier(kind, identifier) {
+            let field = format!("identifier[{at}].{}", problem.member());
+            problems.push(FieldProblem { field, code: problem.code(), message: problem.to_string() });
         }
     }
-}
-
-fn is_known_system(generation: &Generation, identifier: &Identifier) -> bool {
-    let system = identifier.key.system.as_str();
-    let uri = CodeUri::parse(system).ok().filter(|uri| uri.to_string() == system);
-    uri.is_some_and(|uri| generation.check_identifier_system(&uri).is_ok())
 }

@@ -40,7 +40,7 @@ pub async fn create(
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
-    identifiers::check_systems(&generation, &draft.identifiers, &mut problems);
+    identifiers::check(&generation, RecordKind::Individual, &draft.identifiers, &mut problems);
     let details = match resolve_individual(&generation, draft) {
         Ok(details) if problems.is_empty() => details,
         Ok(_) => return Err(AppError::Invalid(problems)),
@@ -68,7 +68,7 @@ pub async fn create(
         Some(Written::Individual(individual)) => {
             Ok(IndividualView { individual, codes: CodeView::new(generation, languages) })
         }
-        Some(Written::Group(_) | Written::Client(_)) | None => {
+        Some(Written::Group(_) | Written::Client(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of an individual with something else"))
         }
     }

@@ -4,7 +4,10 @@
 //! until then what ran before runs on.
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
 
+mod deployment;
+mod kept;
 mod packs;
+mod report;
 mod start;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 
-use self::packs::{Packs, Reasons, build, publishable, told, unnumbered, with};
+pub(super) use self::deployment::Decision;
+use self::packs::{Packs, Publishable, Reasons, build, publishable, told, unnumbered, with};
+use self::report::Carriers;
+pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
 use super::audit;
 use super::client::to_the_end;
 use super::open;
@@ -20,11 +26,17 @@ use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::{CodeNumber, CodeUri, Namespace};
+use crate::domain::deployment::Deployment;
+use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
+use crate::domain::vocabulary::ID_TYPE_NAMESPACE;
 use crate::error::AppError;
 use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
-pub use crate::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX};
-use crate::vocab::{CodeTable, Generation};
+pub use crate::plugin::{
+    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
+    UnsignedPlugins,
+};
+use crate::vocab::{CheckedPack, CodeTable, Generation};
 
 /// What plugins are administered with.
 #[derive(Clone)]
@@ -41,7 +53,10 @@ pub struct PluginAdministration {
 #[derive(Default)]
 struct InForce {
     packs: Packs,
+    /// Sound packs that do not go with those in force; tried again whenever those change.
+    left_out: Packs,
     unloaded: Reasons,
+    deployment: Arc<Deployment>,
 }
 
 /// An installed plugin that is not in force.
@@ -51,6 +66,15 @@ pub struct UnloadedPlugin {
     pub name: PluginName,
     /// Why it is not.
     pub reason: String,
+    /// What the list of installed plugins says of it.
+    pub recorded: Option<RecordedPlugin>,
+}
+
+/// The numbers of codes, with those that codes without one would get.
+struct TrialTable {
+    table: Arc<CodeTable>,
+    /// Whether the store has all of them already.
+    is_stored: bool,
 }
 
 /// Why a prepared plugin was not installed; with it, where another try may end otherwise.
@@ -70,48 +94,92 @@ impl PluginAdministration {
         &self.host
     }
 
+    /// What the threads that plugins run on have to do now.
+    #[must_use]
+    pub fn pool_usage(&self) -> PoolUsage {
+        self.host.pool_usage()
+    }
+
     /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
     ///
     /// # Errors
     /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
-    pub async fn install(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
-        let (this, ctx) = (self.clone(), ctx.clone());
-        to_the_end(async move { this.install_audited(&ctx, bytes).await }).await
+    pub async fn install(&self, ctx: &OpContext, offer: impl Into<PluginOffer>) -> Result<InstalledPlugin, AppError> {
+        let (this, ctx, offer) = (self.clone(), ctx.clone(), offer.into());
+        to_the_end(async move { this.install_audited(&ctx, offer).await }).await
     }
 
-    async fn install_audited(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
+    async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
         let _changing = self.changing.lock().await;
-        let result = self.install_alone(ctx, bytes).await;
-        match &result {
-            Ok(plugin) => self.audit(ctx, AuditOutcome::Allowed, plugin.loaded().reference(), "installed").await?,
-            Err(error) => self.audit(ctx, AuditOutcome::Refused, "unknown", error.to_string()).await?,
+        let allowed_by = match offer.unsigned {
+            UnsignedPlugins::Allowed => "--allow-unsigned",
+            UnsignedPlugins::Refused => "[plugins] allow_unsigned",
+        };
+        match self.install_alone(ctx, offer).await? {
+            Ok(plugin) => {
+                self.audit_install(ctx, &plugin, allowed_by).await?;
+                Ok(plugin)
+            }
+            Err(error) => {
+                let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+                self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
+                Err(refusal(error))
+            }
         }
-        result
     }
 
-    async fn install_alone(&self, ctx: &OpContext, bytes: Vec<u8>) -> Result<InstalledPlugin, AppError> {
+    /// Writes down who vouched for what was installed.
+    async fn audit_install(
+        &self,
+        ctx: &OpContext,
+        plugin: &InstalledPlugin,
+        unsigned_allowed_by: &str,
+    ) -> Result<(), AppError> {
+        let note = match plugin.signer() {
+            Signer::Key(key) => format!("installed; signed by key {key}"),
+            Signer::Pinned => "installed; this program was built with it".to_owned(),
+            Signer::Unsigned => format!("installed; nobody vouches for it, allowed by {unsigned_allowed_by}"),
+            Signer::Unrecorded => "installed".to_owned(),
+        };
+        self.audit(ctx, AuditOutcome::Allowed, plugin.loaded().reference(), note).await
+    }
+
+    async fn install_alone(
+        &self,
+        ctx: &OpContext,
+        offer: PluginOffer,
+    ) -> Result<Result<InstalledPlugin, InstallError>, AppError> {
         let library = self.library.clone();
-        let prepared = blocking(move || library.prepare(bytes)).await?.map_err(refusal)?;
-        self.install_prepared(prepared, ctx.now).await?.map_err(|(error, _)| refusal(error))
+        let prepared = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(Err(error)),
+        };
+        let installed = self.install_prepared(prepared, ctx.now).await?.map_err(|(error, _)| error);
+        if installed.is_ok() {
+            self.readmit_or_say().await;
+        }
+        Ok(installed)
     }
 
-    /// Takes a prepared plugin through the steps that are left: its codes are accepted and numbered, a generation is built,
-    /// then disk, packs and generation change.
+    /// Takes a prepared plugin through the steps that are left: a generation is tried with it, its codes are numbered, then
+    /// disk, packs and generation change.
     async fn install_prepared(
         &self,
         prepared: Prepared,
         now: Timestamp,
     ) -> Result<Result<InstalledPlugin, NotInstalled>, AppError> {
-        let packs = self.in_force().packs.clone();
-        let changed = match with(&packs, &prepared) {
+        let (packs, deployment) = self.decided();
+        let changed = match with(&packs, &deployment, &prepared) {
             Ok(None) => None,
-            Ok(Some(packs)) => {
-                let table = self.number(&packs).await?;
-                match build(&packs, table) {
-                    Ok(generation) => Some((packs, generation)),
-                    Err(problems) => {
-                        return Ok(Err((prepared.refuse(told(&problems)), Some(Box::new(prepared)))));
+            Ok(Some((packs, kept))) => {
+                let deployment = kept::joined(&deployment, &kept);
+                match self.numbered(packs, &deployment).await? {
+                    Ok(changed) => {
+                        // Before the plugin: what it no longer has must be there when the server stops in between.
+                        self.keep(now, kept, deployment).await?;
+                        Some(changed)
                     }
+                    Err(problems) => return Ok(Err((prepared.refuse(problems), Some(Box::new(prepared))))),
                 }
             }
             Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
@@ -121,7 +189,7 @@ impl PluginAdministration {
             Ok(installed) => installed,
             Err(error) => return Ok(Err((error, None))),
         };
-        self.in_force().unloaded.remove(&installed.manifest().name);
+        self.forget_reasons(&installed.manifest().name);
         if let Some((packs, generation)) = changed {
             self.publish(packs, generation).await?;
         }
@@ -140,7 +208,7 @@ impl PluginAdministration {
 
     async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
-        match self.remove_alone(name, is_forced).await {
+        match self.remove_alone(name, is_forced, ctx.now).await {
             Ok(note) => self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await,
             Err(error) => {
                 self.audit(ctx, AuditOutcome::Refused, name.to_string(), error.to_string()).await?;
@@ -150,9 +218,9 @@ impl PluginAdministration {
     }
 
     /// Removes a plugin and says what was done.
-    async fn remove_alone(&self, name: &PluginName, is_forced: bool) -> Result<String, AppError> {
+    async fn remove_alone(&self, name: &PluginName, is_forced: bool, now: Timestamp) -> Result<String, AppError> {
         let kind = self.library.kind_of(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
-        let note = match self.uses_of(name, kind) {
+        let note = match self.uses_of(name, kind).await? {
             Some(uses) if uses > 0 && !is_forced => {
                 let message = format!(
                     "{uses} records use codes of `{name}`; they stay as they are when it is removed by force, and show codes without displays"
@@ -166,27 +234,48 @@ impl PluginAdministration {
             }
             None => "removed; it was not loaded, so its uses were not counted".to_owned(),
         };
-        let mut packs = self.in_force().packs.clone();
-        let changed = match packs.remove(name) {
+        let (mut packs, deployment) = self.decided();
+        let removed = packs.remove(name);
+        if let Some((_, pack)) = removed.as_ref().filter(|_| !is_forced) {
+            refuse_with_local_codes(name, pack, &deployment)?;
+        }
+        let changed = match &removed {
             None => None,
-            Some(_) => Some(publishable(packs, self.registry.vocabularies.current().table())?),
+            Some(_) => Some(publishable(packs, &deployment, self.registry.vocabularies.current().table())?),
         };
         if let Some(changed) = changed.as_ref().filter(|changed| !changed.reasons.is_empty() && !is_forced) {
             let reasons: Vec<&str> = changed.reasons.values().map(String::as_str).collect();
             let message = format!("other packs need `{name}` and go out of force when it is removed by force: ");
             return Err(AppError::Conflict(message + &reasons.join("; ")));
         }
+        if let Some((_, pack)) = &removed {
+            let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
+            let kept = kept::of_removed(pack, &deployment, &generation, &snapshot);
+            let deployment = kept::joined(&deployment, &kept);
+            self.keep(now, kept, deployment).await?;
+        }
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
             LibraryError::Folder(_) | LibraryError::InUse(_) => AppError::Unavailable(error.into()),
         })?;
-        self.in_force().unloaded.remove(name);
-        if let Some(changed) = changed {
-            self.in_force().unloaded.extend(changed.reasons);
-            self.publish(changed.packs, changed.generation).await?;
+        self.forget_reasons(name);
+        if let Some(Publishable { packs, generation, left_out, reasons }) = changed {
+            {
+                let mut in_force = self.in_force();
+                in_force.unloaded.extend(reasons);
+                in_force.left_out.extend(left_out);
+            }
+            self.publish(packs, generation).await?;
         }
+        self.readmit_or_say().await;
         Ok(note)
+    }
+
+    /// The register whose vocabularies these plugins bring.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// What is installed and loaded, by name.
@@ -203,33 +292,122 @@ impl PluginAdministration {
             let reason = error.to_string();
             reasons.extend(error.plugin.map(|name| (name, reason)));
         }
-        reasons.into_iter().map(|(name, reason)| UnloadedPlugin { name, reason }).collect()
+        let unloaded = reasons.into_iter().map(|(name, reason)| {
+            let recorded = self.library.recorded(&name);
+            UnloadedPlugin { name, reason, recorded }
+        });
+        unloaded.collect()
     }
 
     /// How many uses records make of the codes of a plugin; none where it is a pack that is not loaded.
-    fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Option<u64> {
+    async fn uses_of(&self, name: &PluginName, kind: PluginKind) -> Result<Option<u64>, AppError> {
         if kind != PluginKind::VocabularyPack {
-            return Some(0);
+            return Ok(Some(0));
         }
-        let (_, pack) = self.in_force().packs.get(name).cloned()?;
+        let Some((_, pack)) = self.in_force().packs.get(name).cloned() else { return Ok(None) };
         let generation = self.registry.vocabularies.current();
-        let concepts = pack.vocabularies().iter().flat_map(|vocabulary| vocabulary.concepts());
+        // Every code that its vocabularies ever had here, the deployment's own among them.
+        let namespaces = pack.vocabularies().iter().map(|vocabulary| vocabulary.namespace());
         let numbers: Vec<CodeNumber> =
-            concepts.filter_map(|concept| concept.uri().ok()).filter_map(|uri| generation.number_of(&uri)).collect();
-        Some(self.registry.columns.snapshot().records_using(&numbers))
+            namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect();
+        let held = self.registry.columns.snapshot().records_using(&numbers);
+        // ID types stand in no coded field: records use them as the systems of their identifiers.
+        let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
+        let id_types = uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string());
+        let carriers = Carriers::find(&self.registry, &id_types.collect()).await?;
+        Ok(Some(held.saturating_add(carriers.total())))
+    }
+
+    /// The packs with a generation of all of them, whose codes are numbered durably; or what is wrong with them, in one line,
+    /// and then nothing is numbered: a number is never taken back.
+    async fn numbered(
+        &self,
+        packs: Packs,
+        deployment: &Deployment,
+    ) -> Result<Result<(Packs, Generation), String>, AppError> {
+        let trial = self.trial_table(&packs, deployment).await?;
+        let generation = match build(&packs, deployment, trial.table) {
+            Ok(generation) => generation,
+            Err(problems) => return Ok(Err(told(&problems))),
+        };
+        if trial.is_stored {
+            return Ok(Ok((packs, generation)));
+        }
+        let table = self.number(&packs, deployment).await?;
+        Ok(build(&packs, deployment, table).map(|generation| (packs, generation)).map_err(|problems| told(&problems)))
+    }
+
+    /// The table as it would be if all codes and versions of these packs were numbered.
+    async fn trial_table(&self, packs: &Packs, deployment: &Deployment) -> Result<TrialTable, AppError> {
+        let mut stored = self.registry.store.code_table().await?;
+        let table = code_table(&stored.codes, &stored.editions)?;
+        let (codes, editions) = unnumbered(packs, deployment, &table);
+        if codes.is_empty() && editions.is_empty() {
+            return Ok(TrialTable { table: Arc::new(table), is_stored: true });
+        }
+        stored.codes.extend(codes);
+        stored.editions.extend(editions);
+        Ok(TrialTable { table: Arc::new(code_table(&stored.codes, &stored.editions)?), is_stored: false })
     }
 
     /// Gives numbers to all codes and versions that have none, and returns the whole table.
-    async fn number(&self, packs: &Packs) -> Result<Arc<CodeTable>, AppError> {
+    async fn number(&self, packs: &Packs, deployment: &Deployment) -> Result<Arc<CodeTable>, AppError> {
         let stored = self.registry.store.code_table().await?;
         let table = code_table(&stored.codes, &stored.editions)?;
-        let (codes, editions) = unnumbered(packs, &table);
+        let (codes, editions) = unnumbered(packs, deployment, &table);
         if codes.is_empty() && editions.is_empty() {
             return Ok(Arc::new(table));
         }
         self.registry.store.number_codes(codes, editions).await?;
         let stored = self.registry.store.code_table().await?;
         Ok(Arc::new(code_table(&stored.codes, &stored.editions)?))
+    }
+
+    /// Puts packs in force that were left out, as far as they go with those in force now. What is in force stays so.
+    async fn readmit(&self) -> Result<(), AppError> {
+        loop {
+            let (packs, left_out, deployment) = {
+                let in_force = self.in_force();
+                (in_force.packs.clone(), in_force.left_out.clone(), in_force.deployment.clone())
+            };
+            let mut is_changed = false;
+            for (name, pack) in left_out {
+                let mut with_it = packs.clone();
+                with_it.insert(name.clone(), pack);
+                match self.numbered(with_it, &deployment).await? {
+                    Ok((packs, generation)) => {
+                        tracing::info!(plugin = %name, "a pack that did not go with the others does now and is in force");
+                        self.forget_reasons(&name);
+                        self.publish(packs, generation).await?;
+                        is_changed = true;
+                        break;
+                    }
+                    Err(reason) => drop(self.in_force().unloaded.insert(name, reason)),
+                }
+            }
+            if !is_changed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// As [`Self::readmit`], after a change that is done: that it fails does not undo the change.
+    async fn readmit_or_say(&self) {
+        if let Err(error) = self.readmit().await {
+            tracing::error!(error = %error, "packs that were left out could not be tried again; the next start tries them");
+        }
+    }
+
+    /// Forgets why a plugin was not in force.
+    fn forget_reasons(&self, name: &PluginName) {
+        let mut in_force = self.in_force();
+        in_force.unloaded.remove(name);
+        in_force.left_out.remove(name);
+    }
+
+    /// Ends a compilation that is going on, and lets none begin: the server stops.
+    pub fn stop_compiling(&self) {
+        self.library.stop_compiling();
     }
 
     /// Puts packs and their generation in force.
@@ -257,6 +435,19 @@ impl PluginAdministration {
         // Replaced whole or by single entries, so a panic leaves it sound.
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Refuses to take away a vocabulary that holds codes of the deployment's own.
+fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
+    let is_of_pack = |code: &&LocalCode| pack.vocabularies().iter().any(|one| *one.namespace() == code.uri.namespace);
+    let count = deployment.local_codes().filter(|code| code.is_active()).filter(is_of_pack).count();
+    if count == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{count} active local codes belong to vocabularies of `{name}`; they go out of force when it is removed by force, and come back with it"
+    );
+    Err(AppError::Conflict(message))
 }
 
 /// Runs what compiles, waits for plugin threads or touches files, away from the threads that serve requests.

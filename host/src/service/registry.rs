@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::audit::AuditLog;
+use super::eligibility::exhausted::ExhaustedExpressions;
 use crate::columns::Columns;
 use crate::store::Store;
 use crate::vocab::Vocabularies;
@@ -18,4 +19,6 @@ pub struct Registry {
     pub vocabularies: Arc<Vocabularies>,
     /// Where reads and refusals are written down.
     pub audit: AuditLog,
+    /// What clients' expressions exhausted a moment ago.
+    pub exhausted: Arc<ExhaustedExpressions>,
 }

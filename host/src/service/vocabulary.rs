@@ -79,16 +79,35 @@ pub fn vocabularies<'g>(
     paged(of_domain.len(), of_domain.into_iter(), page)
 }
 
-/// The vocabulary of a namespace.
+/// A vocabulary in one of the versions that are here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edition {
+    /// Which vocabulary.
+    pub namespace: Namespace,
+    /// Which version; the one in force, where absent.
+    pub version: Option<String>,
+}
+
+/// The vocabulary of a namespace, in the version in force or the one before it.
 ///
 /// # Errors
-/// [`AppError::NotThere`] with the namespace that was probably meant.
+/// [`AppError::NotThere`] with the namespace that was probably meant, or the versions that are there.
 pub fn vocabulary<'g>(
     _: &OpContext,
     generation: &'g Generation,
-    namespace: &Namespace,
+    edition: &Edition,
 ) -> Result<&'g Vocabulary, AppError> {
-    generation.named(namespace).map_err(|problem| not_there("namespace", &problem))
+    let in_force = generation.named(&edition.namespace).map_err(|problem| not_there("namespace", &problem))?;
+    let Some(version) = &edition.version else { return Ok(in_force) };
+    let earlier = generation.earlier(&edition.namespace).map(|earlier| &**earlier);
+    let mut versions = [in_force].into_iter().chain(earlier);
+    versions.find(|one| one.description().version == *version).ok_or_else(|| {
+        let version_of = |vocabulary: &Vocabulary| format!("`{}`", vocabulary.description().version);
+        let before = earlier.map(|earlier| format!(" and, before it, {}", version_of(earlier))).unwrap_or_default();
+        let message =
+            format!("`{}` is not here in that version, but in {}{before}", edition.namespace, version_of(in_force));
+        AppError::NotThere(FieldProblem { field: "version".to_owned(), code: "unknown_version", message })
+    })
 }
 
 /// The codes of a vocabulary: all in the order of codes, children likewise, or everything below a code, parents first.
@@ -98,17 +117,17 @@ pub fn vocabulary<'g>(
 pub fn codes<'g>(
     ctx: &OpContext,
     generation: &'g Generation,
-    namespace: &Namespace,
+    edition: &Edition,
     filter: &CodeFilter,
     page: Page,
 ) -> Result<PageOf<ConceptRef<'g>>, AppError> {
-    let vocabulary = vocabulary(ctx, generation, namespace)?;
+    let vocabulary = vocabulary(ctx, generation, edition)?;
     let parent = match &filter.parent {
         None => None,
         Some(Parent::None) => Some(None),
-        Some(Parent::Code(text)) => Some(Some(concept_in_use_or_not(generation, namespace, "parent", text)?)),
+        Some(Parent::Code(text)) => Some(Some(concept_in_use_or_not(generation, vocabulary, "parent", text)?)),
     };
-    let below = filter.below.as_deref().map(|text| concept_in_use_or_not(generation, namespace, "below", text));
+    let below = filter.below.as_deref().map(|text| concept_in_use_or_not(generation, vocabulary, "below", text));
     let below = below.transpose()?;
     // What is not listed itself has nothing listed below it.
     let is_unlisted = |concept: &ConceptRef<'_>| !std::ptr::eq(concept.vocabulary(), vocabulary);
@@ -136,15 +155,20 @@ pub fn codes<'g>(
 /// # Errors
 /// [`AppError::Malformed`] for a text that cannot be a code, [`AppError::NotThere`] with what was probably meant.
 pub fn code<'g>(
-    _: &OpContext,
+    ctx: &OpContext,
     generation: &'g Generation,
-    namespace: &Namespace,
+    edition: &Edition,
     code: &str,
 ) -> Result<(ConceptRef<'g>, bool), AppError> {
-    generation.named(namespace).map_err(|problem| not_there("namespace", &problem))?;
+    let vocabulary = vocabulary(ctx, generation, edition)?;
     let code = Code::parse(code).map_err(|error| AppError::Malformed(format!("the code in the path: {error}")))?;
-    let uri = CodeUri { namespace: namespace.clone(), code };
-    let (concept, _) = generation.look_up_by_any_name(&uri).map_err(|problem| not_there("code", &problem))?;
+    let uri = CodeUri { namespace: edition.namespace.clone(), code };
+    let found = if is_in_force(generation, vocabulary) {
+        generation.look_up_by_any_name(&uri)
+    } else {
+        generation.look_up_earlier(vocabulary, &uri)
+    };
+    let (concept, _) = found.map_err(|problem| not_there("code", &problem))?;
     Ok((concept, concept.code() != uri.code.as_str()))
 }
 
@@ -152,7 +176,7 @@ pub fn code<'g>(
 #[derive(Debug, Clone)]
 pub enum SearchIn {
     /// In one vocabulary.
-    Vocabulary(Namespace),
+    Vocabulary(Edition),
     /// In all, or in those of one domain.
     All(Option<String>),
 }
@@ -201,15 +225,15 @@ pub fn search<'g>(
 /// # Errors
 /// [`AppError::NotThere`] for the namespace, [`AppError::Invalid`] for a code that is none.
 pub fn subsumes(
-    _: &OpContext,
+    ctx: &OpContext,
     generation: &Generation,
-    namespace: &Namespace,
+    edition: &Edition,
     a: &str,
     b: &str,
 ) -> Result<Subsumption, AppError> {
-    generation.named(namespace).map_err(|problem| not_there("namespace", &problem))?;
-    let first = concept_in_use_or_not(generation, namespace, "a", a);
-    let second = concept_in_use_or_not(generation, namespace, "b", b);
+    let vocabulary = vocabulary(ctx, generation, edition)?;
+    let first = concept_in_use_or_not(generation, vocabulary, "a", a);
+    let second = concept_in_use_or_not(generation, vocabulary, "b", b);
     let (first, second) = match (first, second) {
         (Ok(first), Ok(second)) => (first, second),
         (Err(AppError::Invalid(mut problems)), Err(AppError::Invalid(more))) => {
@@ -241,7 +265,7 @@ fn searched<'g>(
     place: &SearchIn,
 ) -> Result<Vec<&'g Vocabulary>, AppError> {
     match place {
-        SearchIn::Vocabulary(namespace) => Ok(vec![vocabulary(ctx, generation, namespace)?]),
+        SearchIn::Vocabulary(edition) => Ok(vec![vocabulary(ctx, generation, edition)?]),
         SearchIn::All(domain) => Ok(vocabularies_of(generation, domain.as_deref())),
     }
 }
@@ -253,15 +277,25 @@ fn vocabularies_of<'g>(generation: &'g Generation, domain: Option<&str>) -> Vec<
     generation.vocabularies().map(|vocabulary| &**vocabulary).filter(is_of_domain).collect()
 }
 
+/// Whether it is the version of its vocabulary that records are coded with.
+#[must_use]
+pub fn is_in_force(generation: &Generation, vocabulary: &Vocabulary) -> bool {
+    generation
+        .vocabulary(vocabulary.namespace())
+        .is_some_and(|in_force| std::ptr::eq(&raw const **in_force, vocabulary))
+}
+
 /// A code that a parameter names, alone or with the namespace that the path names.
 fn concept_in_use_or_not<'g>(
     generation: &'g Generation,
-    namespace: &Namespace,
+    vocabulary: &'g Vocabulary,
     parameter: &str,
     text: &str,
 ) -> Result<ConceptRef<'g>, AppError> {
+    let namespace = vocabulary.namespace();
     let malformed = |error: CodeError| AppError::Malformed(format!("`{parameter}`: {error}"));
-    let uri = if text.contains('#') {
+    // What is left of a URI whose `#` was not encoded is the namespace, and parses as a URI without a code.
+    let uri = if text.contains(['#', '|']) || text == namespace.as_str() {
         let uri = CodeUri::parse(text).map_err(malformed)?;
         if uri.namespace != *namespace {
             let message = format!("`{uri}` is a code of another vocabulary; a code of `{namespace}` is needed");
@@ -271,7 +305,12 @@ fn concept_in_use_or_not<'g>(
     } else {
         CodeUri { namespace: namespace.clone(), code: Code::parse(text).map_err(malformed)? }
     };
-    generation.look_up(&uri).map_err(|problem| AppError::invalid(parameter, problem.reason(), problem.to_string()))
+    let found = if is_in_force(generation, vocabulary) {
+        generation.look_up(&uri)
+    } else {
+        generation.look_up_earlier(vocabulary, &uri).map(|(concept, _)| concept)
+    };
+    found.map_err(|problem| AppError::invalid(parameter, problem.reason(), problem.to_string()))
 }
 
 fn not_there(field: &str, problem: &LookUpProblem) -> AppError {

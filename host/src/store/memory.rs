@@ -8,6 +8,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::Group;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
@@ -37,6 +38,7 @@ struct State {
     audit: Vec<AuditEntry>,
     numbering: Numbering,
     code_table: StoredCodeTable,
+    settings: BTreeMap<SettingKey, Arc<Setting>>,
     counters: BTreeMap<String, u64>,
 }
 
@@ -103,6 +105,12 @@ impl State {
         self.records.groups.extend(outcome.groups);
         self.records.owners.extend(outcome.owners);
         self.records.clients.extend(outcome.clients);
+        for (key, setting) in outcome.settings {
+            match setting {
+                Some(setting) => drop(self.settings.insert(key, setting)),
+                None => drop(self.settings.remove(&key)),
+            }
+        }
         self.audit.extend(audit);
         if let Some(sink) = self.sink.as_ref().filter(|_| !changes.is_empty()) {
             sink.apply(&changes);
@@ -181,6 +189,10 @@ impl Store for MemoryStore {
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {
         Ok(self.state().records.clients.values().map(|client| Client::clone(client)).collect())
+    }
+
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        Ok(self.state().settings.values().map(|setting| Setting::clone(setting)).collect())
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

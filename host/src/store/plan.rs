@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
+use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Individual, IndividualDetails};
@@ -21,6 +22,7 @@ use crate::domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
 
 use super::record::client::client_as_stored;
 use super::record::instant::as_stored;
+use super::record::setting::setting_as_stored;
 use super::{Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, Operation, StoreError, Write, Written};
 
 /// The state that a write meets.
@@ -46,6 +48,8 @@ pub(super) struct Outcome {
     pub groups: BTreeMap<RecordId, Arc<Group>>,
     pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub clients: BTreeMap<ClientId, Arc<Client>>,
+    /// Absent ones are taken out.
+    pub settings: BTreeMap<SettingKey, Option<Arc<Setting>>>,
 }
 
 /// One write, worked out.
@@ -104,11 +108,12 @@ impl<'p, P: Present> Planner<'p, P> {
 
     /// Lets later writes see this one.
     pub(super) fn accept(&mut self, planned: &Planned) {
-        let Outcome { individuals, groups, owners, clients } = planned.outcome.clone();
+        let Outcome { individuals, groups, owners, clients, settings } = planned.outcome.clone();
         self.accepted.individuals.extend(individuals);
         self.accepted.groups.extend(groups);
         self.accepted.owners.extend(owners);
         self.accepted.clients.extend(clients);
+        self.accepted.settings.extend(settings);
         self.last = planned.last;
     }
 }
@@ -162,6 +167,15 @@ impl<P: Present> Draft<'_, '_, P> {
                 let earliest = next_millisecond.unwrap_or(Timestamp::MAX);
                 let updated_at = as_stored(client.updated_at).max(earliest);
                 Ok(self.put_client(Client { updated_at, ..client }))
+            }
+            Operation::PutSetting(setting) => {
+                let key = setting.key();
+                self.outcome.settings.insert(key.clone(), Some(Arc::new(setting_as_stored(setting))));
+                Ok(Written::Setting(key))
+            }
+            Operation::RemoveSetting(key) => {
+                self.outcome.settings.insert(key.clone(), None);
+                Ok(Written::Setting(key))
             }
         }
     }

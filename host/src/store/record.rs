@@ -12,16 +12,22 @@ pub mod change;
 pub mod client;
 pub mod code_table;
 pub mod coded_field;
+pub mod concept_group;
 pub mod counter;
+pub mod earlier_version;
+pub mod extension;
 #[cfg(test)]
 mod golden;
 pub mod group;
 pub mod identifier;
 pub mod individual;
 pub mod instant;
+pub mod kept_concepts;
+pub mod local_code;
 pub mod parts;
 #[cfg(test)]
 pub mod samples;
+pub mod setting;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -79,6 +85,12 @@ pub fn decode<F: StoredForm>(bytes: &[u8]) -> Result<F, StoreError> {
     }
     let (form, rest) = postcard::take_from_bytes(body).map_err(|error| corrupt(error.to_string()))?;
     if rest.is_empty() { Ok(form) } else { Err(corrupt(format!("{} bytes are left over", rest.len()))) }
+}
+
+/// The version byte of stored bytes; none where there are no bytes.
+#[must_use]
+pub fn version_of(bytes: &[u8]) -> Option<u8> {
+    bytes.first().copied()
 }
 
 /// Reads bytes as a form and the form as a domain value.

@@ -31,6 +31,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::change::Sequence;
 use crate::domain::client::Client;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::deployment::Setting;
 use crate::domain::group::Group;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
@@ -227,6 +228,10 @@ impl Store for SledStore {
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {
         self.read(Reader::clients).await
+    }
+
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        self.read(Reader::settings).await
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {

@@ -3,6 +3,7 @@
 pub(super) mod clients;
 pub(super) mod identifiers;
 pub(super) mod records;
+pub(super) mod settings;
 pub(super) mod shared;
 pub(super) mod tables;
 
@@ -178,6 +179,12 @@ macro_rules! every_behaviour {
                 a_client_is_created_once,
                 a_client_is_changed_only_as_last_seen,
                 two_changes_in_one_millisecond_do_not_look_alike,
+            },
+            settings::{
+                settings_read_back_and_survive,
+                a_setting_is_replaced_and_taken_out_by_its_key,
+                settings_of_one_write_are_all_kept_or_none,
+                settings_of_like_names_stay_apart,
             },
             tables::{
                 codes_keep_their_numbers,

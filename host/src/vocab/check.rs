@@ -24,6 +24,8 @@ use super::compact::ConceptIndex;
 use super::hierarchy::{DEPTH_MAX, HierarchyFault};
 use super::vocabulary::Vocabulary;
 use crate::domain::code::Code;
+use crate::domain::deployment::Deployment;
+use crate::domain::manifest::ExtensionField;
 use crate::domain::vocabulary::{Concept, ConceptGroup, PackContents, VocabularyDescription};
 
 /// What a pack brings, sound in itself. Cheap to clone.
@@ -31,6 +33,8 @@ use crate::domain::vocabulary::{Concept, ConceptGroup, PackContents, VocabularyD
 pub struct CheckedPack {
     vocabularies: Vec<Arc<Vocabulary>>,
     concept_groups: Arc<[ConceptGroup]>,
+    extension_fields: Arc<[ExtensionField]>,
+    earlier: Vec<Arc<Vocabulary>>,
 }
 
 impl CheckedPack {
@@ -44,6 +48,37 @@ impl CheckedPack {
     #[must_use]
     pub fn concept_groups(&self) -> &[ConceptGroup] {
         &self.concept_groups
+    }
+
+    /// The fields that it adds to records. Those of other packs that they clash with are not checked yet.
+    #[must_use]
+    pub fn extension_fields(&self) -> &[ExtensionField] {
+        &self.extension_fields
+    }
+
+    /// The same pack with the fields that its manifest declares.
+    #[must_use]
+    pub fn with_extension_fields(self, fields: &[ExtensionField]) -> Self {
+        Self { extension_fields: fields.into(), ..self }
+    }
+
+    /// The versions that its vocabularies had before, where there are such.
+    #[must_use]
+    pub fn earlier(&self) -> &[Arc<Vocabulary>] {
+        &self.earlier
+    }
+
+    /// The same pack with what the deployment keeps of earlier versions of its vocabularies.
+    #[must_use]
+    pub fn with_kept(mut self, deployment: &Deployment) -> Self {
+        let earlier = self.vocabularies.iter().filter_map(|vocabulary| vocabulary.earlier(deployment));
+        self.earlier = earlier.map(Arc::new).collect();
+        for vocabulary in &mut self.vocabularies {
+            if let Some(longer) = vocabulary.with_kept(deployment.kept_of(vocabulary.namespace())) {
+                *vocabulary = Arc::new(longer);
+            }
+        }
+        self
     }
 }
 
@@ -75,7 +110,12 @@ pub fn check(contents: PackContents) -> Result<CheckedPack, PackProblems> {
     }
     groups::check(&concept_groups, &own_codes, &mut problems);
     if problems.count() == 0 {
-        Ok(CheckedPack { vocabularies, concept_groups: concept_groups.into() })
+        Ok(CheckedPack {
+            vocabularies,
+            concept_groups: concept_groups.into(),
+            extension_fields: Arc::new([]),
+            earlier: Vec::new(),
+        })
     } else {
         Err(problems)
     }

@@ -48,10 +48,12 @@ pub enum CodeProblem {
         uri: CodeUri,
     },
     /// The vocabulary is there without any codes.
-    #[error("`{uri}`: the vocabulary `{}` has no codes yet; import its owner's file first", .uri.namespace)]
+    #[error("`{uri}`: the vocabulary `{}` has no codes yet; {}", .uri.namespace, filling(*.takes_local_codes))]
     EmptyVocabulary {
         /// The code.
         uri: CodeUri,
+        /// Whether the administrator adds its codes.
+        takes_local_codes: bool,
     },
     /// The vocabulary has no such code.
     #[error("`{uri}` is no code of its vocabulary{}", did_you_mean(.nearest))]
@@ -60,6 +62,14 @@ pub enum CodeProblem {
         uri: CodeUri,
         /// What was probably meant.
         nearest: Vec<Suggestion>,
+    },
+    /// The code is one of another vocabulary.
+    #[error("`{uri}` is no code of its vocabulary; {right} is one of another")]
+    OtherVocabulary {
+        /// The code.
+        uri: CodeUri,
+        /// The code with the namespace that it has.
+        right: Suggestion,
     },
     /// The code may be right, but only a part of the vocabulary is here.
     #[error("`{uri}` is not in the part of its vocabulary that is installed; import the owner's file{}", did_you_mean(.nearest))]
@@ -131,7 +141,7 @@ impl CodeProblem {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownVocabulary { .. } => "unknown_vocabulary",
-            Self::WrongVocabulary { .. } => "wrong_vocabulary",
+            Self::WrongVocabulary { .. } | Self::OtherVocabulary { .. } => "wrong_vocabulary",
             Self::NotInstalled { .. } => "vocabulary_not_installed",
             Self::EmptyVocabulary { .. } => "vocabulary_empty",
             Self::UnknownCode { .. } => "unknown_code",
@@ -155,7 +165,9 @@ impl CodeProblem {
             | Self::EmptyVocabulary { .. }
             | Self::Malformed { .. } => &[],
             Self::UnknownCode { nearest, .. } | Self::NotInFragment { nearest, .. } => nearest,
-            Self::WrongCase { right, .. } | Self::Alias { right, .. } => std::slice::from_ref(right),
+            Self::WrongCase { right, .. } | Self::Alias { right, .. } | Self::OtherVocabulary { right, .. } => {
+                std::slice::from_ref(right)
+            }
             Self::Inactive { successor, .. } => successor.as_slice(),
             Self::NotSelectable { below, .. } => below,
             Self::WrongKind { such_as, .. } => such_as,
@@ -216,6 +228,14 @@ fn did_you_mean(nearest: &[Suggestion]) -> String {
 
 fn examples(suggestions: &[Suggestion]) -> String {
     if suggestions.is_empty() { String::new() } else { format!(", such as {}", listed(suggestions)) }
+}
+
+fn filling(takes_local_codes: bool) -> &'static str {
+    if takes_local_codes {
+        "the administrator adds them with `daftar code add`"
+    } else {
+        "import its owner's file first"
+    }
 }
 
 fn successor_text(successor: Option<&Suggestion>) -> String {

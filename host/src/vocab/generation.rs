@@ -8,6 +8,8 @@
 mod builder;
 mod display;
 mod group;
+mod host_vocabulary;
+mod identifier;
 mod index;
 mod look_up;
 mod open;
@@ -27,6 +29,8 @@ use tokio::sync::Mutex as AsyncMutex;
 pub use self::builder::{GenerationBuilder, PackOrigin};
 pub use self::display::CodeDisplay;
 pub use self::group::{DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
+use self::identifier::IdentifierRules;
+pub use self::identifier::{IdentifierProblem, check_pattern};
 use self::index::Index;
 pub use self::look_up::LookUpProblem;
 pub use self::open::OpenProblem;
@@ -37,6 +41,7 @@ use super::open::{NoPacks, OpenCodes, OpenPacks};
 use super::table::CodeTable;
 use super::vocabulary::{ConceptRef, Vocabulary};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::extension::ExtensionFields;
 
 /// The vocabularies, concept groups and numbers that are in force together.
 pub struct Generation {
@@ -46,6 +51,10 @@ pub struct Generation {
     index: Index,
     /// By name.
     groups: BTreeMap<String, PublishedGroup>,
+    identifier_rules: Arc<IdentifierRules>,
+    extension_fields: ExtensionFields,
+    /// By namespace.
+    earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
 }
 
 impl fmt::Debug for Generation {
@@ -74,6 +83,12 @@ impl Generation {
         &self.concept_groups_digest
     }
 
+    /// The fields that installed modules add to records.
+    #[must_use]
+    pub fn extension_fields(&self) -> &ExtensionFields {
+        &self.extension_fields
+    }
+
     /// The packs that it was made of, in the order in which they were added.
     #[must_use]
     pub fn packs(&self) -> &[PackOrigin] {
@@ -91,7 +106,18 @@ impl Generation {
         self.index.find(namespace).map(|installed| &installed.vocabulary)
     }
 
-    /// The pack that brought the vocabulary of a namespace.
+    /// The version that a vocabulary had before the one in force: it is read, and nothing is coded with it.
+    #[must_use]
+    pub fn earlier(&self, namespace: &Namespace) -> Option<&Arc<Vocabulary>> {
+        self.earlier.get(namespace)
+    }
+
+    /// Every version that is there beside the one in force.
+    pub fn earlier_versions(&self) -> impl ExactSizeIterator<Item = &Arc<Vocabulary>> {
+        self.earlier.values()
+    }
+
+    /// The pack that brought the vocabulary of a namespace; none for one of the registry's own.
     #[must_use]
     pub fn pack_of(&self, namespace: &Namespace) -> Option<&PackOrigin> {
         self.packs.get(self.index.find(namespace)?.pack)

@@ -4,7 +4,8 @@
 //! tree of prefixes, and a branch is left as soon as its prefix alone is too far away: of ICD-11's 17,546 codes a few
 //! hundred are looked at.
 //!
-//! **Invariant:** an error is no way to keep the server busy: one search looks at [`STEPS_MAX`] prefixes at the most.
+//! **Invariant:** an error is no way to keep the server busy: one search looks at [`STEPS_MAX`] prefixes at the most, compares each with
+//! the few letters that an edit could reach, and none when the text is longer than every code by more than the edits.
 
 use super::compact::ConceptIndex;
 use super::vocabulary::{ConceptRef, Vocabulary};
@@ -68,24 +69,35 @@ fn by_label<'a>(vocabulary: &'a Vocabulary, wanted: &str) -> (Vec<ConceptRef<'a>
     if vocabulary.concept_count() > LABEL_SCAN_CONCEPTS_MAX {
         return (called_so, beginning_so);
     }
-    let wanted = words(wanted);
+    let is_beginning_telling = wanted.len() >= LABEL_PREFIX_BYTES_MIN;
+    let wanted: Vec<char> = as_code(wanted).collect();
     for concept in vocabulary.concepts() {
-        let names: Vec<String> = concept.labels().map(|(_, label)| words(label)).collect();
-        if names.contains(&wanted) {
+        let mut begins_so = false;
+        let is_called_so = concept.labels().any(|(_, label)| {
+            let mut letters = as_code(label);
+            let begins = wanted.iter().all(|letter| letters.next() == Some(*letter));
+            begins_so |= begins;
+            begins && letters.next().is_none()
+        });
+        if is_called_so {
             called_so.push(concept);
-        } else if wanted.len() >= LABEL_PREFIX_BYTES_MIN && names.iter().any(|name| name.starts_with(&wanted)) {
+        } else if begins_so && is_beginning_telling {
             beginning_so.push(concept);
         }
     }
     (called_so, beginning_so)
 }
 
-/// A name as a code would write it: lower case, its words joined by one sign.
-fn words(text: &str) -> String {
-    text.to_lowercase().replace([' ', '-'], "_")
+/// The letters of a name as a code would write it: lower case, its words joined by one sign.
+fn as_code(text: &str) -> impl Iterator<Item = char> {
+    let letters = text.chars().flat_map(char::to_lowercase);
+    letters.map(|letter| if matches!(letter, ' ' | '-') { '_' } else { letter })
 }
 
 fn spelt_alike<'a>(vocabulary: &'a Vocabulary, wanted: &str, edits_max: u8) -> Vec<ConceptRef<'a>> {
+    if wanted.len() > vocabulary.longest_code() + usize::from(edits_max) {
+        return Vec::new();
+    }
     let mut near = Walk::over(vocabulary, wanted, edits_max).run();
     // A mistake is rarer at the beginning, so of equally near codes the one with the longer common beginning is meant.
     near.sort_by_key(|near| (near.edits, std::cmp::Reverse(common_beginning(near.concept.code(), wanted))));
@@ -116,7 +128,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn over(vocabulary: &'a Vocabulary, wanted: &str, edits_max: u8) -> Self {
-        // Codes have 100 bytes at the most; what is longer than any code by more than the edits is far from all.
+        // Codes have 100 bytes at the most.
         let wanted: Vec<u8> = wanted.bytes().take(u8::MAX.into()).map(|byte| byte.to_ascii_lowercase()).collect();
         let empty_prefix = (0..=wanted.len()).map(|length| u8::try_from(length).unwrap_or(u8::MAX)).collect();
         let (prefix, rows, found) = (Vec::new(), vec![empty_prefix], Vec::new());
@@ -175,9 +187,14 @@ impl<'a> Walk<'a> {
             let before_swap = depth.checked_sub(1).and_then(|shorter| self.rows.get(shorter));
             let previous_letter = self.prefix.last().copied();
             let at = |row: &[u8], column: usize| row.get(column).copied().unwrap_or(u8::MAX);
-            let mut row = Vec::with_capacity(above.len());
-            row.push(at(above, 0).saturating_add(1));
-            for (column, wanted) in self.wanted.iter().enumerate() {
+            let mut row = vec![u8::MAX; above.len()];
+            if let Some(first) = row.first_mut() {
+                *first = at(above, 0).saturating_add(1);
+            }
+            // Beginnings that are longer or shorter than the prefix by more than the edits are too far away.
+            let reach = usize::from(self.edits_max);
+            let within = self.wanted.iter().enumerate().take(depth + 1 + reach).skip(depth.saturating_sub(reach));
+            for (column, wanted) in within {
                 let changed = at(above, column).saturating_add(u8::from(*wanted != letter));
                 let put_in = at(above, column + 1).saturating_add(1);
                 let left_out = at(&row, column).saturating_add(1);
@@ -188,7 +205,9 @@ impl<'a> Walk<'a> {
                 {
                     edits = edits.min(at(earlier, before).saturating_add(1));
                 }
-                row.push(edits);
+                if let Some(place) = row.get_mut(column + 1) {
+                    *place = edits;
+                }
             }
             row
         };
@@ -239,6 +258,16 @@ mod tests {
         let vocabulary = VocabularyBuilder::new("urn:test:swap").concepts([("abcd", "x"), ("zzzz", "y")]).vocabulary();
         let near = Walk::over(&vocabulary, "acbd", 1).run();
         assert_eq!(near.iter().map(|near| (near.concept.code(), near.edits)).collect::<Vec<_>>(), [("abcd", 1)]);
+    }
+
+    #[test]
+    fn what_is_longer_than_every_code_costs_no_walk() {
+        let vocabulary = occupations();
+        assert_eq!(codes(&spelt_alike(&vocabulary, "221100", 2)), ["2211"]);
+        assert!(spelt_alike(&vocabulary, "2211000", 2).is_empty());
+        let long = Walk::over(&vocabulary, &"2".repeat(100), 2);
+        let rows = |walk: &Walk<'_>| walk.rows.iter().map(|row| row.len()).sum::<usize>();
+        assert_eq!(rows(&long), 101, "one row, of the empty prefix");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod build;
 mod concept;
+mod overlay;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use std::sync::OnceLock;
 
 pub(super) use self::build::{hierarchy, text_bytes};
 pub use self::concept::{ConceptRef, Label};
+pub(super) use self::overlay::OverlayFault;
 use super::compact::{ConceptIndex, Lists, Span, Texts, to_u32, vector_bytes};
 use super::digest::ContentDigest;
 use super::hierarchy::Hierarchy;
@@ -71,6 +73,8 @@ pub struct Vocabulary {
     hierarchy: Hierarchy,
     /// Made when it is first searched.
     search: OnceLock<SearchIndex>,
+    /// The deployment's own, in order.
+    local: Vec<ConceptIndex>,
 }
 
 impl fmt::Debug for Vocabulary {
@@ -114,6 +118,16 @@ impl Vocabulary {
     #[must_use]
     pub fn concept_count(&self) -> usize {
         self.codes.len()
+    }
+
+    /// The length of its longest code, in bytes.
+    pub(super) fn longest_code(&self) -> usize {
+        self.codes.iter().map(|span| self.texts.get(*span).len()).max().unwrap_or_default()
+    }
+
+    /// Whether some of its concepts are the deployment's own.
+    pub(super) fn has_local(&self) -> bool {
+        !self.local.is_empty()
     }
 
     /// The concept of a code, in its exact spelling.
@@ -190,6 +204,7 @@ impl Vocabulary {
             + vector_bytes(&self.successors)
             + self.hierarchy.heap_bytes()
             + self.search.get().map_or(0, SearchIndex::heap_bytes)
+            + vector_bytes(&self.local)
     }
 
     fn reference(&self, index: ConceptIndex) -> ConceptRef<'_> {

@@ -71,8 +71,9 @@ fn versions(folder: &Path) -> Result<Vec<Vec<Vec<u8>>>, String> {
     raise_version(&root.join("plugins/cel/plugin.toml"), &manifest)?;
     let artifacts = artifacts_folder()?;
     let engine = author::wrap(&artifacts.join("guests/daftar_cel.wasm"), &manifest)?;
+    let pack = packs::build(&copy, None).map_err(|error| error.to_string())?;
     Ok(vec![
-        vec![packs::build(&copy)?, read(&artifacts.join("plugins/gender.wasm"))?],
+        vec![pack, read(&artifacts.join("plugins/gender.wasm"))?],
         vec![engine, read(&artifacts.join("plugins/eligibility-cel.wasm"))?],
     ])
 }

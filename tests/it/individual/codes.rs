@@ -62,7 +62,16 @@ fn wrong_codes_are_refused_with_field_reason_and_what_was_probably_meant() {
     let app = TestApp::start();
     assert_eq!(app.admin().request("DELETE", "/plugins/isco-08").send().status, 204, "one vocabulary is to be absent");
     let client = app.client(&["individual:create", "individual:read"]);
-    let cases: [(Value, &str, &str, &str); 13] = [
+    let country = |code: &str| json!({"country": format!("urn:iso:std:iso:3166-1#{code}")});
+    let cases: [(Value, &str, &str, &str); 21] = [
+        (country(".."), "country", "unknown_code", "`urn:iso:std:iso:3166-1#..`"),
+        (country("../../etc/passwd"), "country", "unknown_code", "is no code of its vocabulary"),
+        (country("F\u{7}R"), "country", "invalid_code", "holds a control character"),
+        (country("F R"), "country", "invalid_code", "white space"),
+        (country(&"A".repeat(100)), "country", "unknown_code", "is no code of its vocabulary"),
+        (country(&"A".repeat(101)), "country", "invalid_code", "longer than the 100 bytes"),
+        (country(&"A".repeat(10_000)), "country", "invalid_code", "longer than the 100 bytes"),
+        (json!({"country": "urn:iso:std:iso:3166-2#FR"}), "country", "unknown_vocabulary", "urn:iso:std:iso:3166-1"),
         (json!({"gender": format!("{GENDER}#7")}), "gender", "unknown_code", "urn:iso:std:iso:5218#7"),
         (json!({"country": "urn:iso:std:iso:3166-1#DEU"}), "country", "alias", "urn:iso:std:iso:3166-1#DE"),
         (json!({"country": "urn:iso:std:iso:3166-1#de"}), "country", "wrong_case", "urn:iso:std:iso:3166-1#DE"),

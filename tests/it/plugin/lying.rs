@@ -5,7 +5,7 @@ use daftar_tests::{Server, TestApp, artifacts};
 use serde_json::json;
 
 /// Each misbehaving pack with the step that refuses it and a word of the reason.
-const LIARS: [(&str, &str, &str); 16] = [
+const LIARS: [(&str, &str, &str); 19] = [
     ("changing-answers", "content", "differently"),
     ("count-lie", "content", "promised 100"),
     ("cycle", "content", "above itself"),
@@ -14,6 +14,7 @@ const LIARS: [(&str, &str, &str); 16] = [
     ("future-interface", "interface_version", "9.9.9"),
     ("huge-string", "content", "output_too_large"),
     ("infinite-paging", "content", "promised"),
+    ("log-loop", "smoke", "host_calls"),
     ("loop-in-concepts", "content", "fuel"),
     ("loop-in-describe", "smoke", "fuel"),
     ("memory-bomb", "smoke", "memory"),
@@ -22,13 +23,14 @@ const LIARS: [(&str, &str, &str); 16] = [
     ("stuck-paging", "content", "do not end"),
     ("unknown-parent", "content", "nowhere"),
     ("unlinked-import", "imports", "acme:pack/disk"),
+    ("wasi-import", "imports", "`wasi:clocks/wall-clock@0.2.0`"),
+    ("wrong-types", "smoke", "type mismatch"),
 ];
 
 #[test]
-fn every_fixture_is_a_liar_or_the_engine() {
+fn every_fixture_is_a_liar_the_engine_or_chatty() {
     let mut known: Vec<&str> = LIARS.iter().map(|(name, _, _)| *name).collect();
-    known.push("misbehaving-engine");
-    known.push("open-occupation");
+    known.extend(["chatty", "misbehaving-engine", "open-occupation"]);
     known.sort_unstable();
     assert_eq!(artifacts::fixture_names(), known);
 }
@@ -68,7 +70,9 @@ fn a_server_starts_with_the_rest_and_names_every_liar() {
     LIARS.iter().for_each(|(name, _, _)| copy(artifacts::fixture(name)));
     std::fs::write(plugins.join("broken.wasm"), b"broken").unwrap();
     let data_dir = folder.path().join("data");
-    let server = Server::serve_plugins(&data_dir, &plugins, &[]);
+    let config = folder.path().join("daftar.toml");
+    std::fs::write(&config, "[plugins]\nallow_unsigned = true\n").unwrap();
+    let server = Server::serve_plugins(&data_dir, &plugins, &["--config", config.to_str().unwrap()]);
     let call = server.connection();
     assert_eq!(call.request("GET", "/health/ready").send().status, 200);
     let list = daftar_tests::process::run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();

@@ -97,9 +97,11 @@ fn an_unknown_group_is_404_with_the_nearest() {
     let (field, reason, message) = refusal(&refused);
     assert_eq!((field.as_str(), reason.as_str()), ("name", "unknown_concept_group"));
     assert!(message.contains("did you mean `feminine_gender`?"), "{message}");
-    for name in ["..", "%2F", "%0A", "$x", &"a".repeat(10_000)] {
+    for name in ["..", "%2F", "$x", &"a".repeat(10_000)] {
         let refused = client.get(&format!("/ConceptGroup/{name}")).expect(404);
         assert!(refused.detail().len() < 400, "{}", refused.detail());
     }
-    drop(client.get("/ConceptGroup/%FF").expect(400));
+    for malformed in ["%FF", "%0A", "a%00b"] {
+        drop(client.get(&format!("/ConceptGroup/{malformed}")).expect(400));
+    }
 }

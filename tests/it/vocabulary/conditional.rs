@@ -1,6 +1,7 @@
 //! Entity tags, 304, and what else the headers say.
 
 use super::{COUNTRIES, OCCUPATIONS, reader, with_occupations};
+use daftar::config::Config;
 use daftar_tests::{ApiClient, Response, TestApp, artifacts};
 use serde_json::{Value, json};
 
@@ -88,7 +89,9 @@ fn what_is_not_there_is_never_304() {
 
 #[test]
 fn a_pack_that_comes_changes_the_tags_and_they_outlive_a_restart() {
-    let mut app = TestApp::start();
+    // Answers hold the server's address, which is another free port at each start.
+    let address = |config: &mut Config| config.server.public_url = Some("https://registry.example".to_owned());
+    let mut app = TestApp::builder().config(address).start();
     let client = reader(&app);
     let path = ("GET", format!("/Vocabulary/{COUNTRIES}"), None);
     let before = tag(&send(&client, &path, &[]));
@@ -103,9 +106,8 @@ fn a_pack_that_comes_changes_the_tags_and_they_outlive_a_restart() {
     let after = tag(&send(&client, &path, &[]));
     assert_ne!(before, after);
     app.restart();
-    let url_changed = tag(&send(&client, &path, &[]));
-    assert_eq!(url_changed.len(), after.len());
-    drop(send(&client, &path, &[("If-None-Match", &url_changed)]).expect(304));
+    assert_eq!(tag(&send(&client, &path, &[])), after);
+    drop(send(&client, &path, &[("If-None-Match", &after)]).expect(304));
 }
 
 #[test]
@@ -113,7 +115,6 @@ fn a_head_request_is_answered_with_the_same_headers() {
     let app = TestApp::start();
     let client = reader(&app);
     let read = client.get(&format!("/Vocabulary/{COUNTRIES}")).expect(200);
-    let answer = client.request("HEAD", &format!("/Vocabulary/{COUNTRIES}"));
     let head = client.connection().exchange(
         format!(
             "HEAD /api/v2/Vocabulary/{COUNTRIES} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
@@ -121,7 +122,6 @@ fn a_head_request_is_answered_with_the_same_headers() {
         )
         .as_bytes(),
     );
-    drop(answer);
     let head = String::from_utf8(head).unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert!(head.to_ascii_lowercase().contains(&format!("etag: {}", tag(&read))), "{head}");

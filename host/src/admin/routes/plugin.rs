@@ -3,18 +3,22 @@
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 use super::client::unreadable;
 use crate::admin::access::Administrator;
+use crate::admin::dto::plugin_use::{PluginUseBody, milliseconds};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
 use crate::domain::calendar::format_instant;
 use crate::domain::manifest::PluginName;
-use crate::service::plugin::{InstalledPlugin, PACKAGE_BYTES_MAX, UnloadedPlugin};
+use crate::service::plugin::{
+    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, UnloadedPlugin,
+    UnsignedPlugins,
+};
 
 /// A plugin as the administrator sees it.
 #[derive(Debug, Serialize)]
@@ -24,7 +28,9 @@ pub struct PluginBody {
     kind: &'static str,
     interface: String,
     digest: String,
+    signer: String,
     size_bytes: usize,
+    compiled_bytes: usize,
     installed_at: String,
     licence: String,
     attribution: String,
@@ -35,14 +41,23 @@ pub struct PluginBody {
     peak_memory_bytes: u64,
     peak_fuel: u64,
     peak_time_ms: f64,
+    #[serde(flatten)]
+    plugin_use: PluginUseBody,
 }
 
 /// What a plugin may use at most.
 #[derive(Debug, Serialize)]
 struct LimitsBody {
     memory_bytes: usize,
+    table_elements: usize,
+    core_instances: usize,
     call_ms: u64,
     fuel_base: u64,
+    fuel_per_row: u64,
+    input_bytes: usize,
+    output_bytes: usize,
+    host_calls: u64,
+    host_call_bytes: usize,
     concurrent_requests: usize,
 }
 
@@ -68,14 +83,23 @@ impl From<&InstalledPlugin> for PluginBody {
             kind: manifest.kind.as_str(),
             interface: manifest.interface.to_string(),
             digest: loaded.digest().to_string(),
+            signer: plugin.signer().to_string(),
             size_bytes: loaded.size_bytes(),
+            compiled_bytes: loaded.compiled_bytes(),
             installed_at: format_instant(plugin.installed_at()),
             licence: manifest.licence.clone(),
             attribution: manifest.attribution.clone(),
             limits: LimitsBody {
                 memory_bytes: limits.memory_bytes,
+                table_elements: limits.table_elements,
+                core_instances: limits.core_instances,
                 call_ms: limits.call_ms,
                 fuel_base: limits.fuel_base,
+                fuel_per_row: limits.fuel_per_row,
+                input_bytes: limits.input_bytes,
+                output_bytes: limits.output_bytes,
+                host_calls: limits.host_calls,
+                host_call_bytes: limits.host_call_bytes,
                 concurrent_requests: limits.concurrent_requests,
             },
             calls: usage.calls,
@@ -83,7 +107,8 @@ impl From<&InstalledPlugin> for PluginBody {
             faults_by_kind: faults,
             peak_memory_bytes: usage.peak_memory_bytes,
             peak_fuel: usage.peak_fuel,
-            peak_time_ms: usage.peak_time.as_secs_f64() * 1_000.0,
+            peak_time_ms: milliseconds(usage.peak_time),
+            plugin_use: PluginUseBody::from(plugin),
         }
     }
 }
@@ -100,11 +125,36 @@ pub struct PluginsBody {
 struct UnloadedBody {
     name: String,
     reason: String,
+    #[serde(flatten)]
+    recorded: Option<RecordedBody>,
+}
+
+/// What the list of installed plugins says of one that is not in force.
+#[derive(Debug, Serialize)]
+struct RecordedBody {
+    version: String,
+    kind: &'static str,
+    digest: String,
+    signer: String,
+    installed_at: String,
+}
+
+impl From<RecordedPlugin> for RecordedBody {
+    fn from(recorded: RecordedPlugin) -> Self {
+        Self {
+            version: recorded.version.to_string(),
+            kind: recorded.kind.as_str(),
+            digest: recorded.digest.to_string(),
+            signer: recorded.signer.to_string(),
+            installed_at: format_instant(recorded.installed_at),
+        }
+    }
 }
 
 impl From<UnloadedPlugin> for UnloadedBody {
     fn from(plugin: UnloadedPlugin) -> Self {
-        Self { name: plugin.name.to_string(), reason: plugin.reason }
+        let UnloadedPlugin { name, reason, recorded } = plugin;
+        Self { name: name.to_string(), reason, recorded: recorded.map(RecordedBody::from) }
     }
 }
 
@@ -114,15 +164,36 @@ pub async fn list(State(app): State<AppState>) -> Json<PluginsBody> {
     Json(PluginsBody { data, unloaded: app.plugins.unloaded().into_iter().map(UnloadedBody::from).collect() })
 }
 
-/// Installs the component that is the body.
+/// The header with the line of the plugin's `.sig` file.
+pub const SIGNATURE_HEADER: &str = "daftar-plugin-signature";
+
+/// Installs the component that is the body, with the signature that is in the header; `allow_unsigned=true` also when nobody
+/// vouches for it.
 pub async fn install(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
+    RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<(StatusCode, Json<PluginBody>), ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["allow_unsigned"])?;
+    let unsigned = match parameters.boolean("allow_unsigned")? {
+        Some(true) => UnsignedPlugins::Allowed,
+        Some(false) | None => UnsignedPlugins::Refused,
+    };
+    let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
-    let installed = app.plugins.install(&ctx, bytes).await?;
+    let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned }).await?;
     Ok((StatusCode::CREATED, Json(PluginBody::from(&installed))))
+}
+
+/// The signature that came with the plugin, if one did.
+pub(super) fn signature_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all(SIGNATURE_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value.to_str().ok().filter(|text| text.len() <= SIGNATURE_BYTES_MAX && values.next().is_none());
+    let detail = "the header `Daftar-Plugin-Signature` is not one line of a `.sig` file";
+    text.map(|text| Some(text.to_owned())).ok_or_else(|| Problem::malformed(detail.to_owned()).into())
 }
 
 /// Removes a plugin; `force=true` also when records use its codes.

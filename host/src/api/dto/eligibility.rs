@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::extension;
 use super::group::read_reference;
 use super::individual::{Identification, read_members};
 use super::reader::{ObjectReader, Problems, text_value};
@@ -10,6 +11,7 @@ use super::shared::read_type;
 use crate::api::error::{DiagnosticItem, Problem};
 use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{RowError, Subject, Verdict};
+use crate::domain::extension::ExtensionFields;
 use crate::domain::group::{GroupDetails, MEMBERS_MAX};
 use crate::domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
@@ -23,7 +25,7 @@ use crate::service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject};
 const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), ("group", Subject::Group)];
 
 /// Reads the body of `$evaluate`.
-pub fn read(members: Map<String, Value>, problems: &mut Problems) -> EvaluateRequest {
+pub fn read(members: Map<String, Value>, fields: &ExtensionFields, problems: &mut Problems) -> EvaluateRequest {
     let mut reader = ObjectReader::root(members);
     let expression = read_expression(&mut reader, problems);
     let subject = reader.word("subject", SUBJECTS, problems).unwrap_or(Subject::Individual);
@@ -35,7 +37,7 @@ pub fn read(members: Map<String, Value>, problems: &mut Problems) -> EvaluateReq
     for (path, item) in subjects.unwrap_or_default() {
         inputs.extend(match item {
             Value::String(_) => read_subject_reference(&path, item, subject, problems),
-            other => Some(SubjectInput::Inline(Box::new(read_inline(path, other, subject, problems)))),
+            other => Some(SubjectInput::Inline(Box::new(read_inline(path, other, subject, fields, problems)))),
         });
     }
     let as_of = reader.date("as_of", problems);
@@ -73,21 +75,27 @@ fn read_subject_reference(path: &str, item: Value, subject: Subject, problems: &
     Some(SubjectInput::Reference(kind, key))
 }
 
-fn read_inline(path: String, item: Value, subject: Subject, problems: &mut Problems) -> InlineSubject {
+fn read_inline(
+    path: String,
+    item: Value,
+    subject: Subject,
+    fields: &ExtensionFields,
+    problems: &mut Problems,
+) -> InlineSubject {
     let mut reader = ObjectReader::at(path, item, problems);
     let members = reader.list("members", MEMBERS_MAX, problems).map(|items| {
         items
             .into_iter()
             .map(|(path, item)| {
                 let mut member = ObjectReader::at(path, item, problems);
-                let person = read_person(&mut member, problems);
+                let person = read_person(&mut member, fields, problems);
                 member.finish(problems);
                 person
             })
             .collect()
     });
     let me = match subject {
-        Subject::Individual => InlineMe::Person(Box::new(read_person(&mut reader, problems))),
+        Subject::Individual => InlineMe::Person(Box::new(read_person(&mut reader, fields, problems))),
         Subject::Group => {
             read_type(&mut reader, RecordKind::Group, problems);
             InlineMe::Group(Box::new(GroupDetails {
@@ -95,6 +103,7 @@ fn read_inline(path: String, item: Value, subject: Subject, problems: &mut Probl
                 name: reader.text("name", NAME_PART_BYTES_MAX, problems),
                 group_type: reader.code("group_type", problems),
                 housing_type: reader.code("housing_type", problems),
+                extension: extension::read(&mut reader, fields, problems),
                 ..GroupDetails::default()
             }))
         }
@@ -103,9 +112,9 @@ fn read_inline(path: String, item: Value, subject: Subject, problems: &mut Probl
     InlineSubject { me, members }
 }
 
-fn read_person(reader: &mut ObjectReader, problems: &mut Problems) -> InlinePerson {
+fn read_person(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> InlinePerson {
     let role: Option<CodeUri> = reader.code("role", problems);
-    InlinePerson { details: read_members(reader, Identification::Optional, problems), role }
+    InlinePerson { details: read_members(reader, Identification::Optional, fields, problems), role }
 }
 
 /// The answer of `$evaluate`.

@@ -4,9 +4,11 @@ use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::extension;
 use super::reader::{ObjectReader, Problems};
 use super::shared::{CodeBody, IdentifierBody, MetaBody, PeriodBody, read_identifiers, read_type};
 use crate::domain::code::{CodeUri, CodedValue};
+use crate::domain::extension::ExtensionFields;
 use crate::domain::group::{Group, GroupDetails, MEMBERS_MAX, Member};
 use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
@@ -14,7 +16,11 @@ use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::vocabulary::DisplayedCode;
 
 /// Reads a body into a group whose codes and members are not checked yet.
-pub fn read(members: Map<String, Value>, problems: &mut Problems) -> GroupDetails<CodeUri, IdentifierKey> {
+pub fn read(
+    members: Map<String, Value>,
+    fields: &ExtensionFields,
+    problems: &mut Problems,
+) -> GroupDetails<CodeUri, IdentifierKey> {
     let mut reader = ObjectReader::root(members);
     read_type(&mut reader, RecordKind::Group, problems);
     let details = GroupDetails {
@@ -26,6 +32,7 @@ pub fn read(members: Map<String, Value>, problems: &mut Problems) -> GroupDetail
         members: reader
             .list("member", MEMBERS_MAX, problems)
             .map(|items| items.into_iter().filter_map(|(path, item)| read_member(path, item, problems)).collect()),
+        extension: extension::read(&mut reader, fields, problems),
     };
     for read_only in ["meta", "quantity"] {
         reader.take(read_only);
@@ -82,10 +89,12 @@ pub struct ShownMember {
     pub display: Option<String>,
 }
 
-/// Writes a group as it is on that day; the functions tell how codes and members are shown to this client.
+/// Writes a group as it is on that day; `fields` are those that modules add, the functions tell how codes and members are
+/// shown to this client.
 pub fn write<'a>(
     group: &'a Group,
     today: Date,
+    fields: &ExtensionFields,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
     show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
 ) -> GroupBody<'a> {
@@ -113,6 +122,7 @@ pub fn write<'a>(
         housing_type: details.housing_type.map(|value| CodeBody::from(show(value))),
         quantity: details.members.is_some().then(|| details.active_members(today).count()),
         member: members,
+        extension: extension::write(&details.extension, fields, show),
         meta: MetaBody::from(&group.meta),
     }
 }
@@ -135,6 +145,8 @@ pub struct GroupBody<'a> {
     member: Option<Vec<MemberBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extension: Option<Value>,
     meta: MetaBody<'a>,
 }
 

@@ -289,7 +289,8 @@ pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<C
     }
 }
 
-fn kind(value: &Value) -> &'static str {
+/// What a JSON value is, for messages.
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "`true` or `false`",

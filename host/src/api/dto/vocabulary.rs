@@ -4,6 +4,7 @@ pub mod batch;
 pub mod concept_group;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use crate::api::conditional::LanguagesTold;
 use crate::domain::code::Namespace;
 use crate::domain::vocabulary::{Completeness, ConceptStatus};
 use crate::service::vocabulary::{
-    ConceptRef, Found, Generation, Grade, Label, LanguagePreference, MatchedText, Subsumption, Vocabulary,
+    ConceptRef, Found, Generation, Grade, Label, LanguagePreference, MatchedText, Subsumption, Vocabulary, is_in_force,
 };
 
 /// A vocabulary without its codes.
@@ -36,6 +37,12 @@ pub struct VocabularyBody<'a> {
     module: Option<&'a str>,
     module_version: Option<&'a str>,
     digest: String,
+    /// The version before this one, which can be read too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_version: Option<&'a str>,
+    /// The version in force, where this one is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<&'a str>,
 }
 
 impl<'a> VocabularyBody<'a> {
@@ -44,6 +51,10 @@ impl<'a> VocabularyBody<'a> {
     pub fn new(generation: &'a Generation, vocabulary: &'a Vocabulary) -> Self {
         let description = vocabulary.description();
         let pack = generation.pack_of(&description.namespace);
+        let version_of = |one: &'a Arc<Vocabulary>| one.description().version.as_str();
+        let in_force = generation.vocabulary(&description.namespace).map(version_of);
+        let superseded_by = in_force.filter(|_| !is_in_force(generation, vocabulary));
+        let earlier_version = generation.earlier(&description.namespace).map(version_of);
         Self {
             namespace: description.namespace.as_str(),
             name: &description.name,
@@ -65,8 +76,10 @@ impl<'a> VocabularyBody<'a> {
             extensible: description.is_extensible,
             open: description.is_open,
             module: pack.map(|pack| pack.plugin.as_str()),
-            module_version: pack.map(|pack| pack.version.as_str()),
+            module_version: pack.filter(|_| superseded_by.is_none()).map(|pack| pack.version.as_str()),
             digest: vocabulary.digest().to_string(),
+            earlier_version: earlier_version.filter(|_| superseded_by.is_none()),
+            superseded_by,
         }
     }
 }
@@ -82,6 +95,9 @@ pub struct CodedBody<'a> {
     /// There only where the reader asked for other languages, and the default one stands in for them.
     #[serde(skip_serializing_if = "is_false")]
     fallback: bool,
+    /// There only for a code of the deployment's own.
+    #[serde(skip_serializing_if = "is_false")]
+    local: bool,
 }
 
 impl<'a> CodedBody<'a> {
@@ -96,6 +112,7 @@ impl<'a> CodedBody<'a> {
             namespace: concept.vocabulary().namespace().as_str(),
             language: label.language,
             fallback: label.is_fallback,
+            local: concept.is_local(),
         }
     }
 }

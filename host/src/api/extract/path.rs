@@ -64,7 +64,11 @@ impl<S: Send + Sync> FromRequestParts<S> for NamePath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
-        path.map(|Path(name)| Self(name)).map_err(|_| not_text().into())
+        let Ok(Path(name)) = path else { return Err(not_text().into()) };
+        if name.chars().any(char::is_control) {
+            return Err(Problem::malformed("the name in the path holds a control character").into());
+        }
+        Ok(Self(name))
     }
 }
 

@@ -50,15 +50,29 @@ impl RequestInfo {
     }
 }
 
+/// How long a request of the administrator may take at least: installing a plugin may take its compiler's whole time on a busy
+/// machine.
+const ADMINISTRATION_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// The outermost layer.
-pub async fn answer(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+pub async fn answer(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
+    answer_within(timeout, &app, request, next).await
+}
+
+/// The outermost layer of the admin API.
+pub async fn answer_administrator(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let timeout = Duration::from_millis(app.config.server.request_timeout_ms).max(ADMINISTRATION_TIMEOUT);
+    answer_within(timeout, &app, request, next).await
+}
+
+async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let info = RequestInfo::new(Arc::from(app.ids.next_id()));
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     request.extensions_mut().insert(info.clone());
 
-    let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
     let guarded = AssertUnwindSafe(tokio::time::timeout(timeout, next.run(request))).catch_unwind();
     let mut response = match guarded.await {
         Ok(Ok(response)) => response,
@@ -77,6 +91,7 @@ pub async fn answer(State(app): State<AppState>, mut request: Request, next: Nex
         write_problem(&mut response, &problem, route.as_deref(), &info.id);
     }
     write_headers(&mut response, &info);
+    app.metrics.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), started.elapsed());
     tracing::info!(
         request.id = %info.id,
         http.method = %method,

@@ -3,9 +3,10 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use super::search::Envelope;
+use super::vocabulary::PATH_PART;
 use crate::api::access::{Auth, scope};
 use crate::api::conditional::Reading;
 use crate::api::dto::vocabulary::concept_group::{ExpandedGroupBody, GroupBody, GroupCodeBody};
@@ -56,7 +57,7 @@ pub async fn read(
         let group = GroupBody::new(generation, found.group, languages, told);
         let code = |uri: &_| GroupCodeBody::new(generation, uri, languages, told);
         let codes = found.members.items.iter().map(code).collect();
-        let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
+        let name = utf8_percent_encode(&name, PATH_PART);
         let path = format!("{}{BASE_PATH}/ConceptGroup/{name}", app.public_url);
         let expansion = Envelope::new(codes, found.members.total as u64, page, &path, &parameters);
         ExpandedGroupBody { group, expansion }

@@ -20,7 +20,7 @@ pub async fn evaluate(
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let mut problems = Problems::default();
-    let request = body::read(members, &mut problems);
+    let request = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let request = problems.finish(request)?;
     let names = body::subject_names(&request);
     let evaluated = decide(&ctx, &app.registry, &app.engine, request).await?;

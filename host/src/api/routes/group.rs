@@ -44,7 +44,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let mut problems = Problems::default();
-    let draft = body::read(members, &mut problems);
+    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
     let location = location(&app, RecordKind::Group, &view.group.details.identifiers);
@@ -58,7 +58,8 @@ pub async fn create(
 }
 
 fn write(view: &GroupView) -> body::GroupBody<'_> {
-    body::write(&view.group, view.today, &|value| view.codes.show(value), &|id| shown_member(view, id))
+    let show = |value| view.codes.show(value);
+    body::write(&view.group, view.today, view.codes.extension_fields(), &show, &|id| shown_member(view, id))
 }
 
 fn shown_member(view: &GroupView, id: RecordId) -> Option<ShownMember> {

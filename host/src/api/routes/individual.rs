@@ -56,7 +56,7 @@ pub async fn read(
     Parameters::parse(&query)?.expect_only(&[])?;
     let ctx = auth.into_context();
     let view = individual::read(&ctx, &app.registry, languages(&app, &headers), &key).await?;
-    let body = body::write(&view.individual, &|value| view.codes.show(value));
+    let body = body::write(&view.individual, view.codes.extension_fields(), &|value| view.codes.show(value));
     Ok(([(header::ETAG, etag(&view.individual.meta))], Json(body)).into_response())
 }
 
@@ -69,7 +69,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();
     let mut problems = Problems::default();
-    let draft = body::read(members, &mut problems);
+    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
     let location = location(&app, RecordKind::Individual, &view.individual.details.identifiers);
@@ -78,7 +78,7 @@ pub async fn create(
     if !ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read)) {
         return Ok((StatusCode::CREATED, headers, Json(body::write_receipt(&view.individual))).into_response());
     }
-    let body = body::write(&view.individual, &|value| view.codes.show(value));
+    let body = body::write(&view.individual, view.codes.extension_fields(), &|value| view.codes.show(value));
     Ok((StatusCode::CREATED, headers, Json(body)).into_response())
 }
 
@@ -94,7 +94,10 @@ pub async fn search(
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let found = individual::search(&ctx, &app.registry, languages(&app, &headers), request, page).await?;
-    let bodies = found.individuals.iter().map(|individual| body::write(individual, &|value| found.codes.show(value)));
+    let bodies = found
+        .individuals
+        .iter()
+        .map(|individual| body::write(individual, found.codes.extension_fields(), &|value| found.codes.show(value)));
     let path = format!("{}{BASE_PATH}/Individual", app.public_url);
     Ok(Json(Envelope::new(bodies.collect(), found.total, page, &path, &parameters)).into_response())
 }

@@ -17,13 +17,13 @@ use crate::api::extract::query::Parameters;
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
 use crate::domain::code::{CodeUri, Namespace};
-use crate::service::vocabulary::{self, CodeFilter, Parent, SearchIn, SearchQuery};
+use crate::service::vocabulary::{self, CodeFilter, Edition, Parent, SearchIn, SearchQuery};
 
 /// What of a request an answer depends on, beside who asks.
 type Line = (Method, Uri, HeaderMap);
 
-/// The characters of a namespace that a path part cannot hold as they are.
-const PATH_PART: &AsciiSet = &CONTROLS
+/// The characters of a name that a path part cannot hold as they are.
+pub(super) const PATH_PART: &AsciiSet = &CONTROLS
     .add(b'"')
     .add(b'#')
     .add(b'%')
@@ -72,10 +72,10 @@ pub async fn read(
     NamespacePath(namespace): NamespacePath,
     (method, uri, headers): Line,
 ) -> Result<Response, ApiError> {
-    parameters(&uri, &[])?;
+    let edition = edition(namespace, &parameters(&uri, &["version"])?)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
-    let found = vocabulary::vocabulary(&ctx, &reading.generation, &namespace)?;
+    let found = vocabulary::vocabulary(&ctx, &reading.generation, &edition)?;
     Ok(reading.answer(|told| {
         told.add("en");
         VocabularyBody::new(&reading.generation, found)
@@ -89,7 +89,7 @@ pub async fn codes(
     NamespacePath(namespace): NamespacePath,
     (method, uri, headers): Line,
 ) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, &["parent", "below", "include_deprecated", "_count", "_offset"])?;
+    let parameters = parameters(&uri, &["version", "parent", "below", "include_deprecated", "_count", "_offset"])?;
     let parent = parameters.one("parent")?;
     let filter = CodeFilter {
         parent: parent.map(|text| if text.is_empty() { Parent::None } else { Parent::Code(text.to_owned()) }),
@@ -97,15 +97,16 @@ pub async fn codes(
         with_deprecated: parameters.boolean("include_deprecated")?.unwrap_or(false),
     };
     let page = parameters.page()?;
+    let edition = edition(namespace, &parameters)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
     let named: Vec<&str> = parent.into_iter().chain(filter.below.as_deref()).collect();
-    let reading = reading.consulting(&app, || in_vocabulary(&namespace, &named)).await?;
-    let found = vocabulary::codes(&ctx, &reading.generation, &namespace, &filter, page)?;
+    let reading = reading.consulting_for(&app, &edition, || in_vocabulary(&edition.namespace, &named)).await?;
+    let found = vocabulary::codes(&ctx, &reading.generation, &edition, &filter, page)?;
     Ok(reading.answer(|told| {
         let body = |concept: &_| ConceptBody::new(*concept, &reading.languages, None, told);
         let bodies = found.items.iter().map(body).collect();
-        Envelope::new(bodies, found.total as u64, page, &url(&app, &namespace, "/codes"), &parameters)
+        Envelope::new(bodies, found.total as u64, page, &url(&app, &edition.namespace, "/codes"), &parameters)
     }))
 }
 
@@ -116,16 +117,18 @@ pub async fn code(
     CodePath(namespace, code): CodePath,
     (method, uri, headers): Line,
 ) -> Result<Response, ApiError> {
-    parameters(&uri, &[])?;
+    let edition = edition(namespace, &parameters(&uri, &["version"])?)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
-    let asked = || CodeUri::from_parts(namespace.as_str(), &code).into_iter().collect();
-    let reading = reading.consulting(&app, asked).await?;
-    let (concept, is_alias) = vocabulary::code(&ctx, &reading.generation, &namespace, &code)?;
+    let asked = || CodeUri::from_parts(edition.namespace.as_str(), &code).into_iter().collect();
+    let reading = reading.consulting_for(&app, &edition, asked).await?;
+    let (concept, is_alias) = vocabulary::code(&ctx, &reading.generation, &edition, &code)?;
     let asked_as = is_alias.then_some(code.as_str());
     let mut response = reading.answer(|told| ConceptBody::new(concept, &reading.languages, asked_as, told));
     if is_alias {
-        let location = url(&app, &namespace, "/codes/") + &utf8_percent_encode(concept.code(), PATH_PART).to_string();
+        let code = utf8_percent_encode(concept.code(), PATH_PART).to_string();
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let location = url(&app, &edition.namespace, "/codes/") + &code + &query;
         response.headers_mut().extend(location.parse().ok().map(|value| (header::CONTENT_LOCATION, value)));
     }
     Ok(response)
@@ -139,7 +142,7 @@ pub async fn search(
     line: Line,
 ) -> Result<Response, ApiError> {
     let path = url(&app, &namespace, "/search");
-    find(auth, &app, line, &["q", "include_deprecated", "_count", "_offset"], path, Some(namespace)).await
+    find(auth, &app, line, &["q", "version", "include_deprecated", "_count", "_offset"], path, Some(namespace)).await
 }
 
 /// Searches all vocabularies.
@@ -166,14 +169,17 @@ async fn find(
         SearchQuery::parse(text).map_err(|error| Problem::malformed(format!("`q` cannot be searched for: {error}")))?;
     let with_deprecated = parameters.boolean("include_deprecated")?.unwrap_or(false);
     let place = match namespace {
-        Some(namespace) => SearchIn::Vocabulary(namespace),
+        Some(namespace) => SearchIn::Vocabulary(edition(namespace, &parameters)?),
         None => SearchIn::All(filled(&parameters, "domain")?.map(str::to_owned)),
     };
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let reading = Reading::begin(app, &method, &uri, &headers, &[]);
     vocabulary::prepare_search(&ctx, &reading.generation, &place).await?;
-    // Found before the client is told that it has it, so that a wrong namespace is never answered with 304.
+    // A wrong namespace was refused above, so that it is never answered with 304.
+    if let Some(unchanged) = reading.unchanged() {
+        return Ok(unchanged);
+    }
     let (generation, languages) = (&reading.generation, &reading.languages);
     let found = vocabulary::search(&ctx, generation, &place, &query, languages, with_deprecated, page)?;
     Ok(reading.answer(|told| {
@@ -189,15 +195,16 @@ pub async fn subsumes(
     NamespacePath(namespace): NamespacePath,
     (method, uri, headers): Line,
 ) -> Result<Response, ApiError> {
-    let parameters = parameters(&uri, &["a", "b"])?;
+    let parameters = parameters(&uri, &["version", "a", "b"])?;
     let (Some(a), Some(b)) = (filled(&parameters, "a")?, filled(&parameters, "b")?) else {
         return Err(Problem::malformed("`a` and `b` are needed: the two codes to compare").into());
     };
+    let edition = edition(namespace, &parameters)?;
     let ctx = auth.into_context();
     let reading = Reading::begin(&app, &method, &uri, &headers, &[]);
-    let reading = reading.consulting(&app, || in_vocabulary(&namespace, &[a, b])).await?;
-    let outcome = vocabulary::subsumes(&ctx, &reading.generation, &namespace, a, b)?;
-    Ok(reading.answer(|_| SubsumptionBody::new(outcome, &namespace, a, b)))
+    let reading = reading.consulting_for(&app, &edition, || in_vocabulary(&edition.namespace, &[a, b])).await?;
+    let outcome = vocabulary::subsumes(&ctx, &reading.generation, &edition, a, b)?;
+    Ok(reading.answer(|_| SubsumptionBody::new(outcome, &edition.namespace, a, b)))
 }
 
 /// Says of many codes whether new records may hold them.
@@ -260,6 +267,11 @@ fn parameters(uri: &Uri, known: &[&str]) -> Result<Parameters, ApiError> {
     let parameters = Parameters::parse(uri.query().unwrap_or_default())?;
     parameters.expect_only(known)?;
     Ok(parameters)
+}
+
+/// The vocabulary of the path, in the version that a parameter names.
+fn edition(namespace: Namespace, parameters: &Parameters) -> Result<Edition, ApiError> {
+    Ok(Edition { namespace, version: filled(parameters, "version")?.map(str::to_owned) })
 }
 
 /// A parameter that says something if it is there.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::domain::manifest::PluginManifest;
-use crate::plugin::{self, PluginHost, PluginHostSettings};
+use crate::plugin::{self, CompileIn, PluginHost, PluginHostSettings};
 use crate::vocab;
 
 /// What guests are compiled for.
@@ -99,7 +99,8 @@ fn module_of(message: &Value, folder: &Path) -> Option<PathBuf> {
 
 /// Takes the plugin through the steps of an install, and checks what a pack brings.
 fn rehearse(bytes: &[u8]) -> Result<Option<usize>, String> {
-    let host = PluginHost::start(PluginHostSettings::default()).map_err(|error| error.to_string())?;
+    let settings = PluginHostSettings { compile_in: CompileIn::this_program(), ..PluginHostSettings::default() };
+    let host = PluginHost::start(settings).map_err(|error| error.to_string())?;
     let Some(contents) = host.rehearse(bytes.to_vec()).map_err(|error| error.to_string())? else { return Ok(None) };
     let pack = vocab::check(contents).map_err(|problems| format!("what the pack brings is not sound:\n{problems}"))?;
     Ok(Some(pack.vocabularies().iter().map(|vocabulary| vocabulary.concept_count()).sum()))

@@ -5,6 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::domain::code::CodeUri;
+use crate::domain::extension::Extension;
 use crate::domain::group::{GroupDetails, Member};
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Address, Income, IncomePeriod, IndividualDetails};
@@ -191,6 +192,7 @@ fn household(random: &mut StdRng, number: usize, first_person: usize, size: usiz
         group_type: Some(code(GROUP_TYPE, "household")?),
         housing_type: None,
         members: Some(members),
+        extension: Extension::default(),
     };
     Some(Household { people, group })
 }

@@ -7,6 +7,7 @@
 //! **Invariant:** the folder and the key belong to the account of the server alone; where they do not, nothing is kept.
 //! **Invariant:** whatever is wrong with a file (absent, cut, forged, of another engine), the answer is to compile again.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read};
@@ -17,7 +18,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use wasmtime::Engine;
 
-use crate::plugin::files::{FolderError, private_folder, write_whole};
+use crate::plugin::files::{FolderError, private_folder, remove_unfinished, write_whole};
 use crate::plugin::package::Digest;
 
 type Authenticator = Hmac<Sha256>;
@@ -25,6 +26,9 @@ type Authenticator = Hmac<Sha256>;
 const MAC_BYTES: usize = 32;
 /// One block of SHA-256, which HMAC takes as it is.
 const KEY_BYTES: usize = 64;
+
+/// What the names of files of code end in.
+const SUFFIX: &str = ".code";
 
 /// The largest file that is read, in bytes. Machine code takes two to four times the space of the component's code.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -77,6 +81,21 @@ impl CodeCache {
         }
     }
 
+    /// Removes the code of all plugins but those with these digests, and what writes that never finished left behind. Only for
+    /// whoever holds the folder alone.
+    pub fn keep_only(&self, digests: &BTreeSet<Digest>) {
+        remove_unfinished(&self.folder);
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.filter_map(Result::ok) {
+            let name = entry.file_name();
+            let Some(stem) = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)) else { continue };
+            let digest = stem.split_once('-').and_then(|(digest, _)| Digest::from_hex(digest));
+            if digest.is_none_or(|digest| !digests.contains(&digest)) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
     /// Removes the code of the plugin with that digest, whatever engine it is for.
     pub fn forget(&self, digest: Digest) {
         let prefix = format!("{}-", digest.to_hex());
@@ -95,7 +114,7 @@ impl CodeCache {
     }
 
     fn path(&self, engine: &Engine, digest: Digest) -> PathBuf {
-        self.folder.join(format!("{}-{:016x}.code", digest.to_hex(), fingerprint(engine)))
+        self.folder.join(format!("{}-{:016x}{SUFFIX}", digest.to_hex(), fingerprint(engine)))
     }
 
     fn authenticator(&self, engine: &Engine, digest: Digest, code: &[u8]) -> Authenticator {
@@ -107,7 +126,8 @@ impl CodeCache {
     }
 }
 
-/// A number that differs between engines whose code does not fit each other: version, settings, processor.
+/// A number that differs between engines whose code does not fit each other: version, settings, processor. It differs between
+/// versions of this program too: code that is kept says that the plugin passed the checks of that version.
 fn fingerprint(engine: &Engine) -> u64 {
     #[expect(
         deprecated,
@@ -115,6 +135,7 @@ fn fingerprint(engine: &Engine) -> u64 {
     )]
     let mut hasher = std::hash::SipHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
     hasher.finish()
 }
 
@@ -242,6 +263,25 @@ mod tests {
         assert!(setup.cache.get(&setup.engine, setup.digest).is_some());
         assert!(setup.cache.get(&setup.engine, Digest::of(b"gone")).is_none());
         assert!(setup.folder.path().join("code/key").exists());
+    }
+
+    #[test]
+    fn keeps_the_code_of_those_that_are_named_and_nothing_unfinished() {
+        let setup = Setup::new();
+        let folder = setup.folder.path().join("code");
+        for plugin in [setup.digest, Digest::of(b"gone")] {
+            setup.cache.put(&setup.engine, plugin, b"code");
+        }
+        for left in [".unfinished-abc", "nonsense.code"] {
+            fs::write(folder.join(left), b"half").unwrap();
+        }
+        setup.cache.keep_only(&BTreeSet::from([setup.digest]));
+        let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        left.sort();
+        let mut expected = [setup.file(), folder.join("key")];
+        expected.sort();
+        assert_eq!(left, expected);
+        assert_eq!(setup.cache.get(&setup.engine, setup.digest).as_deref(), Some(&b"code"[..]));
     }
 
     #[test]

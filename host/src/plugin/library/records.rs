@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::domain::manifest::{PluginKind, PluginName, PluginVersion};
 use crate::plugin::files::write_whole;
 use crate::plugin::package::Digest;
+use crate::plugin::signature::Signer;
 
-/// The version of the file's shape.
-const FORMAT: u32 = 1;
+/// The version of the file's shape that is written. The one before, which did not say who vouched for a plugin, is read.
+const FORMAT: u32 = 2;
 
 /// What is installed, and what was removed on purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub(super) struct Record {
     pub version: PluginVersion,
     pub kind: PluginKind,
     pub digest: Digest,
+    pub signer: Signer,
     pub installed_at: Timestamp,
 }
 
@@ -50,6 +52,9 @@ struct StoredRecord {
     kind: PluginKind,
     /// 64 hexadecimal digits; the file is `<digest>.wasm` beside this one.
     digest: String,
+    /// `pinned`, `unsigned`, `unrecorded`, or a key's id after `key `. Absent in the first form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signer: Option<String>,
     /// RFC 3339.
     installed_at: String,
 }
@@ -66,8 +71,9 @@ impl Records {
             Err(error) => return Err(error),
         };
         let stored: StoredRecords = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
-        if stored.format != FORMAT {
-            return Err(io::Error::other(format!("its format is {}; this version reads {FORMAT}", stored.format)));
+        if !(1..=FORMAT).contains(&stored.format) {
+            let reason = format!("its format is {}; this version reads 1 to {FORMAT}", stored.format);
+            return Err(io::Error::other(reason));
         }
         let mut records = Self { installed: BTreeMap::new(), removed: stored.removed.into_iter().collect() };
         for from in stored.installed {
@@ -89,6 +95,7 @@ impl Records {
             version: record.version,
             kind: record.kind,
             digest: record.digest.to_hex(),
+            signer: Some(record.signer.to_string()),
             installed_at: record.installed_at.to_string(),
         });
         let stored = StoredRecords {
@@ -109,8 +116,22 @@ impl TryFrom<StoredRecord> for Record {
             version: from.version,
             kind: from.kind,
             digest: Digest::from_hex(&from.digest).ok_or_else(|| wrong("digest"))?,
+            signer: match &from.signer {
+                Some(text) => signer(text).ok_or_else(|| wrong("signer"))?,
+                None => Signer::Unrecorded,
+            },
             installed_at: from.installed_at.parse().map_err(|_| wrong("installed_at"))?,
         })
+    }
+}
+
+/// Reads what [`Signer`] displays.
+fn signer(text: &str) -> Option<Signer> {
+    match text {
+        "pinned" => Some(Signer::Pinned),
+        "unsigned" => Some(Signer::Unsigned),
+        "unrecorded" => Some(Signer::Unrecorded),
+        key => key.strip_prefix("key ")?.parse().ok().map(Signer::Key),
     }
 }
 
@@ -118,11 +139,12 @@ impl TryFrom<StoredRecord> for Record {
 mod tests {
     use super::*;
 
-    fn records() -> Records {
+    fn records(signer: Signer) -> Records {
         let record = Record {
             version: PluginVersion::new(1, 2, 3),
             kind: PluginKind::VocabularyPack,
             digest: Digest::of(b"gender"),
+            signer,
             installed_at: "2026-03-01T12:00:00Z".parse().unwrap(),
         };
         Records {
@@ -136,8 +158,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("installed.json");
         assert_eq!(Records::read(&path).unwrap(), Records::default());
-        records().write(&path).unwrap();
-        assert_eq!(Records::read(&path).unwrap(), records());
+        let key = Signer::Key("0123456789abcdef".parse().unwrap());
+        for signer in [key, Signer::Pinned, Signer::Unsigned, Signer::Unrecorded] {
+            records(signer).write(&path).unwrap();
+            assert_eq!(Records::read(&path).unwrap(), records(signer));
+        }
     }
 
     #[test]
@@ -147,14 +172,22 @@ mod tests {
         let written = r#"{"format":1,"installed":[{"name":"gender","version":"1.2.3","kind":"vocabulary-pack",
             "digest":"DIGEST","installed_at":"2026-03-01T12:00:00Z"}],"removed":["farmer"]}"#;
         fs::write(&path, written.replace("DIGEST", &Digest::of(b"gender").to_hex())).unwrap();
-        assert_eq!(Records::read(&path).unwrap(), records());
+        assert_eq!(Records::read(&path).unwrap(), records(Signer::Unrecorded));
+
+        let written = r#"{"format":2,"installed":[{"name":"gender","version":"1.2.3","kind":"vocabulary-pack","digest":"DIGEST",
+            "signer":"key 0123456789abcdef","installed_at":"2026-03-01T12:00:00Z"}],"removed":["farmer"]}"#;
+        fs::write(&path, written.replace("DIGEST", &Digest::of(b"gender").to_hex())).unwrap();
+        let key = Signer::Key("0123456789abcdef".parse().unwrap());
+        assert_eq!(Records::read(&path).unwrap(), records(key));
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace("key 0123", "the 0123")).unwrap();
+        assert!(Records::read(&path).unwrap_err().to_string().contains("signer"));
     }
 
     #[test]
     fn a_file_that_is_not_understood_is_an_error_and_not_an_empty_list() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("installed.json");
-        for content in ["", "{}", "[]", r#"{"format":2,"installed":[],"removed":[]}"#, r#"{"format":1,"installed":["#] {
+        for content in ["", "{}", "[]", r#"{"format":3,"installed":[],"removed":[]}"#, r#"{"format":1,"installed":["#] {
             fs::write(&path, content).unwrap();
             assert!(Records::read(&path).is_err(), "{content}");
         }

@@ -9,11 +9,13 @@ use jiff::Timestamp;
 
 use crate::domain::manifest::{PluginKind, PluginManifest, PluginName};
 use crate::plugin::install::LoadedPlugin;
+use crate::plugin::signature::Signer;
 
 /// An installed plugin.
 #[derive(Debug, Clone)]
 pub struct InstalledPlugin {
     pub(super) loaded: Arc<LoadedPlugin>,
+    pub(super) signer: Signer,
     pub(super) installed_at: Timestamp,
 }
 
@@ -28,6 +30,12 @@ impl InstalledPlugin {
     #[must_use]
     pub fn manifest(&self) -> &PluginManifest {
         self.loaded.manifest()
+    }
+
+    /// Who vouched for it when it was installed.
+    #[must_use]
+    pub fn signer(&self) -> Signer {
+        self.signer
     }
 
     /// When it was installed.

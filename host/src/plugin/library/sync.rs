@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{PluginLibrary, read_file};
+use super::{PluginLibrary, PluginOffer, read_file};
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::plugin::files::FolderError;
-use crate::plugin::install::InstallError;
+use crate::plugin::install::{InstallError, InstallStep};
 use crate::plugin::package::manifest_of;
+use crate::plugin::signature::{UnsignedPlugins, read_signature_of};
 
 /// What became of one file of a folder of plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,18 +45,23 @@ impl PluginLibrary {
         Ok(paths)
     }
 
-    /// The bytes of a file, if its plugin is absent or newer than the installed one. One that was removed by hand stays
-    /// removed.
+    /// A file with the signature beside it, if its plugin is absent or newer than the installed one. One that was removed by
+    /// hand stays removed.
     ///
     /// # Errors
     /// What became of the file instead.
-    pub fn read_newer(&self, path: &Path) -> Result<Vec<u8>, SyncedFile> {
+    pub fn read_newer(&self, path: &Path) -> Result<PluginOffer, SyncedFile> {
         let bytes = read_file(path).map_err(SyncedFile::Refused)?;
         let manifest = manifest_of(&bytes).map_err(SyncedFile::Refused)?;
         if self.lock().removed.contains(&manifest.name) {
             return Err(SyncedFile::RemainsRemoved(manifest.name));
         }
-        if self.is_newer(&manifest) { Ok(bytes) } else { Err(SyncedFile::Kept(manifest.name)) }
+        if !self.is_newer(&manifest) {
+            return Err(SyncedFile::Kept(manifest.name));
+        }
+        let signature = read_signature_of(path)
+            .map_err(|error| SyncedFile::Refused(InstallError::of(&manifest.name, InstallStep::Signature, error)))?;
+        Ok(PluginOffer { bytes, signature, unsigned: UnsignedPlugins::Refused })
     }
 
     /// Whether a plugin is absent or newer than the installed one. What is recorded and could not be loaded counts as absent,

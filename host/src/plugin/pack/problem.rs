@@ -137,6 +137,25 @@ pub enum PackProblemKind {
     /// A label or definition belongs to no code.
     #[error("the vocabulary has no such code")]
     TextForUnknownCode,
+    /// A rule says what each code is below, and so does a column.
+    #[error("the column `parents` has no place here: `hierarchy = \"{0}\"` in pack.toml says what each code is below")]
+    ParentsByRule(&'static str),
+    /// A code that the rule of the hierarchy is not made for.
+    #[error("the rule `{rule}` of the hierarchy is for codes made of {wanted}")]
+    NotForRule {
+        /// The rule.
+        rule: &'static str,
+        /// What its codes are made of.
+        wanted: &'static str,
+    },
+    /// The code that a code is below is not there.
+    #[error("by the rule `{rule}` it is below `{named}`, which is not a code of this vocabulary")]
+    NoParentByRule {
+        /// The rule.
+        rule: &'static str,
+        /// The code that is not there.
+        named: String,
+    },
     /// A code is below itself.
     #[error("the code is below itself: {path}")]
     Cycle {
@@ -182,6 +201,9 @@ pub enum PackProblemKind {
         /// What the codes say.
         found: &'static str,
     },
+    /// The base that should be rebuilt does not go with the folder, or cannot be used.
+    #[error("{0}")]
+    Base(String),
     /// The source is sound, yet no pack could be made of it.
     #[error("{0}")]
     NotBuilt(PackBuildError),
@@ -193,6 +215,13 @@ const PROBLEMS_MAX: usize = 1_000;
 impl PackErrors {
     pub(super) fn none() -> Self {
         Self { problems: Vec::new(), left_out: 0 }
+    }
+
+    /// A single problem with a file as a whole.
+    pub(super) fn one(file: &str, kind: PackProblemKind) -> Self {
+        let mut errors = Self::none();
+        errors.push(file, None, None, kind);
+        errors
     }
 
     /// What is wrong. Never empty in an error that a function returned.

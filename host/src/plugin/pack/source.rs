@@ -8,7 +8,8 @@
 //! Tables are UTF-8 in normal form C, one header line, cells separated by tabs, no quoting. Columns go by the header's names
 //! and only `code` (and `label`) must be there. Several parents or aliases are joined with `|`, the primary parent first.
 //! `status` is `active` (or empty) or `inactive`, `selectable` is `yes` (or empty) or `no`. The order of the lines is the
-//! order that the codes are listed in.
+//! order that the codes are listed in. Where `hierarchy` in `pack.toml` names a rule, there is no column `parents`: each code
+//! is below the one that the rule says.
 //!
 //! **Invariant:** a [`PackSource`] is sound: codes are unique, parents exist and make no cycle, every code has a label in the
 //! default language, every text is within bounds and in normal form C.
@@ -18,6 +19,7 @@ mod files;
 mod groups;
 mod hierarchy;
 mod labels;
+mod rule;
 mod settings;
 mod table;
 mod vocabulary;

@@ -4,4 +4,5 @@ mod answers;
 mod folder;
 mod golden;
 mod problems;
+mod rebuild;
 mod shipped;

@@ -6,13 +6,18 @@ use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 
 use super::guest::{TestLibrary, host_with};
-use super::pack_guest::{ENDLESS_EMPTY_PAGES, ENDLESS_PAGES, LOOP, MEMORY_BOMB, PackGuest, STANDING_PAGES, TABLE_BOMB};
+use super::pack_guest::{
+    ENDLESS_EMPTY_PAGES, ENDLESS_PAGES, LOG, LOOP, MEMORY_BOMB, PackGuest, STANDING_PAGES, TABLE_BOMB,
+};
 use crate::domain::manifest::{PluginKind, PluginName};
 use crate::plugin::engine::{INSTANCES_MAX, SandboxEngine};
+use crate::plugin::host::log::PluginLog;
 use crate::plugin::package::Package;
 use crate::plugin::sandbox::{Sandbox, SandboxOf};
 use crate::plugin::stats::PluginStats;
-use crate::plugin::{Blame, FaultKind, InstallError, InstallStep, LoadedPlugin, PluginFault, PluginHost, PluginLimits};
+use crate::plugin::{
+    Blame, FaultKind, HostClock, InstallError, InstallStep, LoadedPlugin, PluginFault, PluginHost, PluginLimits,
+};
 
 /// Loads a guest and calls it for the first time.
 fn tried(host: &PluginHost, guest: &PackGuest) -> (Arc<LoadedPlugin>, Result<(), InstallError>) {
@@ -162,6 +167,51 @@ fn an_address_outside_the_memory_is_an_invalid_answer() {
 }
 
 #[test]
+fn a_negative_count_is_an_invalid_answer() {
+    let concepts = "(i32.store offset=8 (global.get $page) (i32.const -1)) (global.get $page)";
+    fault(&PackGuest { concepts, ..PackGuest::default() }, None, FaultKind::InvalidAnswer);
+    let describe = "(i32.store offset=4 (global.get $descriptions) (i32.const -1)) (global.get $descriptions)";
+    fault(&PackGuest { describe, ..PackGuest::default() }, None, FaultKind::InvalidAnswer);
+}
+
+#[test]
+fn items_that_overlap_are_an_invalid_answer() {
+    // The second concept begins in the middle of the first: what was a length is an address now.
+    let concepts =
+        "(i32.store offset=4 (global.get $page) (i32.add (i32.load offset=4 (global.get $page)) (i32.const 4)))
+        (global.get $page)";
+    fault(&PackGuest { concepts, ..PackGuest::default() }, None, FaultKind::InvalidAnswer);
+}
+
+#[test]
+fn a_loop_of_calls_to_the_host_is_stopped() {
+    let describe = "(loop $again (call $log (i32.const 2) (i32.const 1024) (i32.const 1)) (br $again)) (unreachable)";
+    let guest = PackGuest { imports: LOG, describe, ..PackGuest::default() };
+    let (step, reason) = fault(&guest, None, FaultKind::HostCalls);
+    assert_eq!(step, InstallStep::Smoke);
+    assert!(reason.contains(&limits().host_calls.to_string()), "{reason}");
+}
+
+#[test]
+fn a_log_line_larger_than_any_answer_is_not_even_copied() {
+    let describe = "(call $log (i32.const 2) (i32.const 1024) (i32.const 9000000)) (unreachable)";
+    let guest = PackGuest { imports: LOG, memory: "160", describe, ..PackGuest::default() };
+    fault(&guest, None, FaultKind::OutputTooLarge);
+}
+
+#[test]
+fn a_log_line_that_is_not_utf_8_or_lies_outside_the_memory_is_an_invalid_answer() {
+    for describe in [
+        "(i32.store8 (i32.const 131072) (i32.const 255)) (call $log (i32.const 2) (i32.const 131072) (i32.const 1)) (unreachable)",
+        "(call $log (i32.const 2) (i32.const -8) (i32.const 16)) (unreachable)",
+        "(call $log (i32.const 9) (i32.const 1024) (i32.const 1)) (unreachable)",
+    ] {
+        let guest = PackGuest { imports: LOG, memory: "3", describe, ..PackGuest::default() };
+        fault(&guest, None, FaultKind::InvalidAnswer);
+    }
+}
+
+#[test]
 fn a_case_that_does_not_exist_is_an_invalid_answer() {
     let concepts = "(i32.store8 (global.get $page) (i32.const 7)) (global.get $page)";
     let (step, _) = fault(&PackGuest { concepts, ..PackGuest::default() }, None, FaultKind::InvalidAnswer);
@@ -226,7 +276,9 @@ fn started(engine: &SandboxEngine, core_instances: usize, limits: &PluginLimits)
     let component = Component::new(engine.wasmtime(), bytes).unwrap();
     let name = PluginName::parse("test").unwrap();
     let stats = Arc::new(PluginStats::default());
-    let of = SandboxOf { engine: engine.wasmtime(), plugin: &name, limits, stats: &stats };
+    let manifest = super::guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
+    let log = Arc::new(PluginLog::new(&manifest, HostClock::default()));
+    let of = SandboxOf { engine: engine.wasmtime(), plugin: &name, limits, stats: &stats, log: &log };
     Sandbox::start(of, |store| Linker::new(engine.wasmtime()).instantiate(store, &component).map(drop))
 }
 
@@ -256,25 +308,60 @@ fn a_pool_without_a_free_place_is_the_hosts_doing() {
     assert!(started(&engine, 1, &limits()).is_ok());
 }
 
+/// Set in the process that commits the faults, so that no other test's memory is measured with theirs.
+const ALONE: &str = "DAFTAR_TEST_ALONE";
+
+/// Resident memory of this process in KiB, where the system tells it.
+fn resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
 #[test]
-fn faults_without_end_do_not_grow_anything() {
+fn ten_thousand_faults_do_not_grow_anything() {
+    if std::env::var_os(ALONE).is_some() {
+        return commit_ten_thousand_faults();
+    }
+    let name = "plugin::tests::faults::ten_thousand_faults_do_not_grow_anything";
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+}
+
+fn commit_ten_thousand_faults() {
+    const ROUNDS: u64 = 2_000;
     let host = host_with(None);
     let guests = [
         PackGuest { describe: "(unreachable)", ..PackGuest::default() },
         PackGuest { describe: MEMORY_BOMB, ..PackGuest::default() },
         PackGuest { vocabulary_name: b"\xff", ..PackGuest::default() },
         PackGuest { concepts: ENDLESS_PAGES, ..PackGuest::default() },
+        PackGuest {
+            imports: LOG,
+            describe: "(loop $again (call $log (i32.const 2) (i32.const 1024) (i32.const 9)) (br $again)) (unreachable)",
+            ..PackGuest::default()
+        },
     ];
     let loaded: Vec<_> =
         guests.iter().map(|guest| Arc::new(host.load(&Package::read(guest.build()).unwrap()).unwrap())).collect();
-    for round in 0..250 {
+    let mut resident_after_warming_up = None;
+    for round in 0..ROUNDS {
+        if round == ROUNDS / 10 {
+            resident_after_warming_up = resident_kib();
+        }
         for plugin in &loaded {
             assert!(host.try_out(plugin).is_err(), "round {round}");
             assert_eq!(plugin.usage().instances, 0);
         }
     }
     for plugin in &loaded {
-        assert_eq!(plugin.usage().faults.iter().map(|(_, count)| count).sum::<u64>(), 250);
+        assert_eq!(plugin.usage().faults.iter().map(|(_, count)| count).sum::<u64>(), ROUNDS);
+    }
+    // A leak of four kilobytes a fault would be seen.
+    if let (Some(before), Some(after)) = (resident_after_warming_up, resident_kib()) {
+        assert!(after < before + 32 * 1_024, "resident memory grew from {before} KiB to {after} KiB");
     }
     if let Some(metrics) = host.engine.wasmtime().pooling_allocator_metrics() {
         let alive = (metrics.component_instances(), metrics.core_instances(), metrics.memories(), metrics.tables());

@@ -9,7 +9,9 @@ use wit_parser::Resolve;
 
 use crate::domain::manifest::{PluginKind, PluginManifest, PluginName};
 use crate::plugin::pack::section::append_manifest;
-use crate::plugin::{PluginHost, PluginHostSettings, PluginLibrary, PluginLimits};
+use crate::plugin::{
+    PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginLimits, TrustPolicy, UnsignedPlugins,
+};
 
 /// A manifest of that name, version and kind.
 pub fn manifest(name: &str, version: &str, kind: PluginKind) -> PluginManifest {
@@ -51,7 +53,9 @@ pub fn host_with(limits: Option<PluginLimits>) -> Arc<PluginHost> {
     let name = PluginName::parse("test").unwrap();
     let settings = PluginHostSettings {
         threads: Some(2),
-        limits: limits.into_iter().map(|limits| (name.clone(), limits)).collect(),
+        limits: limits.into_iter().map(|limits| (name.clone(), limits.into())).collect(),
+        // Nobody signs the guests of tests; who vouches for a plugin is tested by itself.
+        trust: TrustPolicy::new([], PinnedDigests::default(), UnsignedPlugins::Allowed),
         ..PluginHostSettings::default()
     };
     Arc::new(PluginHost::start(settings).unwrap())

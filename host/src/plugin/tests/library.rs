@@ -273,18 +273,19 @@ fn a_folder_in_use_is_not_opened_twice() {
     assert!(matches!(second, Err(LibraryError::InUse(_))));
 }
 
-fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<MemoryStore>, Registry) {
+pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<MemoryStore>, Registry) {
     let store = Arc::new(MemoryStore::default());
     let registry = Registry {
         store: store.clone(),
         columns: Arc::default(),
         vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
         audit: AuditLog::new(store.clone()),
+        exhausted: Arc::default(),
     };
     (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), store, registry)
 }
 
-fn administrator() -> OpContext {
+pub(super) fn administrator() -> OpContext {
     OpContext { actor: Actor::Administrator, scopes: ScopeSet::default(), request_id: "test".into(), now: now() }
 }
 

@@ -9,6 +9,8 @@ pub struct PackGuest {
     pub version: &'static str,
     /// Pages of memory at the start.
     pub memory: &'static str,
+    /// What the module imports.
+    pub imports: &'static str,
     /// Anything else at the module's top level.
     pub top: &'static str,
     /// Leaves the address of a list of descriptions.
@@ -29,6 +31,7 @@ impl Default for PackGuest {
             name: "test",
             version: "1.0.0",
             memory: "2",
+            imports: "",
             top: "",
             describe: "(global.get $descriptions)",
             concepts: "(global.get $page)",
@@ -61,6 +64,7 @@ impl PackGuest {
         let empty_page = page_to_go_on(&mut image, all, 0);
         format!(
             r#"(module
+            {imports}
             (memory (export "memory") {memory})
             (global $empty i32 (i32.const {empty}))
             (global $descriptions i32 (i32.const {descriptions}))
@@ -76,6 +80,7 @@ impl PackGuest {
             (func (export "daftar:plugin/vocabulary@0.2.0#resolve") (param i32 i32 i32 i32) (result i32) (unreachable))
             (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 65536))
             )"#,
+            imports = self.imports,
             memory = self.memory,
             data = image.data(),
             top = self.top,
@@ -132,6 +137,8 @@ fn page_to_go_on(image: &mut Image, concepts: u32, count: usize) -> u32 {
     page(image, concepts, count, Some(0))
 }
 
+/// The import `log`, as `$log`.
+pub const LOG: &str = r#"(import "daftar:plugin/log@0.2.0" "write" (func $log (param i32 i32 i32)))"#;
 /// Never ends.
 pub const LOOP: &str = "(loop $again (br $again)) (unreachable)";
 /// Asks for a megabyte of memory after the other.

@@ -4,7 +4,7 @@ use super::guest::{component, foreign_component, host_with, manifest, plugin};
 use super::pack_guest::PackGuest;
 use crate::domain::manifest::{PluginKind, PluginVersion};
 use crate::plugin::package::Package;
-use crate::plugin::{InstallError, InstallStep, PluginHost, PluginLimits};
+use crate::plugin::{CompileIn, Inspection, InstallError, InstallStep, PluginLimits, SignatureState, TrustPolicy};
 
 fn refusal(bytes: Vec<u8>) -> InstallError {
     Package::read(bytes).map(|_| ()).unwrap_err()
@@ -17,9 +17,16 @@ fn pack_manifest() -> crate::domain::manifest::PluginManifest {
 #[test]
 fn a_sound_file_is_told_by_name_and_digest() {
     let bytes = PackGuest::default().build();
-    let (manifest, digest) = PluginHost::inspect(bytes.clone()).unwrap();
-    assert_eq!(manifest, pack_manifest());
-    assert_eq!(digest, crate::plugin::Digest::of(&bytes));
+    let trust = TrustPolicy::default();
+    let inspection = Inspection::of(bytes.clone(), None, &trust, &CompileIn::ThisProcess).unwrap();
+    assert_eq!(inspection.manifest, pack_manifest());
+    assert_eq!(inspection.digest, crate::plugin::Digest::of(&bytes));
+    assert_eq!(inspection.signature, SignatureState::Unsigned);
+    let surface = inspection.surface.as_ref().unwrap();
+    assert_eq!((inspection.size_bytes, surface.imports.len()), (bytes.len(), 0));
+    assert_eq!(surface.exports, ["daftar:plugin/vocabulary@0.2.0"]);
+    assert!(inspection.compiled_bytes.unwrap() > surface.code_bytes, "{inspection:?}");
+    assert_eq!(inspection.refusal, None);
 }
 
 #[test]
@@ -167,7 +174,7 @@ fn right_names_with_wrong_types_are_refused() {
     let loaded = std::sync::Arc::new(host.load(&package).unwrap());
     let error = host.try_out(&loaded).unwrap_err();
     assert_eq!(error.step, InstallStep::Smoke);
-    assert!(error.reason.starts_with("invalid_answer"), "{error}");
+    assert!(error.reason.starts_with("invalid_answer") && error.reason.contains("type mismatch"), "{error}");
 }
 
 #[test]

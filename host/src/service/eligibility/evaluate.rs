@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::decision::{Decision, expression_digest};
+use super::exhausted::Asked;
 use super::facts::{InlineSubject, SubjectFacts};
 use super::layout;
 use super::load::{Loader, inline_codes};
@@ -92,25 +93,28 @@ pub async fn evaluate(
     engine: &Arc<dyn EligibilityEngine>,
     request: EvaluateRequest,
 ) -> Result<Evaluated, AppError> {
+    let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
     let targets = request.subjects.iter().filter_map(|subject| match subject {
         SubjectInput::Reference(kind, key) => Some(format!("{kind}/{}", key.reveal())),
         SubjectInput::Inline(_) => None,
     });
     let targets: Vec<String> = targets.collect();
-    let evaluation = Evaluation {
-        ctx: ctx.clone(),
-        registry: registry.clone(),
-        generation: registry.vocabularies.current(),
-        schema: Arc::new(schema(request.subject)),
-        as_of: request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
-        request,
+    let asked = Asked {
+        expression_digest: expression_digest(&request.expression),
+        under: format!("{:?} {engine_name}", request.subject),
+        subjects: request.subjects.len(),
     };
-    let (expression, schema) = (evaluation.request.expression.clone(), evaluation.schema.clone());
-    let runtime = tokio::runtime::Handle::current();
-    let outcome = run_rule(engine.as_ref(), expression, schema, move |session| evaluation.run(&runtime, session));
-    let outcome = match outcome.await {
-        Ok(outcome) => outcome,
-        Err(error) => Err(engine_error(error)),
+    let outcome = match registry.exhausted.recall(&ctx.actor, &asked, ctx.now) {
+        Some(message) => Err(budget_problem(message)),
+        None => run(ctx, registry, engine, request).await.map_err(|failure| match failure {
+            Failure::App(error) => error,
+            Failure::Engine(error) => {
+                if let Some(message) = exhaustion(&error) {
+                    registry.exhausted.remember(&ctx.actor, asked, message, ctx.now);
+                }
+                engine_error(error)
+            }
+        }),
     };
     // Whoever was read is named, members of households included; of a refused request, whoever was asked about.
     let (audited, targets) = match &outcome {
@@ -124,6 +128,45 @@ pub async fn evaluate(
     outcome
 }
 
+/// Why there is no answer: for a reason of ours, or of the engine's.
+enum Failure {
+    App(AppError),
+    Engine(EngineError),
+}
+
+impl From<AppError> for Failure {
+    fn from(error: AppError) -> Self {
+        Self::App(error)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// Runs the rule on a thread of the sandbox.
+async fn run(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    request: EvaluateRequest,
+) -> Result<Evaluated, Failure> {
+    let generation = registry.vocabularies.current();
+    let evaluation = Evaluation {
+        ctx: ctx.clone(),
+        registry: registry.clone(),
+        schema: Arc::new(schema(request.subject, generation.extension_fields())),
+        generation,
+        as_of: request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
+        request,
+    };
+    let (expression, schema) = (evaluation.request.expression.clone(), evaluation.schema.clone());
+    let runtime = tokio::runtime::Handle::current();
+    run_rule(engine.as_ref(), expression, schema, move |session| evaluation.run(&runtime, session)).await?
+}
+
 /// One evaluation on its way; it runs on a thread of the sandbox.
 struct Evaluation {
     ctx: OpContext,
@@ -135,7 +178,7 @@ struct Evaluation {
 }
 
 impl Evaluation {
-    fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, AppError> {
+    fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, Failure> {
         let references = session.references().to_vec();
         self.check_scopes(&references)?;
         let loader = Loader { registry: &self.registry, generation: &self.generation, as_of: self.as_of };
@@ -149,8 +192,8 @@ impl Evaluation {
         let batch = layout::batch(&self.schema, &references, &subjects, days_since_epoch(self.as_of))?;
         let with_texts = layout::codes_with_texts(&references, &batch);
         let bindings = questions::bindings(&generation, session.questions(), &with_texts).map_err(refused)?;
-        session.bind(&bindings).map_err(engine_error)?;
-        let outcomes = session.evaluate(&batch).map_err(engine_error)?;
+        session.bind(&bindings)?;
+        let outcomes = session.evaluate(&batch)?;
         let warnings = session.warnings().to_vec();
         Ok(Evaluated {
             results: results(all, &outcomes),
@@ -246,21 +289,37 @@ fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
     AppError::Expression(ExpressionProblem { message, diagnostics })
 }
 
+/// Which budget an expression exhausted, if that is what went wrong.
+fn exhaustion(error: &EngineError) -> Option<String> {
+    match error {
+        EngineError::Exhausted { budget, allowed } => Some(format!(
+            "it exhausted its budget of {allowed} for `{budget}`; make it simpler or ask about fewer subjects"
+        )),
+        EngineError::EngineBudget { budget } => {
+            Some(format!("it exhausted the engine's own budget for `{budget}`; make it simpler"))
+        }
+        EngineError::Diagnostics(_)
+        | EngineError::Fault(_)
+        | EngineError::SetAside { .. }
+        | EngineError::Busy
+        | EngineError::NoEngine
+        | EngineError::Abandoned => None,
+    }
+}
+
+fn budget_problem(message: String) -> AppError {
+    AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new() })
+}
+
 /// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to mend and
 /// never a 5xx.
 fn engine_error(error: EngineError) -> AppError {
     match error {
         EngineError::Diagnostics(diagnostics) => refused(diagnostics),
-        EngineError::Exhausted { budget, allowed } => AppError::Expression(ExpressionProblem {
-            message: format!(
-                "it exhausted its budget of {allowed} for `{budget}`; make it simpler or ask about fewer subjects"
-            ),
-            diagnostics: Vec::new(),
-        }),
-        EngineError::EngineBudget { budget } => AppError::Expression(ExpressionProblem {
-            message: format!("it exhausted the engine's own budget for `{budget}`; make it simpler"),
-            diagnostics: Vec::new(),
-        }),
+        EngineError::Exhausted { .. } | EngineError::EngineBudget { .. } => {
+            budget_problem(exhaustion(&error).unwrap_or_default())
+        }
+        EngineError::SetAside { plugin, retry_after_s } => AppError::PluginSetAside { plugin, retry_after_s },
         EngineError::Busy | EngineError::Abandoned => AppError::Busy,
         EngineError::NoEngine => AppError::NoEngine,
         EngineError::Fault(fault) => {
@@ -275,6 +334,7 @@ fn engine_error(error: EngineError) -> AppError {
                 | FaultKind::Stack
                 | FaultKind::Trap
                 | FaultKind::OutputTooLarge
+                | FaultKind::HostCalls
                 | FaultKind::InvalidAnswer
                 | FaultKind::RefusedInput => AppError::Expression(ExpressionProblem {
                     message: format!("the engine could not evaluate it ({})", fault.kind.name()),

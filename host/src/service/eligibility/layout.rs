@@ -7,6 +7,7 @@ use super::schema::ROLE_PATH;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::code::{CodeNumber, CodedValue};
 use crate::domain::eligibility::{Batch, Children, Column, ColumnValues, FieldType, Reference, RowSpace, Schema};
+use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use crate::domain::group::GroupDetails;
 use crate::domain::individual::{Address, IncomePeriod, IndividualDetails};
 use crate::domain::vocabulary::CodedField;
@@ -19,16 +20,53 @@ enum Row<'a> {
     Group(&'a GroupDetails),
     Address(&'a Address),
     Code(CodedValue),
+    Value(&'a ExtensionValue),
 }
 
 /// One value, before it has a column.
 #[derive(Clone, Copy)]
 enum Cell<'a> {
     Boolean(bool),
+    Integer(i64),
     Number(f64),
     Text(&'a str),
     Day(i32),
     Code(CodeNumber),
+}
+
+/// What the paths of fields begin with that modules add.
+const EXTENSION_PREFIX: &str = "extension.";
+
+impl Cell<'_> {
+    fn is_of(self, kind: FieldType) -> bool {
+        match self {
+            Self::Boolean(_) => kind == FieldType::Boolean,
+            Self::Integer(_) => kind == FieldType::Integer,
+            Self::Number(_) => kind == FieldType::Number,
+            Self::Text(_) => kind == FieldType::Text,
+            Self::Day(_) => kind == FieldType::Date,
+            Self::Code(_) => kind == FieldType::Coded,
+        }
+    }
+}
+
+fn extension_of<'a>(row: &Row<'a>) -> Option<&'a Extension> {
+    match row {
+        Row::Person(details, _) => Some(&details.extension),
+        Row::Group(details) => Some(&details.extension),
+        Row::Address(_) | Row::Code(_) | Row::Value(_) => None,
+    }
+}
+
+fn extension_cell(value: &ExtensionValue) -> Cell<'_> {
+    match value {
+        ExtensionValue::Boolean(value) => Cell::Boolean(*value),
+        ExtensionValue::Integer(value) => Cell::Integer(*value),
+        ExtensionValue::Number(value) => Cell::Number(*value),
+        ExtensionValue::Text(value) => Cell::Text(value),
+        ExtensionValue::Date(value) => Cell::Day(days_since_epoch(*value)),
+        ExtensionValue::Code(value) => Cell::Code(value.number),
+    }
 }
 
 /// Makes the batch of some subjects: the columns referred to, and no others.
@@ -156,7 +194,13 @@ fn list_rows<'a>(path: &str, rows: &[Row<'a>]) -> Result<ListRows<'a>, AppError>
     let mut items = Vec::new();
     for row in rows {
         let before = items.len();
+        let extension = path.strip_prefix(EXTENSION_PREFIX);
         let is_recorded = match row {
+            Row::Person(..) | Row::Group(_) if let Some(path) = extension => {
+                let content = extension_of(row).and_then(|extension| extension.get(path));
+                items.extend(content.into_iter().flat_map(|content| content.values()).map(Row::Value));
+                content.is_some()
+            }
             Row::Person(details, _) if path == "address" => details.address.as_ref().is_some_and(|addresses| {
                 items.extend(addresses.iter().map(Row::Address));
                 true
@@ -168,7 +212,7 @@ fn list_rows<'a>(path: &str, rows: &[Row<'a>]) -> Result<ListRows<'a>, AppError>
                     true
                 })
             }
-            Row::Group(_) | Row::Address(_) | Row::Code(_) => false,
+            Row::Group(_) | Row::Address(_) | Row::Code(_) | Row::Value(_) => false,
         };
         debug_assert!(is_recorded || items.len() == before);
         valid.push(is_recorded);
@@ -187,7 +231,8 @@ fn values(kind: FieldType, path: &str, rows: &[Row<'_>]) -> Result<(Vec<u8>, Col
     let mut offsets = vec![0];
     let mut bytes: Vec<u8> = Vec::new();
     for row in rows {
-        let cell = cell(*row, path);
+        // A value of another type was written before a module changed its field: a missing fact to the rule.
+        let cell = cell(*row, path).filter(|cell| cell.is_of(kind));
         valid.push(cell.is_some());
         match kind {
             FieldType::Boolean => booleans.push(matches!(cell, Some(Cell::Boolean(true))).into()),
@@ -200,7 +245,8 @@ fn values(kind: FieldType, path: &str, rows: &[Row<'_>]) -> Result<(Vec<u8>, Col
                 }
                 offsets.push(count(bytes.len())?);
             }
-            FieldType::Integer | FieldType::Structure => integers.push(0),
+            FieldType::Integer => integers.push(if let Some(Cell::Integer(number)) = cell { number } else { 0 }),
+            FieldType::Structure => integers.push(0),
         }
     }
     let values = match kind {
@@ -219,6 +265,13 @@ fn cell<'a>(row: Row<'a>, path: &str) -> Option<Cell<'a>> {
     let code = |value: Option<CodedValue>| value.map(|value| Cell::Code(value.number));
     match row {
         Row::Code(value) => code(Some(value)),
+        Row::Value(value) => Some(extension_cell(value)),
+        Row::Person(..) | Row::Group(_) if let Some(path) = path.strip_prefix(EXTENSION_PREFIX) => {
+            match extension_of(&row)?.get(path)? {
+                ExtensionContent::One(value) => Some(extension_cell(value)),
+                ExtensionContent::Many(_) => None,
+            }
+        }
         Row::Group(details) => match path {
             "active" => Some(Cell::Boolean(details.active.unwrap_or(true))),
             "name" => text(&details.name),
@@ -317,6 +370,8 @@ mod tests {
     use crate::domain::calendar::parse_date;
     use crate::domain::code::EditionNumber;
     use crate::domain::eligibility::Subject;
+    use crate::domain::extension::ExtensionFields;
+    use crate::domain::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
 
     fn coded(number: u32) -> CodedValue {
         CodedValue { number: CodeNumber(number), edition: EditionNumber(0) }
@@ -328,6 +383,55 @@ mod tests {
 
     fn reference(space: RowSpace, path: &str) -> Reference {
         Reference { space, path: path.to_owned(), needs_texts: true }
+    }
+
+    /// A field of every type and a list.
+    fn declared() -> ExtensionFields {
+        let mut fields = ExtensionFields::default();
+        for (name, kind, repeated) in [
+            ("is_member", ExtensionFieldKind::Boolean, false),
+            ("plots", ExtensionFieldKind::Integer, false),
+            ("area", ExtensionFieldKind::Number, false),
+            ("note", ExtensionFieldKind::Text, false),
+            ("since", ExtensionFieldKind::Date, false),
+            ("crops", ExtensionFieldKind::Coded, true),
+        ] {
+            let vocabulary = (kind == ExtensionFieldKind::Coded).then(|| "urn:fao:agrovoc".to_owned());
+            let path = ExtensionPath::parse(&format!("farmer.{name}")).unwrap();
+            fields.add(ExtensionField { path, kind, repeated, vocabulary }).unwrap();
+        }
+        fields
+    }
+
+    #[test]
+    fn lays_out_what_modules_add_and_takes_a_value_of_another_type_for_missing() {
+        let field = |name: &str, content| (ExtensionPath::parse(&format!("farmer.{name}")).unwrap(), content);
+        let farmer = |fields| IndividualDetails { extension: Extension::new(fields), ..IndividualDetails::default() };
+        let crops = ExtensionContent::Many(vec![ExtensionValue::Code(coded(3)), ExtensionValue::Code(coded(4))]);
+        let first = farmer(vec![
+            field("crops", crops),
+            field("plots", ExtensionContent::One(ExtensionValue::Integer(5))),
+            field("note", ExtensionContent::One(ExtensionValue::Text("dry".into()))),
+        ]);
+        let second = farmer(vec![
+            field("crops", ExtensionContent::Many(Vec::new())),
+            field("plots", ExtensionContent::One(ExtensionValue::Text("many".into()))),
+        ]);
+        let subject = |details| SubjectFacts { me: Me::Person(person(details, None)), members: Members::Unknown };
+        let subjects = [subject(first), subject(second), subject(IndividualDetails::default())];
+        let references =
+            ["crops", "plots", "note"].map(|name| reference(RowSpace::Me, &format!("extension.farmer.{name}")));
+        let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
+        let batch = batch(&schema(Subject::Individual, &declared()), &references, &subjects, 0).unwrap();
+        let found = |path: &str| {
+            let column = batch.columns.iter().find(|column| column.path == format!("extension.farmer.{path}")).unwrap();
+            (column.valid.clone(), column.values.clone())
+        };
+        assert_eq!(found("crops"), (vec![0b011], ColumnValues::Lists(vec![0, 2, 2, 2])));
+        assert_eq!(found("crops[]"), (vec![], ColumnValues::Codes(vec![3, 4])));
+        assert_eq!(found("plots"), (vec![0b001], ColumnValues::Integers(vec![5, 0, 0])));
+        let texts = ColumnValues::Texts { offsets: vec![0, 3, 3, 3], bytes: b"dry".to_vec() };
+        assert_eq!(found("note"), (vec![0b001], texts));
     }
 
     #[test]
@@ -353,7 +457,8 @@ mod tests {
             reference(RowSpace::Members, "gender"),
         ];
         let subjects: Vec<&SubjectFacts> = subjects.iter().collect();
-        let batch = batch(&schema(Subject::Individual), &references, &subjects, 0).unwrap();
+        let batch =
+            batch(&schema(Subject::Individual, &ExtensionFields::default()), &references, &subjects, 0).unwrap();
         assert_eq!(batch.members, Some(Children { offsets: vec![0, 2, 2], known: vec![0b01] }));
         let found = |space, path: &str| {
             let column = batch.columns.iter().find(|column| column.space == space && column.path == path).unwrap();
@@ -371,7 +476,7 @@ mod tests {
     #[test]
     fn every_field_of_the_schema_has_a_column_of_its_type() {
         for subject in [Subject::Individual, Subject::Group] {
-            let schema = schema(subject);
+            let schema = schema(subject, &declared());
             for field in &schema.fields {
                 let reference = reference(field.space, &field.path);
                 let batch = batch(&schema, &[reference], &[], 0).unwrap();
@@ -383,6 +488,7 @@ mod tests {
                 let column = batch.columns.iter().find(|column| column.path == path).unwrap();
                 let fits = match (&column.values, field.kind) {
                     (ColumnValues::Booleans(_), FieldType::Boolean)
+                    | (ColumnValues::Integers(_), FieldType::Integer)
                     | (ColumnValues::Numbers(_), FieldType::Number)
                     | (ColumnValues::Days(_), FieldType::Date)
                     | (ColumnValues::Codes(_), FieldType::Coded)

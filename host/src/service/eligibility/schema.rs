@@ -3,20 +3,24 @@
 use sha2::{Digest, Sha256};
 
 use crate::domain::eligibility::{Field, FieldType, RowSpace, Schema, Subject};
+use crate::domain::extension::{EXTENSION, ExtensionFields};
+use crate::domain::manifest::ExtensionFieldKind;
 use crate::domain::vocabulary::CodedField;
 
 /// The path of a person's role in the household.
 pub const ROLE_PATH: &str = "role";
 
-/// The schema of rules about one kind of subject.
+/// The schema of rules about one kind of subject, with the fields that modules add to records.
 #[must_use]
-pub fn schema(subject: Subject) -> Schema {
+pub fn schema(subject: Subject, extension: &ExtensionFields) -> Schema {
     let mut fields = Vec::new();
     match subject {
         Subject::Individual => person_fields(RowSpace::Me, &mut fields),
         Subject::Group => group_fields(&mut fields),
     }
+    extension_fields(RowSpace::Me, extension, &mut fields);
     person_fields(RowSpace::Members, &mut fields);
+    extension_fields(RowSpace::Members, extension, &mut fields);
     Schema { version: digest(subject, &fields), subject, fields }
 }
 
@@ -60,6 +64,23 @@ fn group_fields(fields: &mut Vec<Field>) {
     add("housing_type", FieldType::Coded, CodedField::HousingType.namespaces());
 }
 
+fn extension_fields(space: RowSpace, extension: &ExtensionFields, fields: &mut Vec<Field>) {
+    fields.extend(extension.iter().map(|field| Field {
+        space,
+        path: format!("{EXTENSION}.{}", field.path),
+        kind: match field.kind {
+            ExtensionFieldKind::Boolean => FieldType::Boolean,
+            ExtensionFieldKind::Integer => FieldType::Integer,
+            ExtensionFieldKind::Number => FieldType::Number,
+            ExtensionFieldKind::Text => FieldType::Text,
+            ExtensionFieldKind::Date => FieldType::Date,
+            ExtensionFieldKind::Coded => FieldType::Coded,
+        },
+        is_repeated: field.repeated,
+        vocabularies: field.vocabulary.iter().cloned().collect(),
+    }));
+}
+
 fn digest(subject: Subject, fields: &[Field]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(format!("{subject:?}\n"));
@@ -84,7 +105,7 @@ mod tests {
     #[test]
     fn a_schema_names_each_field_once_and_its_digest_tells_the_subjects_apart() {
         for subject in [Subject::Individual, Subject::Group] {
-            let schema = schema(subject);
+            let schema = schema(subject, &ExtensionFields::default());
             let mut names: Vec<(RowSpace, &str)> =
                 schema.fields.iter().map(|field| (field.space, field.path.as_str())).collect();
             let count = names.len();
@@ -92,7 +113,8 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), count);
         }
-        assert_ne!(schema(Subject::Individual).version, schema(Subject::Group).version);
-        assert_eq!(schema(Subject::Group).version, schema(Subject::Group).version);
+        let none = ExtensionFields::default();
+        assert_ne!(schema(Subject::Individual, &none).version, schema(Subject::Group, &none).version);
+        assert_eq!(schema(Subject::Group, &none).version, schema(Subject::Group, &none).version);
     }
 }

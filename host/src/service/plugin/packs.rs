@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::kept;
 use crate::domain::code::{CodeUri, Namespace};
-use crate::domain::manifest::PluginName;
-use crate::domain::vocabulary::PackContents;
+use crate::domain::deployment::{Deployment, Setting, SettingKey};
+use crate::domain::manifest::{PluginManifest, PluginName};
+use crate::domain::vocabulary::{ConceptGroup, PackContents};
 use crate::error::AppError;
 use crate::plugin::{InstallError, InstalledPlugin, PluginHost, PluginLibrary, Prepared};
-use crate::vocab::{CheckedPack, CodeTable, Generation, GenerationBuilder, PackOrigin, PublishProblem, check};
+use crate::vocab::{
+    CheckedPack, CodeTable, Generation, GenerationBuilder, PackOrigin, PublishFault, PublishProblem, check,
+};
 
 /// The most problems of a pack that one message tells.
 const PROBLEMS_TOLD_MAX: usize = 20;
@@ -29,12 +33,12 @@ pub(super) struct Publishable {
 }
 
 /// Reads and checks every installed pack; one that is not sound is logged and left out.
-pub(super) fn load_packs(host: &PluginHost, library: &PluginLibrary) -> (Packs, Reasons) {
+pub(super) fn load_packs(host: &PluginHost, library: &PluginLibrary, deployment: &Deployment) -> (Packs, Reasons) {
     let (mut packs, mut reasons) = (Packs::new(), Reasons::new());
     for installed in library.current().packs() {
         let name = installed.manifest().name.clone();
         let checked = match host.load_pack(installed) {
-            Ok(contents) => checked(contents),
+            Ok(contents) => checked(contents, installed.manifest(), deployment),
             Err(error) => Err(error.to_string()),
         };
         match checked {
@@ -48,49 +52,72 @@ pub(super) fn load_packs(host: &PluginHost, library: &PluginLibrary) -> (Packs, 
     (packs, reasons)
 }
 
-/// The packs as they would be with a prepared plugin, if what it brings is sound and clashes with none of them; none if
-/// nothing about them changes.
-pub(super) fn with(packs: &Packs, prepared: &Prepared) -> Result<Option<Packs>, InstallError> {
+/// The packs as they would be with a prepared plugin, if what it brings is sound and clashes with none of them; with them what
+/// is to be kept of the versions that it replaces. None if nothing about the packs changes.
+pub(super) fn with(
+    packs: &Packs,
+    deployment: &Deployment,
+    prepared: &Prepared,
+) -> Result<Option<(Packs, Vec<Setting>)>, InstallError> {
     let manifest = prepared.manifest();
     let mut changed = packs.clone();
     let Some(contents) = prepared.contents() else {
+        if !manifest.extension_fields.is_empty() {
+            return Err(prepared.refuse("only a vocabulary pack adds fields to records".to_owned()));
+        }
         let has_replaced_a_pack = changed.remove(&manifest.name).is_some();
-        return Ok(has_replaced_a_pack.then_some(changed));
+        return Ok(has_replaced_a_pack.then_some((changed, Vec::new())));
     };
-    let checked = checked(contents.clone()).map_err(|reason| prepared.refuse(reason))?;
+    let checked = checked(contents.clone(), manifest, deployment).map_err(|reason| prepared.refuse(reason))?;
+    let (kept, deployment) = kept::of_replaced(packs, &checked, deployment);
+    let checked = Arc::new(CheckedPack::clone(&checked).with_kept(&deployment));
     let origin = PackOrigin {
         plugin: manifest.name.to_string(),
         version: manifest.version.to_string(),
         digest: prepared.digest().to_string(),
     };
     changed.insert(manifest.name.clone(), (origin, checked));
-    let (_, problems) = gather(&changed);
-    if problems.is_empty() { Ok(Some(changed)) } else { Err(prepared.refuse(told(&problems))) }
+    let (_, problems) = gather(&changed, &deployment);
+    if problems.is_empty() { Ok(Some((changed, kept))) } else { Err(prepared.refuse(told(&problems))) }
 }
 
 /// The codes and versions of packs that have no number yet.
-pub(super) fn unnumbered(packs: &Packs, table: &CodeTable) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
-    gather(packs).0.unnumbered(table)
+pub(super) fn unnumbered(
+    packs: &Packs,
+    deployment: &Deployment,
+    table: &CodeTable,
+) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
+    gather(packs, deployment).0.unnumbered(table)
 }
 
 /// The generation of all of the packs.
-pub(super) fn build(packs: &Packs, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
-    let (builder, problems) = gather(packs);
+pub(super) fn build(
+    packs: &Packs,
+    deployment: &Deployment,
+    table: Arc<CodeTable>,
+) -> Result<Generation, Vec<PublishProblem>> {
+    let (builder, problems) = gather(packs, deployment);
     if problems.is_empty() { builder.build(table) } else { Err(problems) }
 }
 
-/// The generation of as many of the packs as can be published together; each that cannot is logged.
-pub(super) fn publishable(mut packs: Packs, table: &Arc<CodeTable>) -> Result<Publishable, AppError> {
+/// The generation of as many of the packs as can be published together; each that cannot is logged. A concept group of the
+/// deployment that selects what is not there any more is left out too, and logged: rules that ask for it are undetermined.
+pub(super) fn publishable(
+    mut packs: Packs,
+    deployment: &Deployment,
+    table: &Arc<CodeTable>,
+) -> Result<Publishable, AppError> {
+    let mut deployment = deployment.clone();
     let (mut left_out, mut reasons) = (Packs::new(), Reasons::new());
     loop {
-        let problems = match build(&packs, table.clone()) {
+        let problems = match build(&packs, &deployment, table.clone()) {
             Ok(generation) => return Ok(Publishable { packs, generation, left_out, reasons }),
             Err(problems) => problems,
         };
         let is_named =
             |name: &PluginName| problems.iter().any(|problem| problem.plugin.as_deref() == Some(name.as_str()));
         let (named, rest): (Packs, Packs) = packs.into_iter().partition(|(name, _)| is_named(name));
-        if named.is_empty() {
+        if named.is_empty() && !leave_out_groups(&mut deployment, &problems) {
             return Err(AppError::internal(told(&problems)));
         }
         for name in named.keys() {
@@ -116,8 +143,40 @@ fn origin(installed: &InstalledPlugin) -> PackOrigin {
     }
 }
 
-fn checked(contents: PackContents) -> Result<Arc<CheckedPack>, String> {
-    check(contents).map(Arc::new).map_err(|problems| {
+/// A pack as it would be taken up, without what is kept of earlier versions; none when it is not sound.
+pub(super) fn checked_pack(contents: PackContents, manifest: &PluginManifest) -> Option<Arc<CheckedPack>> {
+    checked(contents, manifest, &Deployment::default()).ok()
+}
+
+/// Takes out the concept groups that the problems are about; false when they are about something else.
+fn leave_out_groups(deployment: &mut Deployment, problems: &[PublishProblem]) -> bool {
+    let mut has_changed = false;
+    for problem in problems.iter().filter(|problem| problem.plugin.is_none()) {
+        if let PublishFault::UnknownSelection { name, .. } = &problem.fault
+            && deployment.concept_group(name).is_some()
+        {
+            tracing::error!(reason = %problem, "a concept group of the deployment is left out until it is set anew");
+            deployment.remove(&SettingKey::ConceptGroup(name.clone()));
+            // In its place nothing, not a pack's: what the deployment meant is not known.
+            deployment.put(Setting::ConceptGroup(ConceptGroup {
+                name: name.clone(),
+                description: String::new(),
+                includes: Vec::new(),
+                excludes: Vec::new(),
+            }));
+            has_changed = true;
+        }
+    }
+    has_changed
+}
+
+fn checked(
+    contents: PackContents,
+    manifest: &PluginManifest,
+    deployment: &Deployment,
+) -> Result<Arc<CheckedPack>, String> {
+    let checked = check(contents).map(|pack| pack.with_extension_fields(&manifest.extension_fields));
+    checked.map(|pack| Arc::new(pack.with_kept(deployment))).map_err(|problems| {
         let mut lines: Vec<String> =
             problems.problems().iter().take(PROBLEMS_TOLD_MAX).map(ToString::to_string).collect();
         let untold = problems.count().saturating_sub(lines.len());
@@ -129,7 +188,7 @@ fn checked(contents: PackContents) -> Result<Arc<CheckedPack>, String> {
 }
 
 /// A builder with all packs that do not clash, and the clashes.
-fn gather(packs: &Packs) -> (GenerationBuilder, Vec<PublishProblem>) {
+fn gather(packs: &Packs, deployment: &Deployment) -> (GenerationBuilder, Vec<PublishProblem>) {
     let mut builder = GenerationBuilder::new();
     let mut problems = Vec::new();
     for (origin, pack) in packs.values() {
@@ -137,6 +196,7 @@ fn gather(packs: &Packs) -> (GenerationBuilder, Vec<PublishProblem>) {
             problems.extend(found);
         }
     }
+    builder.deploy(deployment);
     (builder, problems)
 }
 
@@ -150,7 +210,7 @@ mod tests {
         let vocabulary = VocabularyBuilder::new(namespace).concepts(concepts);
         let groups = group.iter().map(|selected| concept_group("chosen", &[selected], &[]));
         let contents = PackContents { vocabularies: vec![vocabulary.contents()], concept_groups: groups.collect() };
-        checked(contents).unwrap()
+        Arc::new(check(contents).unwrap())
     }
 
     fn packs(of: [(&str, Arc<CheckedPack>); 2]) -> Packs {
@@ -158,7 +218,7 @@ mod tests {
     }
 
     fn table(packs: &Packs) -> Arc<CodeTable> {
-        let (codes, editions) = unnumbered(packs, &CodeTable::default());
+        let (codes, editions) = unnumbered(packs, &Deployment::default(), &CodeTable::default());
         Arc::new(CodeTable::new(&codes, &editions).unwrap())
     }
 
@@ -168,7 +228,7 @@ mod tests {
             ("base", pack("urn:base", &["a"], None)),
             ("groups", pack("urn:groups", &["g"], Some("urn:base#missing"))),
         ]);
-        let left = publishable(all.clone(), &table(&all)).unwrap();
+        let left = publishable(all.clone(), &Deployment::default(), &table(&all)).unwrap();
         assert_eq!(left.packs.keys().map(PluginName::as_str).collect::<Vec<_>>(), ["base"]);
         assert_eq!(left.left_out.keys().map(PluginName::as_str).collect::<Vec<_>>(), ["groups"]);
         let reasons: Vec<_> = left.reasons.values().collect();
@@ -181,7 +241,7 @@ mod tests {
             ("base", pack("urn:base", &["a"], None)),
             ("groups", pack("urn:groups", &["g"], Some("urn:base#a"))),
         ]);
-        let published = publishable(all.clone(), &table(&all)).unwrap();
+        let published = publishable(all.clone(), &Deployment::default(), &table(&all)).unwrap();
         assert_eq!((published.packs.len(), published.left_out.len()), (2, 0));
     }
 }

@@ -4,13 +4,18 @@
 //! it, the installed version serves on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::packs::{Packs, load_packs, publishable};
+use super::packs::{Packs, Publishable, load_packs, publishable};
 use super::{PluginAdministration, blocking};
+use crate::context::OpContext;
+use crate::domain::audit::Actor;
+use crate::domain::deployment::Deployment;
+use crate::domain::scope::ScopeSet;
 use crate::error::AppError;
-use crate::plugin::{PluginLibrary, Prepared, SyncReport, SyncedFile};
+use crate::plugin::{InstalledPlugin, PluginLibrary, Prepared, SyncReport, SyncedFile};
 
 impl PluginAdministration {
     /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is not sound is logged
@@ -21,47 +26,38 @@ impl PluginAdministration {
     pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
         let (host, library) = (self.host.clone(), self.library.clone());
-        let (loaded, reasons) = blocking(move || load_packs(&host, &library)).await?;
+        let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        self.in_force().deployment = deployment.clone();
+        let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
         self.in_force().unloaded = reasons;
-        let left_out = self.serve(loaded).await?;
+        self.serve(loaded).await?;
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
         tell(&report);
-        let has_installed = report.values().any(|file| matches!(file, SyncedFile::Installed(_)));
-        if has_installed && !left_out.is_empty() {
-            self.try_again(left_out).await?;
+        if report.values().any(|file| matches!(file, SyncedFile::Installed(_))) {
+            self.readmit().await?;
         }
         Ok(())
     }
 
-    /// Puts as many of the packs in force as go together, and gives back the others.
-    async fn serve(&self, packs: Packs) -> Result<Packs, AppError> {
-        let table = self.number(&packs).await?;
-        let served = publishable(packs, &table)?;
-        for (name, reason) in &served.reasons {
+    /// Puts as many of the packs in force as go together.
+    async fn serve(&self, packs: Packs) -> Result<(), AppError> {
+        let deployment = self.in_force().deployment.clone();
+        let trial = self.trial_table(&packs, &deployment).await?;
+        let Publishable { packs, mut generation, left_out, reasons } = publishable(packs, &deployment, &trial.table)?;
+        if !trial.is_stored {
+            let table = self.number(&packs, &deployment).await?;
+            generation = publishable(packs.clone(), &deployment, &table)?.generation;
+        }
+        for (name, reason) in &reasons {
             tracing::error!(plugin = %name, reason, "an installed pack cannot be published, the rest is served");
         }
         {
             let mut in_force = self.in_force();
-            in_force.unloaded.retain(|name, _| !served.packs.contains_key(name));
-            in_force.unloaded.extend(served.reasons);
+            in_force.unloaded.extend(reasons);
+            in_force.left_out = left_out;
         }
-        self.publish(served.packs, served.generation).await?;
-        Ok(served.left_out)
-    }
-
-    /// Tries packs that were left out once more, unless they were replaced meanwhile.
-    async fn try_again(&self, mut left_out: Packs) -> Result<(), AppError> {
-        let current = self.library.current();
-        left_out.retain(|name, (origin, _)| {
-            current.get(name).is_some_and(|installed| installed.loaded().digest().to_string() == origin.digest)
-        });
-        if left_out.is_empty() {
-            return Ok(());
-        }
-        let mut packs = self.in_force().packs.clone();
-        packs.extend(left_out);
-        self.serve(packs).await.map(drop)
+        self.publish(packs, generation).await
     }
 
     /// Installs what is absent or newer in a folder. What is refused for what it brings is tried once more after the others:
@@ -81,7 +77,7 @@ impl PluginAdministration {
                 }
             };
             let outcome = match self.install_prepared(prepared, now).await? {
-                Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
+                Ok(installed) => self.synced(&installed, now).await?,
                 Err((error, prepared)) => {
                     waiting.extend(prepared.map(|prepared| (path.clone(), prepared)));
                     SyncedFile::Refused(error)
@@ -97,7 +93,7 @@ impl PluginAdministration {
             let name = prepared.manifest().name.clone();
             let outcome = if self.library.is_newer(prepared.manifest()) {
                 match self.install_prepared(*prepared, now).await? {
-                    Ok(_) => SyncedFile::Installed(name),
+                    Ok(installed) => self.synced(&installed, now).await?,
                     Err((error, _)) => SyncedFile::Refused(error),
                 }
             } else {
@@ -111,10 +107,17 @@ impl PluginAdministration {
     async fn prepare_newer(&self, path: &Path) -> Result<Result<Prepared, SyncedFile>, AppError> {
         let (library, path) = (self.library.clone(), path.to_owned());
         blocking(move || {
-            let bytes = library.read_newer(&path)?;
-            library.prepare(bytes).map_err(SyncedFile::Refused)
+            let offer = library.read_newer(&path)?;
+            library.prepare(offer).map_err(SyncedFile::Refused)
         })
         .await
+    }
+
+    /// Writes down what the server installed by itself.
+    async fn synced(&self, installed: &InstalledPlugin, now: Timestamp) -> Result<SyncedFile, AppError> {
+        let ctx = OpContext { actor: Actor::System, scopes: ScopeSet::default(), request_id: "start".into(), now };
+        self.audit_install(&ctx, installed, "[plugins] allow_unsigned").await?;
+        Ok(SyncedFile::Installed(installed.manifest().name.clone()))
     }
 }
 

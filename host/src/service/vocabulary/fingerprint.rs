@@ -34,6 +34,9 @@ impl Fingerprint {
                 DefinedBy::Plugin(plugin) => plugin,
             });
         }
+        for version in generation.earlier_versions() {
+            fingerprint.bytes(version.digest().as_bytes());
+        }
         fingerprint.bytes(&generation.code_count().to_be_bytes());
         for range in languages.ranges() {
             fingerprint.text(range);

@@ -12,13 +12,18 @@ use super::audit::StoredAuditV1;
 use super::change::StoredChangeV1;
 use super::client::StoredClientV1;
 use super::code_table::StoredCodeTableV1;
+use super::concept_group::StoredConceptGroupV1;
 use super::counter::StoredCounterV1;
-use super::group::StoredGroupV1;
+use super::earlier_version::StoredEarlierVersionV1;
+use super::group::{StoredGroupV1, StoredGroupV2};
 use super::identifier::StoredOwnersV1;
-use super::individual::StoredIndividualV1;
+use super::individual::{StoredIndividualV1, StoredIndividualV2};
+use super::kept_concepts::StoredKeptConceptsV1;
+use super::local_code::StoredLocalCodeV1;
 use super::*;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::code::{CodeUri, Namespace};
+use crate::domain::extension::Extension;
 use crate::domain::record::RecordId;
 use crate::store::{IdentifierOwner, StoredCodeTable};
 
@@ -58,19 +63,46 @@ fn check<F: StoredForm>(name: &str, written_today: &[u8]) -> Vec<u8> {
 
 #[test]
 fn old_individuals_are_read() {
-    for (name, sample) in
-        [("individual-v1-full", samples::full_individual()), ("individual-v1-bare", samples::bare_individual())]
-    {
-        let old = check::<StoredIndividualV1>(name, &individual::encode(&sample).unwrap());
+    let full = samples::full_individual();
+    let today = [("individual-v2-full", full.clone()), ("individual-v2-bare", samples::bare_individual())];
+    for (name, sample) in today {
+        let old = check::<StoredIndividualV2>(name, &individual::encode(&sample).unwrap());
+        assert_eq!(individual::decode(sample.id, &old).unwrap(), sample, "{name}");
+    }
+    let before =
+        [("individual-v1-full", samples::without_extension(full)), ("individual-v1-bare", samples::bare_individual())];
+    for (name, sample) in before {
+        let old = check::<StoredIndividualV1>(name, &encode(&StoredIndividualV1::from(&sample)).unwrap());
         assert_eq!(individual::decode(sample.id, &old).unwrap(), sample, "{name}");
     }
 }
 
 #[test]
 fn old_groups_are_read() {
-    let sample = samples::full_group();
-    let old = check::<StoredGroupV1>("group-v1", &group::encode(&sample).unwrap());
+    let mut sample = samples::full_group();
+    let old = check::<StoredGroupV2>("group-v2", &group::encode(&sample).unwrap());
     assert_eq!(group::decode(sample.id, &old).unwrap(), sample);
+    sample.details.extension = Extension::default();
+    let old = check::<StoredGroupV1>("group-v1", &encode(&StoredGroupV1::from(&sample)).unwrap());
+    assert_eq!(group::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_settings_are_read() {
+    for (name, sample) in [("local-code-v1", samples::local_code()), ("local-code-v1-starter", samples::starter_code())]
+    {
+        let old = check::<StoredLocalCodeV1>(name, &local_code::encode(&sample).unwrap());
+        assert_eq!(local_code::decode(&old).unwrap(), sample);
+    }
+    let sample = samples::concept_group();
+    let old = check::<StoredConceptGroupV1>("concept-group-v1", &concept_group::encode(&sample).unwrap());
+    assert_eq!(concept_group::decode(&old).unwrap(), sample);
+    let sample = samples::kept_concepts();
+    let old = check::<StoredKeptConceptsV1>("kept-concepts-v1", &kept_concepts::encode(&sample).unwrap());
+    assert_eq!(kept_concepts::decode(&old).unwrap(), sample);
+    let sample = samples::earlier_version();
+    let old = check::<StoredEarlierVersionV1>("earlier-version-v1", &earlier_version::encode(&sample).unwrap());
+    assert_eq!(earlier_version::decode(&old).unwrap(), sample);
 }
 
 #[test]
@@ -153,9 +185,16 @@ proptest! {
 
     #[test]
     fn no_bytes_make_reading_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        for version in [1, 2] {
+            let versioned: Vec<u8> = std::iter::once(version).chain(bytes.iter().copied()).collect();
+            let _ = individual::decode(RecordId(1), &versioned);
+            let _ = group::decode(RecordId(1), &versioned);
+        }
         let versioned: Vec<u8> = std::iter::once(1).chain(bytes).collect();
-        let _ = individual::decode(RecordId(1), &versioned);
-        let _ = group::decode(RecordId(1), &versioned);
+        let _ = local_code::decode(&versioned);
+        let _ = concept_group::decode(&versioned);
+        let _ = kept_concepts::decode(&versioned);
+        let _ = earlier_version::decode(&versioned);
         let _ = client::decode(&versioned);
         let _ = audit::decode(&versioned);
         let _ = code_table::decode(&versioned);

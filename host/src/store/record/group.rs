@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::calendar::Period;
+use crate::domain::extension::Extension;
 use crate::domain::group::{Group, GroupDetails, Member};
 use crate::domain::record::{RecordId, RecordMeta};
 use crate::store::StoreError;
 
+use super::extension::StoredExtensionFieldV1;
 use super::parts::{StoredCodedValueV1, StoredIdentifierV1, StoredMetaV1, StoredPeriodV1, each};
-use super::{StoredForm, Unreadable, decode_as};
+use super::{StoredForm, Unreadable, decode_as, extension, version_of};
 
 /// A group, version 1. Absent members and none at all are kept apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,18 @@ impl StoredForm for StoredGroupV1 {
     const WHAT: &'static str = "group";
 }
 
+/// A group, version 2: version 1 and what installed modules add.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredGroupV2 {
+    base: StoredGroupV1,
+    extension: Vec<StoredExtensionFieldV1>,
+}
+
+impl StoredForm for StoredGroupV2 {
+    const VERSION: u8 = 2;
+    const WHAT: &'static str = "group";
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredMemberV1 {
     individual: u64,
@@ -40,7 +54,7 @@ struct StoredMemberV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(group: &Group) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredGroupV1::from(group))
+    super::encode(&StoredGroupV2::from(group))
 }
 
 /// The group of that key that the bytes hold.
@@ -48,9 +62,31 @@ pub fn encode(group: &Group) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<Group, StoreError> {
-    decode_as(bytes, |stored: StoredGroupV1| stored.into_group(id))
+    if version_of(bytes) == Some(StoredGroupV1::VERSION) {
+        return decode_as(bytes, |stored: StoredGroupV1| stored.into_group(id));
+    }
+    decode_as(bytes, |stored: StoredGroupV2| stored.into_group(id))
 }
 
+impl From<&Group> for StoredGroupV2 {
+    fn from(group: &Group) -> Self {
+        Self { base: StoredGroupV1::from(group), extension: extension::as_stored(&group.details.extension) }
+    }
+}
+
+impl StoredGroupV2 {
+    /// The group of that key.
+    ///
+    /// # Errors
+    /// Names the field that is not valid.
+    pub fn into_group(self, id: RecordId) -> Result<Group, Unreadable> {
+        let mut group = self.base.into_group(id)?;
+        group.details.extension = extension::read(self.extension)?;
+        Ok(group)
+    }
+}
+
+/// What version 1 has room for.
 impl From<&Group> for StoredGroupV1 {
     fn from(group: &Group) -> Self {
         let details = &group.details;
@@ -79,6 +115,7 @@ impl StoredGroupV1 {
             group_type: self.group_type.map(Into::into),
             housing_type: self.housing_type.map(Into::into),
             members: self.members.map(each).transpose()?,
+            extension: Extension::default(),
         };
         Ok(Group { id, meta: RecordMeta::try_from(self.meta)?, details })
     }

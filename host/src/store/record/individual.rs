@@ -4,14 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::code::CodedValue;
+use crate::domain::extension::Extension;
 use crate::domain::identifier::Identifier;
 use crate::domain::individual::{Address, Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{RecordId, RecordMeta};
 use crate::store::StoreError;
 
+use super::extension::StoredExtensionFieldV1;
 use super::parts::{StoredCodedValueV1, StoredIdentifierV1, StoredMetaV1, day, each};
-use super::{StoredForm, Unreadable, coded_field, decode_as};
+use super::{StoredForm, Unreadable, coded_field, decode_as, extension, version_of};
 
 /// A person, version 1. Days count from 1970-01-01; an absent list and an empty one are kept apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +34,18 @@ pub struct StoredIndividualV1 {
 
 impl StoredForm for StoredIndividualV1 {
     const VERSION: u8 = 1;
+    const WHAT: &'static str = "individual";
+}
+
+/// A person, version 2: version 1 and what installed modules add.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredIndividualV2 {
+    base: StoredIndividualV1,
+    extension: Vec<StoredExtensionFieldV1>,
+}
+
+impl StoredForm for StoredIndividualV2 {
+    const VERSION: u8 = 2;
     const WHAT: &'static str = "individual";
 }
 
@@ -103,7 +117,7 @@ struct StoredIncomeV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(individual: &Individual) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredIndividualV1::from(individual))
+    super::encode(&StoredIndividualV2::from(individual))
 }
 
 /// The person of that key that the bytes hold.
@@ -111,9 +125,32 @@ pub fn encode(individual: &Individual) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<Individual, StoreError> {
-    decode_as(bytes, |stored: StoredIndividualV1| stored.into_individual(id))
+    if version_of(bytes) == Some(StoredIndividualV1::VERSION) {
+        return decode_as(bytes, |stored: StoredIndividualV1| stored.into_individual(id));
+    }
+    decode_as(bytes, |stored: StoredIndividualV2| stored.into_individual(id))
 }
 
+impl From<&Individual> for StoredIndividualV2 {
+    fn from(individual: &Individual) -> Self {
+        let extension = extension::as_stored(&individual.details.extension);
+        Self { base: StoredIndividualV1::from(individual), extension }
+    }
+}
+
+impl StoredIndividualV2 {
+    /// The person of that key.
+    ///
+    /// # Errors
+    /// Names the field that is not valid.
+    pub fn into_individual(self, id: RecordId) -> Result<Individual, Unreadable> {
+        let mut individual = self.base.into_individual(id)?;
+        individual.details.extension = extension::read(self.extension)?;
+        Ok(individual)
+    }
+}
+
+/// What version 1 has room for.
 impl From<&Individual> for StoredIndividualV1 {
     fn from(individual: &Individual) -> Self {
         let details = &individual.details;
@@ -161,6 +198,7 @@ impl StoredIndividualV1 {
             telecom: self.telecom.map(|all| all.into_iter().map(Telecom::from).collect()),
             address: self.address.map(|all| all.into_iter().map(Address::from).collect()),
             income: self.income.map(Income::try_from).transpose()?,
+            extension: Extension::default(),
         };
         Ok(Individual { id, meta: RecordMeta::try_from(self.meta)?, details })
     }

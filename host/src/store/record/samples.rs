@@ -9,14 +9,20 @@ use proptest::prelude::*;
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::calendar::{Period, date_from_days};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
-use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
+use crate::domain::code::{Code, CodeNumber, CodeUri, CodedValue, EditionNumber, Namespace};
+use crate::domain::deployment::{EarlierVersion, KeptConcepts};
+use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use crate::domain::group::{Group, GroupDetails, Member};
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Address, Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
+use crate::domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
+use crate::domain::manifest::ExtensionPath;
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{RecordId, RecordMeta, VersionId};
 use crate::domain::scope::Scope;
-use crate::domain::vocabulary::CodedField;
+use crate::domain::vocabulary::{
+    CodedField, Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
+};
 
 fn coded(number: u32, edition: u32) -> CodedValue {
     CodedValue { number: CodeNumber(number), edition: EditionNumber(edition) }
@@ -75,8 +81,129 @@ pub fn full_individual() -> Individual {
             country: Some(coded(9, 2)),
         }]),
         income: Some(Income { amount: 1234.5, currency: Some(coded(10, 4)), period: Some(IncomePeriod::Month) }),
+        extension: full_extension(),
     };
     Individual { id: RecordId(7), meta: meta(), details }
+}
+
+/// An extension with every type of value.
+fn full_extension() -> Extension {
+    let field = |path, content| (ExtensionPath::parse(path).unwrap(), content);
+    let crops = vec![ExtensionValue::Code(coded(200, 8)), ExtensionValue::Code(coded(201, 8))];
+    Extension::new(vec![
+        field("farmer.crops", ExtensionContent::Many(crops)),
+        field("farmer.livestock", ExtensionContent::Many(Vec::new())),
+        field("farmer.is_member", ExtensionContent::One(ExtensionValue::Boolean(true))),
+        field("farmer.plots", ExtensionContent::One(ExtensionValue::Integer(-3))),
+        field("farmer.area.hectares", ExtensionContent::One(ExtensionValue::Number(1.25))),
+        field("farmer.since", ExtensionContent::One(ExtensionValue::Date(Date::constant(1999, 12, 31)))),
+        field("farmer.note", ExtensionContent::One(ExtensionValue::Text("rain-fed".into()))),
+    ])
+}
+
+/// The same person, household or not, without what modules add: all that version 1 has room for.
+pub fn without_extension(mut individual: Individual) -> Individual {
+    individual.details.extension = Extension::default();
+    individual
+}
+
+/// A local code with every field set.
+pub fn local_code() -> LocalCode {
+    let text = |language: &str, value: &str| LocalizedText { language: language.into(), value: value.into() };
+    let pattern = ValuePattern::new("[A-Z]{2}[0-9]{8}".into(), "two letters and eight digits".into()).unwrap();
+    LocalCode {
+        uri: CodeUri::parse("urn:svc:vocab:id-type#fayda").unwrap(),
+        origin: LocalOrigin::Deployment,
+        specialises: Some(Code::parse("national_id").unwrap()),
+        labels: vec![text("en", "Fayda number"), text("am", "ፋይዳ")],
+        reference: Some("https://example.org/fayda".into()),
+        id_type: Some(IdTypeRule { pattern: Some(pattern), target: IdTarget::Individual }),
+        standing: LocalStanding::Deprecated { replaced_by: Some(Code::parse("passport").unwrap()) },
+        created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        updated_at: "2026-01-02T00:00:00.5Z".parse().unwrap(),
+    }
+}
+
+/// A starter code that the deployment set aside.
+pub fn starter_code() -> LocalCode {
+    LocalCode {
+        uri: CodeUri::parse("urn:svc:vocab:ethnocultural#majority").unwrap(),
+        origin: LocalOrigin::StarterSet,
+        specialises: None,
+        labels: Vec::new(),
+        reference: None,
+        id_type: None,
+        standing: LocalStanding::Deprecated { replaced_by: None },
+        ..local_code()
+    }
+}
+
+/// A concept group with selections of both kinds.
+pub fn concept_group() -> ConceptGroup {
+    let uri = |text| CodeUri::parse(text).unwrap();
+    ConceptGroup {
+        name: "farm_workers".into(),
+        description: "Who lives of the land.".into(),
+        includes: vec![Selection::DescendantsOf(uri("urn:ilo:isco-08#6")), Selection::Code(uri("urn:ilo:isco-08#921"))],
+        excludes: vec![Selection::DescendantsOf(uri("urn:ilo:isco-08#62"))],
+    }
+}
+
+/// Kept codes, one with everything and one with nothing.
+pub fn kept_concepts() -> KeptConcepts {
+    let code = |text| Code::parse(text).unwrap();
+    let text = |language: &str, value: &str| LocalizedText { language: language.into(), value: value.into() };
+    let bare = Concept {
+        code: code("0110"),
+        status: ConceptStatus::Inactive,
+        is_selectable: true,
+        parents: Vec::new(),
+        replaced_by: None,
+        labels: Vec::new(),
+        definitions: Vec::new(),
+        aliases: Vec::new(),
+        uri: None,
+        properties: Vec::new(),
+    };
+    let full = Concept {
+        code: code("0111"),
+        is_selectable: false,
+        parents: vec![code("011"), code("01")],
+        replaced_by: Some(code("0112")),
+        labels: vec![text("en", "Officers"), text("fr", "Officiers")],
+        definitions: vec![text("en", "Those who command.")],
+        aliases: vec!["O111".into()],
+        uri: Some("https://example.org/0111".into()),
+        properties: vec![("last_version".into(), "2008".into())],
+        ..bare.clone()
+    };
+    KeptConcepts { namespace: Namespace::parse("urn:ilo:isco-08").unwrap(), part: 3, concepts: vec![bare, full] }
+}
+
+/// A part of an earlier version, with codes of both standings.
+pub fn earlier_version() -> EarlierVersion {
+    let text = |text: &str| text.to_owned();
+    let KeptConcepts { namespace, concepts, .. } = kept_concepts();
+    let description = VocabularyDescription {
+        namespace,
+        name: text("Occupations"),
+        domain: text("Labor"),
+        version: text("2008"),
+        source: text("ISCO-08"),
+        licence: text("MIT"),
+        attribution: text("International Labour Organization"),
+        default_language: text("en"),
+        languages: vec![text("en"), text("fr")],
+        is_hierarchical: true,
+        completeness: Completeness::Fragment,
+        is_open: false,
+        is_system: true,
+        is_extensible: false,
+        concept_count: 619,
+    };
+    let statuses = [ConceptStatus::Active, ConceptStatus::Inactive];
+    let concepts = concepts.into_iter().zip(statuses).map(|(concept, status)| Concept { status, ..concept }).collect();
+    EarlierVersion { description, part: 1, parts: 2, concepts }
 }
 
 /// A person with nothing but an identifier, written by a command.
@@ -100,6 +227,7 @@ pub fn full_group() -> Group {
             Member { individual: RecordId(7), role: Some(coded(30, 7)), period: Some(since), is_inactive: false },
             Member { individual: RecordId(300), role: None, period: None, is_inactive: true },
         ]),
+        extension: full_extension(),
     };
     Group { id: RecordId(2), meta: meta(), details }
 }
@@ -214,6 +342,29 @@ fn any_income() -> impl Strategy<Value = Income> {
     })
 }
 
+fn any_extension_value() -> impl Strategy<Value = ExtensionValue> {
+    prop_oneof![
+        any::<bool>().prop_map(ExtensionValue::Boolean),
+        any::<i64>().prop_map(ExtensionValue::Integer),
+        (-1.0e12..1.0e12_f64).prop_map(ExtensionValue::Number),
+        "\\PC{0,20}".prop_map(ExtensionValue::Text),
+        any_day().prop_map(ExtensionValue::Date),
+        any_coded().prop_map(ExtensionValue::Code),
+    ]
+}
+
+fn any_extension() -> impl Strategy<Value = Extension> {
+    let content = prop_oneof![
+        any_extension_value().prop_map(ExtensionContent::One),
+        vec(any_extension_value(), 0..4).prop_map(ExtensionContent::Many),
+    ];
+    vec(("[a-z]{1,4}\\.[a-z_]{1,4}x", content), 0..4).prop_map(|fields| {
+        let parsed =
+            fields.into_iter().filter_map(|(path, content)| Some((ExtensionPath::parse(&path).ok()?, content)));
+        Extension::new(parsed.collect())
+    })
+}
+
 /// Any person that can be stored.
 pub fn any_individual() -> impl Strategy<Value = Individual> {
     let singles = prop::sample::subsequence(CodedField::individual_singles().collect::<Vec<_>>(), 0..=9);
@@ -225,9 +376,10 @@ pub fn any_individual() -> impl Strategy<Value = Individual> {
     };
     let scalars = (any::<Option<bool>>(), option::of(any_day()), any::<Option<bool>>(), option::of(any_day()));
     let codes = (singles.prop_flat_map(with_code), lists.prop_flat_map(with_codes));
-    let rest = (option::of(vec(any_telecom(), 0..3)), option::of(vec(any_address(), 0..3)), option::of(any_income()));
+    let lists = (option::of(vec(any_telecom(), 0..3)), option::of(vec(any_address(), 0..3)));
+    let rest = (lists, option::of(any_income()), any_extension());
     (any_meta(), vec(any_identifier(), 0..4), option::of(any_name()), scalars, codes, rest).prop_map(
-        |(meta, identifiers, name, scalars, (codes, code_lists), (telecom, address, income))| {
+        |(meta, identifiers, name, scalars, (codes, code_lists), ((telecom, address), income, extension))| {
             let (active, birth_date, birth_date_estimated, deceased_date) = scalars;
             let details = IndividualDetails {
                 identifiers,
@@ -241,6 +393,7 @@ pub fn any_individual() -> impl Strategy<Value = Individual> {
                 telecom,
                 address,
                 income,
+                extension,
             };
             Individual { id: RecordId(9), meta, details }
         },
@@ -259,11 +412,12 @@ pub fn any_group() -> impl Strategy<Value = Group> {
     );
     let types = (option::of(any_coded()), option::of(any_coded()));
     let members = option::of(vec(member, 0..5));
-    (any_meta(), vec(any_identifier(), 0..3), any::<Option<bool>>(), any_text(), types, members).prop_map(
-        |(meta, identifiers, active, name, (group_type, housing_type), members)| Group {
+    let rest = (members, any_extension());
+    (any_meta(), vec(any_identifier(), 0..3), any::<Option<bool>>(), any_text(), types, rest).prop_map(
+        |(meta, identifiers, active, name, (group_type, housing_type), (members, extension))| Group {
             id: RecordId(4),
             meta,
-            details: GroupDetails { identifiers, active, name, group_type, housing_type, members },
+            details: GroupDetails { identifiers, active, name, group_type, housing_type, members, extension },
         },
     )
 }

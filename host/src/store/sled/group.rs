@@ -104,8 +104,11 @@ impl<'g> Group<'g> {
         let mut values = values(&planned)?;
         let audit = record::audit::encode(&planned.audit)?;
         values.extend(audit.into_iter().map(|value| audit_value(&mut self.state.last_audit, value)));
+        let settings = &planned.outcome.settings;
+        let removed = settings.iter().filter(|(_, setting)| setting.is_none()).map(|(key, _)| keys::setting(key));
+        let removed = removed.collect();
         self.planner.accept(&planned);
-        self.batches.add(values);
+        self.batches.add_and_remove(values, removed);
         self.changes.extend(planned.changes);
         Ok(planned.committed)
     }
@@ -193,6 +196,11 @@ fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     for (id, client) in &outcome.clients {
         values.push((keys::client(id), record::client::encode(client)?));
     }
+    for (key, setting) in &outcome.settings {
+        if let Some(setting) = setting {
+            values.push((keys::setting(key), record::setting::encode(setting)?));
+        }
+    }
     let touched = record::change::encode(planned.at, &planned.changes, outcome.clients.keys())?;
     values.push((keys::by_number(keys::CHANGE, planned.committed.sequence.0), touched));
     Ok(values)
@@ -209,9 +217,17 @@ struct Batches {
 impl Batches {
     /// Adds keys and values that must be written together.
     fn add(&mut self, values: Vec<KeyAndValue>) {
-        self.make_room(values.len());
+        self.add_and_remove(values, Vec::new());
+    }
+
+    /// Adds keys and values, and takes out keys, all of which must happen together.
+    fn add_and_remove(&mut self, values: Vec<KeyAndValue>, removed: Vec<Vec<u8>>) {
+        self.make_room(values.len().saturating_add(removed.len()));
         for (key, value) in values {
             self.open.insert(key, value);
+        }
+        for key in removed {
+            self.open.remove(key);
         }
     }
 

@@ -4,8 +4,10 @@
 //! keys stand in the order of their numbers.
 
 use crate::domain::client::ClientId;
+use crate::domain::deployment::SettingKey;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::store::record::setting::SettingKind;
 
 /// The version of the layout.
 pub(super) const FORMAT: &[u8] = b"f";
@@ -13,6 +15,8 @@ pub(super) const FORMAT: &[u8] = b"f";
 pub(super) const AUDIT: u8 = b'a';
 /// Clients, by id.
 pub(super) const CLIENT: u8 = b'c';
+/// What the deployment decided, by kind and name.
+pub(super) const SETTING: u8 = b'd';
 /// Older versions of records, by kind, key and version.
 pub(super) const HISTORY: u8 = b'h';
 /// Owners of identifiers, by kind, system and value.
@@ -69,6 +73,30 @@ pub(super) fn identifier(kind: RecordKind, key: &IdentifierKey) -> Vec<u8> {
 /// The key of a client.
 pub(super) fn client(id: &ClientId) -> Vec<u8> {
     named(CLIENT, id.as_str())
+}
+
+/// What the keys of all settings of a kind begin with.
+pub(super) fn setting_prefix(kind: SettingKind) -> [u8; 2] {
+    [SETTING, kind as u8]
+}
+
+/// The key of a setting. A namespace holds visible characters only, so that the zero byte ends it.
+pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
+    let mut bytes = setting_prefix(SettingKind::of(key)).to_vec();
+    match key {
+        SettingKey::LocalCode(uri) => {
+            bytes.extend_from_slice(uri.namespace.as_str().as_bytes());
+            bytes.push(0);
+            bytes.extend_from_slice(uri.code.as_str().as_bytes());
+        }
+        SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
+        SettingKey::KeptConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
+            bytes.extend_from_slice(namespace.as_str().as_bytes());
+            bytes.push(0);
+            bytes.extend_from_slice(&part.to_be_bytes());
+        }
+    }
+    bytes
 }
 
 /// The key of a counter, or what the keys of counters begin with whose names do.

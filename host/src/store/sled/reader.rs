@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use crate::domain::audit::AuditEntry;
 use crate::domain::client::{Client, ClientId};
+use crate::domain::deployment::Setting;
 use crate::domain::group::Group;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::plan::{Last, Present};
 use crate::store::record;
+use crate::store::record::setting::SettingKind;
 use crate::store::{IdentifierOwner, StoreError, StoredCodeTable};
 
 use super::health::Health;
@@ -89,6 +91,17 @@ impl Reader {
             clients.push(record::client::decode(&self.next(item)?.1)?);
         }
         Ok(clients)
+    }
+
+    /// Everything that the deployment decided.
+    pub(super) fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        let mut settings = Vec::new();
+        for kind in SettingKind::ALL {
+            for item in self.database.scan_prefix(keys::setting_prefix(kind)) {
+                settings.push(record::setting::decode(kind, &self.next(item)?.1)?);
+            }
+        }
+        Ok(settings)
     }
 
     /// The table of codes, and how many values it is kept in.

@@ -3,18 +3,26 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::Generation;
 use super::group::{self, DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
+use super::identifier::IdentifierRules;
 use super::index::Index;
 use super::publish_problem::{PublishFault, PublishProblem};
+use super::{Generation, host_vocabulary};
 use crate::domain::code::{CodeUri, Namespace};
+use crate::domain::deployment::Deployment;
+use crate::domain::extension::{ExtensionFieldFault, ExtensionFields};
+use crate::domain::local_code::LocalCode;
+use crate::domain::manifest::ExtensionPath;
 use crate::domain::vocabulary::ConceptGroup;
 use crate::vocab::check::CheckedPack;
 use crate::vocab::code_problem::Suggestion;
 use crate::vocab::digest::{ContentDigest, Digester};
 use crate::vocab::nearest::nearest;
 use crate::vocab::table::CodeTable;
-use crate::vocab::vocabulary::Vocabulary;
+use crate::vocab::vocabulary::{OverlayFault, Vocabulary};
+
+/// The place of the pack of a vocabulary that no pack brings.
+const NO_PACK: usize = usize::MAX;
 
 /// Where a pack came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +37,8 @@ pub struct PackOrigin {
 
 /// Gathers packs and definitions, then builds.
 ///
-/// The order of calls: [`Self::add`] each pack, [`Self::define`] the deployment's concept groups, give numbers to what
-/// [`Self::unnumbered`] lists, [`Self::build`]. Whoever wants a bad pack to leave the others served drops the packs that the
+/// The order of calls: [`Self::add`] each pack, [`Self::define`] the deployment's concept groups or [`Self::deploy`] all that
+/// it decided, give numbers to what [`Self::unnumbered`] lists, [`Self::build`]. Whoever wants a bad pack to leave the others served drops the packs that the
 /// problems name and begins again with the rest.
 #[derive(Debug, Default)]
 pub struct GenerationBuilder {
@@ -41,6 +49,13 @@ pub struct GenerationBuilder {
     /// The place of the pack that brings the group, and the definition.
     groups: BTreeMap<String, (usize, ConceptGroup)>,
     deployment_groups: BTreeMap<String, ConceptGroup>,
+    /// By namespace.
+    local_codes: BTreeMap<Namespace, Vec<LocalCode>>,
+    extension_fields: ExtensionFields,
+    /// The version before the one in force, by namespace.
+    earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
+    /// The pack that brings each extension field.
+    field_owners: HashMap<ExtensionPath, usize>,
 }
 
 impl GenerationBuilder {
@@ -60,6 +75,9 @@ impl GenerationBuilder {
         let mut push = |fault| problems.push(PublishProblem { plugin: Some(origin.plugin.clone()), fault });
         for vocabulary in pack.vocabularies() {
             let namespace = vocabulary.namespace();
+            if host_vocabulary::is_one(namespace) {
+                push(PublishFault::HostVocabulary { namespace: namespace.clone() });
+            }
             if let Some(by) = self.taken.get(namespace) {
                 push(PublishFault::NamespaceTaken { namespace: namespace.clone(), by: name_of(*by) });
             }
@@ -71,11 +89,27 @@ impl GenerationBuilder {
                 push(PublishFault::ConceptGroupTaken { name: group.name.clone(), by: name_of(*by) });
             }
         }
+        let mut extension_fields = self.extension_fields.clone();
+        for field in pack.extension_fields() {
+            if let Err(fault) = extension_fields.add(field.clone()) {
+                let by = match &fault {
+                    ExtensionFieldFault::Clash { known, .. } => self.field_owners.get(known).map(|by| name_of(*by)),
+                    ExtensionFieldFault::NoVocabulary(_)
+                    | ExtensionFieldFault::Vocabulary(_)
+                    | ExtensionFieldFault::VocabularyOfUncoded(_)
+                    | ExtensionFieldFault::TooMany => None,
+                };
+                push(PublishFault::ExtensionField { fault, by });
+            }
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
         let place = self.packs.len();
+        self.extension_fields = extension_fields;
+        self.field_owners.extend(pack.extension_fields().iter().map(|field| (field.path.clone(), place)));
         self.packs.push(origin);
+        self.earlier.extend(pack.earlier().iter().map(|one| (one.namespace().clone(), Arc::clone(one))));
         for vocabulary in pack.vocabularies() {
             self.taken.insert(vocabulary.namespace().clone(), place);
             self.vocabularies.push((Arc::clone(vocabulary), place));
@@ -92,12 +126,42 @@ impl GenerationBuilder {
         self.deployment_groups.insert(group.name.clone(), group);
     }
 
+    /// Takes up all that the deployment decided, and the registry's own vocabularies with it.
+    pub fn deploy(&mut self, deployment: &Deployment) {
+        deployment.concept_groups().for_each(|group| self.define(group.clone()));
+        for code in deployment.local_codes() {
+            self.local_codes.entry(code.uri.namespace.clone()).or_default().push(code.clone());
+        }
+        for vocabulary in host_vocabulary::all() {
+            self.vocabularies.push((Arc::new(vocabulary), NO_PACK));
+        }
+    }
+
+    /// The vocabularies with their local codes, each with the place of its pack.
+    fn overlaid(&self) -> Result<Vec<(Arc<Vocabulary>, usize)>, Vec<PublishProblem>> {
+        let mut problems = Vec::new();
+        let mut overlaid = self.vocabularies.clone();
+        for (vocabulary, pack) in &mut overlaid {
+            let namespace = vocabulary.namespace().clone();
+            let Some(codes) = self.local_codes.get(&namespace) else { continue };
+            match vocabulary.with_local(&codes.iter().collect::<Vec<_>>()) {
+                Ok(longer) => *vocabulary = Arc::new(longer),
+                Err(fault) => {
+                    let plugin = self.packs.get(*pack).map(|pack| pack.plugin.clone());
+                    problems.push(PublishProblem { plugin, fault: overlay_fault(namespace, fault) });
+                }
+            }
+        }
+        if problems.is_empty() { Ok(overlaid) } else { Err(problems) }
+    }
+
     /// The codes and versions that have no number in the table yet. Codes below one another come together, so that the
     /// numbers of a branch lie side by side.
     #[must_use]
     pub fn unnumbered(&self, table: &CodeTable) -> (Vec<CodeUri>, Vec<(Namespace, String)>) {
         let (mut codes, mut editions) = (Vec::new(), Vec::new());
-        for (vocabulary, _) in &self.vocabularies {
+        // What does not go together has no need of numbers: building says why.
+        for (vocabulary, _) in self.overlaid().as_deref().unwrap_or(&self.vocabularies) {
             let namespace = vocabulary.namespace();
             let new = vocabulary.preorder().filter(|concept| table.number_of(namespace, concept.code()).is_none());
             codes.extend(new.filter_map(|concept| concept.uri().ok()));
@@ -112,9 +176,10 @@ impl GenerationBuilder {
     /// Builds the generation. The builder stays as it is and may build again with a longer table.
     ///
     /// # Errors
-    /// Every concept group that selects a code which cannot exist; a code or version without a number.
+    /// Every concept group that selects a code which cannot exist; local codes that do not go with their vocabulary; a code or
+    /// version without a number.
     pub fn build(&self, table: Arc<CodeTable>) -> Result<Generation, Vec<PublishProblem>> {
-        let index = Index::build(self.vocabularies.clone(), table).map_err(|(pack, fault)| {
+        let index = Index::build(self.overlaid()?, table).map_err(|(pack, fault)| {
             let plugin = self.packs.get(pack).map(|pack| pack.plugin.clone());
             vec![PublishProblem { plugin, fault }]
         })?;
@@ -130,7 +195,18 @@ impl GenerationBuilder {
             .into_iter()
             .map(|(definition, by)| (definition.name.clone(), PublishedGroup::expand(definition, by, &index)))
             .collect();
-        Ok(Generation { digest, concept_groups_digest, packs: self.packs.clone(), index, groups })
+        let is_local = |code: &&LocalCode| index.concept_of(&code.uri).is_some_and(|(_, concept)| concept.is_local());
+        let identifier_rules = IdentifierRules::of(self.local_codes.values().flatten().filter(is_local));
+        Ok(Generation {
+            digest,
+            concept_groups_digest,
+            packs: self.packs.clone(),
+            index,
+            groups,
+            identifier_rules: Arc::new(identifier_rules),
+            extension_fields: self.extension_fields.clone(),
+            earlier: self.earlier.clone(),
+        })
     }
 
     /// The definitions in force, by name: the deployment's, else a pack's, else none yet.
@@ -153,6 +229,17 @@ impl GenerationBuilder {
             definitions.insert(name, (group.clone(), DefinedBy::Deployment));
         }
         definitions.into_values().collect()
+    }
+}
+
+fn overlay_fault(namespace: Namespace, fault: OverlayFault) -> PublishFault {
+    match fault {
+        OverlayFault::Taken(codes) => {
+            let codes = codes.iter().map(|code| format!("{namespace}#{code}")).collect();
+            PublishFault::LocalCodesTaken { namespace, codes }
+        }
+        OverlayFault::NotExtensible(count) => PublishFault::NotExtensible { namespace, count },
+        OverlayFault::TooDeep => PublishFault::LocalCodesTooDeep { namespace },
     }
 }
 

@@ -120,16 +120,13 @@ pub(super) fn is_same_definition(one: &ConceptGroup, other: &ConceptGroup) -> bo
     set(&one.includes) == set(&other.includes) && set(&one.excludes) == set(&other.excludes)
 }
 
-/// Adds a definition to a digest, whatever the order of its selections.
+/// Adds a definition to a digest, its selections in their order: answers show them so.
 pub(super) fn digest(definition: &ConceptGroup, digester: &mut Digester) {
     digester.text(&definition.name);
     digester.text(&definition.description);
     for selections in [&definition.includes, &definition.excludes] {
-        let mut keys: Vec<(bool, &CodeUri)> = selections.iter().map(key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        digester.number(keys.len());
-        for (takes_descendants, uri) in keys {
+        digester.number(selections.len());
+        for (takes_descendants, uri) in selections.iter().map(key) {
             digester.flag(takes_descendants);
             digester.text(uri.namespace.as_str());
             digester.text(uri.code.as_str());
@@ -169,8 +166,11 @@ fn followed(selections: &[Selection], index: &Index) -> Known {
     let mut alone = RoaringBitmap::new();
     for selection in selections {
         match selection {
-            // Whether a code is that code needs no vocabulary.
-            Selection::Code(uri) => alone.extend(index.table().number(uri).map(|number| number.0)),
+            // Whether a code is that code needs no vocabulary. A local code counts wherever the one that it specialises does.
+            Selection::Code(uri) => {
+                alone.extend(index.table().number(uri).map(|number| number.0));
+                alone.extend(index.local_below(uri));
+            }
             Selection::DescendantsOf(uri) => {
                 // What is below a code that was followed was followed with it.
                 let is_followed = index.table().number(uri).is_some_and(|number| known.yes.contains(number.0));

@@ -185,6 +185,15 @@ impl Index {
         }
     }
 
+    /// The numbers of the deployment's own codes that specialise a code, directly or not.
+    pub(super) fn local_below<'a>(&'a self, uri: &CodeUri) -> impl Iterator<Item = u32> + use<'a> {
+        let found = self.concept_of(uri).filter(|(installed, _)| installed.vocabulary.has_local());
+        found.into_iter().flat_map(|(installed, concept)| {
+            let local = concept.descendants().filter(|one| one.is_local());
+            local.filter_map(|one| self.number(installed, one)).map(|number| number.0)
+        })
+    }
+
     /// Which numbers are the code or below it.
     pub(super) fn at_or_below(&self, uri: &CodeUri) -> Known {
         let mut known = Known::default();

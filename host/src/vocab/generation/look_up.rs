@@ -4,13 +4,15 @@ use super::Generation;
 use crate::domain::code::{CodeUri, Namespace};
 use crate::domain::vocabulary::Completeness;
 use crate::vocab::code_problem::{CodeProblem, Suggestion, is_used_by_a_field};
-use crate::vocab::nearest::in_other_case;
+use crate::vocab::nearest::{in_other_case, nearest};
 use crate::vocab::vocabulary::{ConceptRef, Vocabulary};
 
 /// Namespaces further apart than that are not alike.
 const NAMESPACE_EDITS_MAX: usize = 3;
 /// A code of one byte says nothing of the vocabulary that it belongs to.
 const TELLING_CODE_BYTES_MIN: usize = 2;
+/// Digits alone say something from that many on: every classification has a `01`.
+const TELLING_NUMBER_BYTES_MIN: usize = 4;
 
 /// Why there is no such code, or why a new record may not hold it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,13 +25,11 @@ pub enum LookUpProblem {
         /// The one that was probably meant.
         nearest: Option<Namespace>,
     },
-    /// The code is one of another vocabulary.
-    #[error("`{uri}` is no code of its vocabulary; {right} is one of another")]
-    OtherVocabulary {
-        /// What was asked for.
-        uri: CodeUri,
-        /// The code with the namespace that it has.
-        right: Suggestion,
+    /// No pack brings the vocabulary, though a field takes its codes.
+    #[error("the vocabulary `{namespace}` is not installed; install a pack that brings it")]
+    NotInstalled {
+        /// The namespace.
+        namespace: Namespace,
     },
     /// Anything that is wrong with a code wherever it stands.
     #[error("{0}")]
@@ -42,7 +42,7 @@ impl LookUpProblem {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::UnknownNamespace { .. } => "unknown_namespace",
-            Self::OtherVocabulary { .. } => "wrong_vocabulary",
+            Self::NotInstalled { .. } => "vocabulary_not_installed",
             Self::Code(CodeProblem::Inactive { .. }) => "deprecated",
             Self::Code(problem) => problem.code(),
         }
@@ -53,7 +53,7 @@ impl LookUpProblem {
     pub fn suggestion(&self) -> Option<&str> {
         match self {
             Self::UnknownNamespace { nearest, .. } => nearest.as_ref().map(Namespace::as_str),
-            Self::OtherVocabulary { right, .. } => Some(&right.uri),
+            Self::NotInstalled { .. } => None,
             Self::Code(problem) => problem.suggestions().first().map(|suggestion| suggestion.uri.as_str()),
         }
     }
@@ -65,9 +65,13 @@ impl Generation {
     /// # Errors
     /// That there is none, with the namespace that was probably meant.
     pub fn named(&self, namespace: &Namespace) -> Result<&Vocabulary, LookUpProblem> {
-        self.vocabulary(namespace).map(|vocabulary| &**vocabulary).ok_or_else(|| LookUpProblem::UnknownNamespace {
-            namespace: namespace.clone(),
-            nearest: self.nearest_namespace(namespace.as_str()),
+        self.vocabulary(namespace).map(|vocabulary| &**vocabulary).ok_or_else(|| {
+            let (waiting, namespace) = (is_used_by_a_field(namespace), namespace.clone());
+            if waiting {
+                return LookUpProblem::NotInstalled { namespace };
+            }
+            let nearest = self.nearest_namespace(namespace.as_str());
+            LookUpProblem::UnknownNamespace { namespace, nearest }
         })
     }
 
@@ -76,24 +80,12 @@ impl Generation {
     /// # Errors
     /// Why there is none.
     pub fn look_up(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, LookUpProblem> {
-        let vocabulary = match self.named(&uri.namespace) {
-            Ok(vocabulary) => vocabulary,
-            // A field waits for it: it is known, if not here.
-            Err(_) if is_used_by_a_field(&uri.namespace) => {
-                return Err(LookUpProblem::Code(CodeProblem::NotInstalled { uri: uri.clone() }));
+        match self.named(&uri.namespace) {
+            Ok(_) => self.check_known(uri).map_err(LookUpProblem::Code),
+            Err(LookUpProblem::NotInstalled { .. }) => {
+                Err(LookUpProblem::Code(CodeProblem::NotInstalled { uri: uri.clone() }))
             }
-            Err(unknown) => return Err(unknown),
-        };
-        if let Some(concept) = vocabulary.find(uri.code.as_str()) {
-            return Ok(concept);
-        }
-        match self.exact(uri) {
-            Ok((_, concept)) => Ok(concept),
-            Err(problem @ CodeProblem::UnknownCode { .. }) => match self.only_other(uri) {
-                Some(right) => Err(LookUpProblem::OtherVocabulary { uri: uri.clone(), right: Suggestion::of(right) }),
-                None => Err(LookUpProblem::Code(problem)),
-            },
-            Err(problem) => Err(LookUpProblem::Code(problem)),
+            Err(problem) => Err(problem),
         }
     }
 
@@ -111,6 +103,25 @@ impl Generation {
             }
             Err(problem) => Err(problem),
         }
+    }
+
+    /// The concept of a code, or of another name of one, in a version that is not in force.
+    ///
+    /// # Errors
+    /// That it has none, with the codes that were probably meant.
+    pub fn look_up_earlier<'v>(
+        &self,
+        version: &'v Vocabulary,
+        uri: &CodeUri,
+    ) -> Result<(ConceptRef<'v>, bool), LookUpProblem> {
+        let code = uri.code.as_str();
+        if let Some(concept) = version.find(code) {
+            return Ok((concept, false));
+        }
+        version.find_alias(code).map(|concept| (concept, true)).ok_or_else(|| {
+            let nearest = Suggestion::all(nearest(version, code));
+            LookUpProblem::Code(CodeProblem::UnknownCode { uri: uri.clone(), nearest })
+        })
     }
 
     /// Whether a new record may hold the code.
@@ -144,8 +155,10 @@ impl Generation {
     }
 
     /// The one other vocabulary's concept that has the code, if there is one only and the code is long enough to tell.
-    fn only_other(&self, uri: &CodeUri) -> Option<ConceptRef<'_>> {
-        if uri.code.as_str().len() < TELLING_CODE_BYTES_MIN {
+    pub(super) fn only_other(&self, uri: &CodeUri) -> Option<ConceptRef<'_>> {
+        let code = uri.code.as_str();
+        let is_number = code.bytes().all(|byte| byte.is_ascii_digit());
+        if code.len() < if is_number { TELLING_NUMBER_BYTES_MIN } else { TELLING_CODE_BYTES_MIN } {
             return None;
         }
         let mut found = self.vocabularies().filter_map(|vocabulary| vocabulary.find(uri.code.as_str()));

@@ -134,6 +134,9 @@ impl Generation {
             packs: self.packs.clone(),
             index,
             groups,
+            identifier_rules: self.identifier_rules.clone(),
+            extension_fields: self.extension_fields.clone(),
+            earlier: self.earlier.clone(),
         })
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::domain::code::{CodeUri, Namespace};
-use crate::vocab::code_problem::{Suggestion, joined};
+use crate::domain::extension::ExtensionFieldFault;
+use crate::vocab::code_problem::{Suggestion, joined, quoted};
 
 /// What is wrong, and through whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,44 @@ pub enum PublishFault {
         uri: CodeUri,
         /// What was probably meant.
         nearest: Vec<Suggestion>,
+    },
+    /// A pack brings codes that are local codes here.
+    #[error(
+        "the vocabulary `{namespace}` brings {}, which the administrator added as local codes; deprecate each of them with `daftar code deprecate`, then the pack's takes its place", quoted(.codes, "and")
+    )]
+    LocalCodesTaken {
+        /// The vocabulary.
+        namespace: Namespace,
+        /// The codes.
+        codes: Vec<String>,
+    },
+    /// A pack does not let local codes be added, and there are some.
+    #[error("the vocabulary `{namespace}` takes no local codes in this pack, and {count} are in use here")]
+    NotExtensible {
+        /// The vocabulary.
+        namespace: Namespace,
+        /// How many local codes are active.
+        count: usize,
+    },
+    /// Local codes hang too deep.
+    #[error("with its local codes the hierarchy of `{namespace}` is too deep")]
+    LocalCodesTooDeep {
+        /// The vocabulary.
+        namespace: Namespace,
+    },
+    /// A pack brings a vocabulary that is the registry's own.
+    #[error("the vocabulary `{namespace}` is the registry's own: the administrator fills it with `daftar code add`")]
+    HostVocabulary {
+        /// The vocabulary.
+        namespace: Namespace,
+    },
+    /// An extension field that cannot be.
+    #[error("{fault}{}", by.as_ref().map(|by| format!(" of `{by}`")).unwrap_or_default())]
+    ExtensionField {
+        /// Why.
+        fault: ExtensionFieldFault,
+        /// The pack whose field it clashes with.
+        by: Option<String>,
     },
     /// The store gave no number to a code or version: a defect of ours.
     #[error("{what} has no number; number everything that `unnumbered` lists before building")]

@@ -57,6 +57,14 @@ impl Generation {
         self.usable(IDENTIFIER_SYSTEM, &[ID_TYPE_NAMESPACE], uri).map(|_| ())
     }
 
+    /// Whether there is such a code, in use or not.
+    ///
+    /// # Errors
+    /// What is wrong with the code, and what would be right.
+    pub fn check_known(&self, uri: &CodeUri) -> Result<ConceptRef<'_>, CodeProblem> {
+        self.exact(uri).map(|(_, concept)| concept)
+    }
+
     /// The ID types that new identifiers may use as their system, by code.
     #[must_use]
     pub fn identifier_systems(&self) -> Vec<Suggestion> {
@@ -106,11 +114,6 @@ impl Generation {
         Some(CodeProblem::Malformed { uri: uri.clone(), sentence })
     }
 
-    /// Why a code is not among those of its vocabulary.
-    fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
-        self.malformed(uri).unwrap_or_else(|| unknown(installed, uri))
-    }
-
     fn usable(
         &self,
         field: &str,
@@ -121,6 +124,38 @@ impl Generation {
         let (installed, concept) = self.exact(uri)?;
         self.in_use(uri, concept)?;
         Ok((installed, concept))
+    }
+
+    /// Why a code is not among those of its vocabulary. What is likeliest and cheapest to find is looked for first.
+    fn unknown(&self, installed: &Installed, uri: &CodeUri) -> CodeProblem {
+        if let Some(malformed) = self.malformed(uri) {
+            return malformed;
+        }
+        let (vocabulary, code) = (&installed.vocabulary, uri.code.as_str());
+        let found_by_name = || {
+            let wrong_case = in_other_case(vocabulary, code)
+                .map(|concept| CodeProblem::WrongCase { uri: uri.clone(), right: Suggestion::of(concept) });
+            let alias = || {
+                let concept = vocabulary.find_alias(code)?;
+                Some(CodeProblem::Alias { uri: uri.clone(), right: Suggestion::of(concept) })
+            };
+            let other = || {
+                let concept = self.only_other(uri)?;
+                Some(CodeProblem::OtherVocabulary { uri: uri.clone(), right: Suggestion::of(concept) })
+            };
+            wrong_case.or_else(alias).or_else(other)
+        };
+        if vocabulary.concept_count() == 0 {
+            let takes_local_codes = vocabulary.description().is_extensible;
+            return CodeProblem::EmptyVocabulary { uri: uri.clone(), takes_local_codes };
+        }
+        found_by_name().unwrap_or_else(|| {
+            let (nearest, uri) = (Suggestion::all(nearest(vocabulary, code)), uri.clone());
+            match vocabulary.description().completeness {
+                Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
+                Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
+            }
+        })
     }
 
     /// Whether a new record may hold a concept, which is that of the code.
@@ -170,24 +205,5 @@ fn kind_of(field: CodedField) -> Option<&'static str> {
         | CodedField::IncomeCurrency
         | CodedField::GroupType
         | CodedField::HousingType => None,
-    }
-}
-
-/// Why a code is not among those of its vocabulary.
-fn unknown(installed: &Installed, uri: &CodeUri) -> CodeProblem {
-    let (vocabulary, code, uri) = (&installed.vocabulary, uri.code.as_str(), uri.clone());
-    if vocabulary.concept_count() == 0 {
-        return CodeProblem::EmptyVocabulary { uri };
-    }
-    if let Some(concept) = in_other_case(vocabulary, code) {
-        return CodeProblem::WrongCase { uri, right: Suggestion::of(concept) };
-    }
-    if let Some(concept) = vocabulary.find_alias(code) {
-        return CodeProblem::Alias { uri, right: Suggestion::of(concept) };
-    }
-    let nearest = Suggestion::all(nearest(vocabulary, code));
-    match vocabulary.description().completeness {
-        Completeness::Full => CodeProblem::UnknownCode { uri, nearest },
-        Completeness::Fragment | Completeness::Empty => CodeProblem::NotInFragment { uri, nearest },
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn matches(
 ) -> Vec<Match> {
     let index = vocabulary.search_index();
     let mut best = Best { of: vec![NONE; vocabulary.concept_count()], found: Vec::new() };
-    by_code(vocabulary, query.text(), &mut best);
+    by_code(vocabulary, code_typed(vocabulary, query.text()), &mut best);
     let language_ranks: Vec<u8> = vocabulary.languages().iter().map(|language| languages.rank(language)).collect();
     for candidate in candidates(index, query.terms()) {
         let Some(label) = index.labels().get(candidate.label as usize) else { continue };
@@ -106,6 +106,12 @@ impl Best {
 }
 
 /// Codes and aliases that are or begin with what was typed, in its spelling or in another case.
+/// The code of what was typed: a URI of this vocabulary's, as `namespace#code` or `namespace|code`, stands for its code.
+fn code_typed<'t>(vocabulary: &Vocabulary, typed: &'t str) -> &'t str {
+    let behind = typed.strip_prefix(vocabulary.namespace().as_str());
+    behind.and_then(|rest| rest.strip_prefix(['#', '|'])).unwrap_or(typed)
+}
+
 fn by_code(vocabulary: &Vocabulary, typed: &str, best: &mut Best) {
     let mut add = |concept: ConceptRef<'_>, grade: Grade, parts: u8, by: MatchedBy| {
         best.add(Match { grade, parts, language: 0, words: 0, concept: concept.index(), by });

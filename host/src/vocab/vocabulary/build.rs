@@ -44,6 +44,7 @@ impl Vocabulary {
             successors,
             hierarchy,
             search: std::sync::OnceLock::new(),
+            local: Vec::new(),
         })
     }
 }

@@ -143,6 +143,17 @@ impl<'a> ConceptRef<'a> {
         self.text(self.vocabulary.definitions.of(self.index), languages)
     }
 
+    /// What it means, by language, the default one first.
+    pub(super) fn every_definition(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.vocabulary.definitions.of(self.index).iter().map(move |text| self.localized(text))
+    }
+
+    /// Whether it is a code of the deployment's own, not of the vocabulary's owner.
+    #[must_use]
+    pub fn is_local(self) -> bool {
+        self.vocabulary.local.binary_search(&self.index).is_ok()
+    }
+
     /// Other spellings that a look-up accepts.
     pub fn aliases(self) -> impl Iterator<Item = &'a str> {
         self.vocabulary.aliases.of(self.index).iter().map(move |span| self.vocabulary.texts.get(*span))

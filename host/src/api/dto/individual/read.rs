@@ -3,9 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
+use crate::api::dto::extension;
 use crate::api::dto::reader::{ObjectReader, Problems, code_value, text_value};
 use crate::api::dto::shared::{read_identifiers, read_type};
 use crate::domain::code::CodeUri;
+use crate::domain::extension::ExtensionFields;
 use crate::domain::individual::{Address, Income, IndividualDetails, LIST_ITEMS_MAX, Telecom};
 use crate::domain::person_name::{NAME_PART_BYTES_MAX, PersonName};
 use crate::domain::record::RecordKind;
@@ -27,6 +29,7 @@ pub enum Identification {
 pub fn read_members(
     reader: &mut ObjectReader,
     identification: Identification,
+    fields: &ExtensionFields,
     problems: &mut Problems,
 ) -> IndividualDetails<CodeUri> {
     read_type(reader, RecordKind::Individual, problems);
@@ -42,6 +45,7 @@ pub fn read_members(
         telecom: read_telecoms(reader, problems),
         address: read_addresses(reader, problems),
         income: read_income(reader, problems),
+        extension: extension::read(reader, fields, problems),
     };
     for field in CodedField::individual_singles() {
         details.codes.extend(reader.code(field.path(), problems).map(|code| (field, code)));
@@ -64,9 +68,13 @@ pub fn read_members(
 }
 
 /// Reads the whole body of an individual.
-pub fn read(members: Map<String, Value>, problems: &mut Problems) -> IndividualDetails<CodeUri> {
+pub fn read(
+    members: Map<String, Value>,
+    fields: &ExtensionFields,
+    problems: &mut Problems,
+) -> IndividualDetails<CodeUri> {
     let mut reader = ObjectReader::root(members);
-    let details = read_members(&mut reader, Identification::Required, problems);
+    let details = read_members(&mut reader, Identification::Required, fields, problems);
     reader.finish(problems);
     details
 }

@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
+use crate::api::dto::extension;
 use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody, ReceiptBody};
 use crate::domain::code::CodedValue;
+use crate::domain::extension::ExtensionFields;
 use crate::domain::individual::{Address, Individual, Telecom};
 use crate::domain::person_name::PersonName;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
@@ -15,8 +17,12 @@ pub fn write_receipt(individual: &Individual) -> ReceiptBody<'_> {
     ReceiptBody::new("Individual", &individual.details.identifiers, &individual.meta)
 }
 
-/// Writes an individual; `show` tells how a code is shown to this client.
-pub fn write<'a>(individual: &'a Individual, show: &dyn Fn(CodedValue) -> DisplayedCode) -> IndividualBody<'a> {
+/// Writes an individual; `fields` are those that modules add, `show` tells how a code is shown to this client.
+pub fn write<'a>(
+    individual: &'a Individual,
+    fields: &ExtensionFields,
+    show: &dyn Fn(CodedValue) -> DisplayedCode,
+) -> IndividualBody<'a> {
     let details = &individual.details;
     let code = |field| details.code(field).map(|value| CodeBody::from(show(value)));
     let list = |field| {
@@ -50,6 +56,7 @@ pub fn write<'a>(individual: &'a Individual, show: &dyn Fn(CodedValue) -> Displa
             currency: income.currency.map(|value| CodeBody::from(show(value))),
             period: income.period.map(|period| word(INCOME_PERIODS, period)),
         }),
+        extension: extension::write(&details.extension, fields, show),
         meta: MetaBody::from(&individual.meta),
     }
 }
@@ -104,6 +111,8 @@ pub struct IndividualBody<'a> {
     address: Option<Vec<AddressBody<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     income: Option<IncomeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extension: Option<serde_json::Value>,
     meta: MetaBody<'a>,
 }
 

@@ -17,6 +17,10 @@ pub struct Codes {
     pub file: String,
     pub concepts: Vec<Concept>,
     pub lines: Vec<usize>,
+    /// Where each code is among the concepts.
+    pub names: HashMap<String, usize>,
+    /// Whether the table has a column of parents.
+    pub has_parents: bool,
 }
 
 /// Where the columns are.
@@ -42,25 +46,30 @@ pub fn read(files: &PackFiles, table: &str, errors: &mut PackErrors) -> Option<C
     }
     let columns = Columns::of(&table);
     columns.code?;
-    let mut codes = Codes { file: table.file.clone(), concepts: Vec::new(), lines: Vec::new() };
-    let mut names: HashMap<String, usize> = HashMap::new();
+    let mut codes = Codes {
+        file: table.file.clone(),
+        concepts: Vec::new(),
+        lines: Vec::new(),
+        names: HashMap::new(),
+        has_parents: columns.parents.is_some(),
+    };
     for row in table.rows() {
         let code = row.cell(columns.code);
         let Some(parsed) = parse_code(code) else {
             errors.push(&table.file, Some(row.line), Some(code), PackProblemKind::MalformedCode);
             continue;
         };
-        if let Some(first_line) = names.get(code).and_then(|index| codes.lines.get(*index)) {
+        if let Some(first_line) = codes.names.get(code).and_then(|index| codes.lines.get(*index)) {
             let kind = PackProblemKind::DuplicateCode { first_line: *first_line };
             errors.push(&table.file, Some(row.line), Some(code), kind);
             continue;
         }
-        names.insert(code.to_owned(), codes.concepts.len());
+        codes.names.insert(code.to_owned(), codes.concepts.len());
         codes.concepts.push(columns.concept(&table.file, row, parsed, errors));
         codes.lines.push(row.line);
     }
-    check_references(&codes, &names, errors);
-    check_aliases(&codes, &names, errors);
+    check_references(&codes, errors);
+    check_aliases(&codes, errors);
     Some(codes)
 }
 
@@ -193,13 +202,13 @@ impl Cells<'_> {
 }
 
 /// Whether every code that is named as a parent or successor is there.
-fn check_references(codes: &Codes, names: &HashMap<String, usize>, errors: &mut PackErrors) {
+fn check_references(codes: &Codes, errors: &mut PackErrors) {
     for (concept, line) in codes.concepts.iter().zip(&codes.lines) {
         let parents = concept.parents.iter().map(|parent| ("parents", parent));
         let successor = concept.replaced_by.iter().map(|successor| ("replaced_by", successor));
         for (column, named) in parents.chain(successor) {
             // Being one's own parent is a cycle and reported as such; being one's own successor means nothing.
-            if !names.contains_key(named.as_str()) || (column == "replaced_by" && *named == concept.code) {
+            if !codes.names.contains_key(named.as_str()) || (column == "replaced_by" && *named == concept.code) {
                 let kind = PackProblemKind::UnknownCode { column, named: named.as_str().to_owned() };
                 errors.push(&codes.file, Some(*line), Some(concept.code.as_str()), kind);
             }
@@ -208,11 +217,11 @@ fn check_references(codes: &Codes, names: &HashMap<String, usize>, errors: &mut 
 }
 
 /// Whether a look-up by alias has one answer.
-fn check_aliases(codes: &Codes, names: &HashMap<String, usize>, errors: &mut PackErrors) {
+fn check_aliases(codes: &Codes, errors: &mut PackErrors) {
     let mut taken: HashMap<&str, &str> = HashMap::new();
     for (concept, line) in codes.concepts.iter().zip(&codes.lines) {
         for alias in &concept.aliases {
-            let taken_by = match names.get_key_value(alias) {
+            let taken_by = match codes.names.get_key_value(alias) {
                 Some((code, _)) => Some(code.as_str()),
                 None => taken.insert(alias, concept.code.as_str()),
             };

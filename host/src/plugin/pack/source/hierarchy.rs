@@ -1,7 +1,5 @@
 //! Whether the parents of a vocabulary's codes make a hierarchy: no code may be below itself.
 
-use std::collections::HashMap;
-
 use super::codes::Codes;
 use crate::plugin::pack::problem::{PackErrors, PackProblemKind};
 
@@ -16,12 +14,10 @@ enum Visit {
 
 /// Reports one problem for each cycle met. Parents that do not exist are reported elsewhere.
 pub fn check(codes: &Codes, errors: &mut PackErrors) {
-    let index: HashMap<&str, usize> =
-        codes.concepts.iter().enumerate().map(|(index, concept)| (concept.code.as_str(), index)).collect();
     let parents: Vec<Vec<usize>> = codes
         .concepts
         .iter()
-        .map(|concept| concept.parents.iter().filter_map(|parent| index.get(parent.as_str()).copied()).collect())
+        .map(|concept| concept.parents.iter().filter_map(|parent| codes.names.get(parent.as_str()).copied()).collect())
         .collect();
     let mut visits = vec![Visit::Not; parents.len()];
     for start in 0..parents.len() {

@@ -19,6 +19,7 @@
 //! codes = "gender.tsv"             # codes/gender.tsv and labels/<language>/gender.tsv
 //! count = 4                        # checked when given
 //! hierarchical = false             # this and the following are the defaults
+//! hierarchy = "parents"            # or a rule instead of that column: "prefix", "dotted", "first-digit", "icf"
 //! completeness = "full"            # or "fragment", or "empty" (then without `codes`)
 //! open = false                     # a pack made of files only has codes that are listed
 //! system = true
@@ -35,6 +36,7 @@
 use serde::Deserialize;
 
 use super::files::PackFiles;
+use super::rule::HierarchyRule;
 use crate::domain::code::Namespace;
 use crate::domain::manifest::{ExtensionField, PluginKind, PluginManifest, PluginName, PluginVersion, WantedLimits};
 use crate::domain::vocabulary::Completeness;
@@ -85,6 +87,8 @@ pub struct VocabularySettings {
     pub count: Option<u32>,
     #[serde(default)]
     pub hierarchical: bool,
+    #[serde(default)]
+    pub hierarchy: HierarchyRule,
     #[serde(default)]
     pub completeness: CompletenessSetting,
     #[serde(default)]

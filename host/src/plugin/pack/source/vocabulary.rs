@@ -1,10 +1,10 @@
 //! Puts a vocabulary together from its settings, its table of codes and its tables of labels.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::files::PackFiles;
 use super::settings::{CompletenessSetting, PackSettings, SETTINGS_FILE, VocabularySettings};
-use super::{codes, hierarchy, labels};
+use super::{codes, hierarchy, labels, rule};
 use crate::domain::code::Namespace;
 use crate::domain::vocabulary::{Concept, VocabularyDescription};
 use crate::plugin::pack::problem::{PackErrors, PackProblemKind};
@@ -68,11 +68,10 @@ fn read_concepts(
     errors: &mut PackErrors,
 ) -> Vec<Concept> {
     let Some(mut codes) = codes::read(files, table, errors) else { return Vec::new() };
+    rule::apply(&mut codes, vocabulary.hierarchy, errors);
     hierarchy::check(&codes, errors);
-    let index: HashMap<String, usize> =
-        codes.concepts.iter().enumerate().map(|(index, concept)| (concept.code.as_str().to_owned(), index)).collect();
     for language in languages {
-        labels::read(files, table, language, &index, &mut codes.concepts, errors);
+        labels::read(files, table, language, &codes.names, &mut codes.concepts, errors);
     }
     if let Some(default_language) = languages.first() {
         for (concept, line) in codes.concepts.iter().zip(&codes.lines) {

@@ -305,3 +305,50 @@ fn all_problems_are_told_at_once_and_too_many_are_counted() {
     assert!(errors.left_out() >= 1_000);
     assert!(errors.to_string().ends_with("more"));
 }
+
+/// The sound folder with a rule of the hierarchy, and these codes.
+fn by_rule(rule: &str, codes: &[&str]) -> PackFolder {
+    let lines: String = codes.iter().map(|code| format!("{code}\tX\n")).collect();
+    PackFolder::sound()
+        .with_setting("hierarchical = true", &format!("hierarchical = true\nhierarchy = \"{rule}\""))
+        .with("codes/crops.tsv", format!("code\n{}\n", codes.join("\n")))
+        .with("labels/en/crops.tsv", format!("code\tlabel\n{lines}"))
+        .with("labels/fr/crops.tsv", "code\tlabel\n")
+}
+
+#[test]
+fn a_rule_stands_in_for_the_column_of_parents() {
+    for (rule, codes, parents) in [
+        ("prefix", ["0", "01", "011"], ["", "0", "01"]),
+        ("dotted", ["1", "1.2", "1.2.1"], ["", "1", "1.2"]),
+        ("first-digit", ["2", "24", "244"], ["", "2", "2"]),
+        ("icf", ["b1", "b114", "b1142"], ["", "b1", "b114"]),
+    ] {
+        let source = check(by_rule(rule, &codes).path()).unwrap_or_else(|errors| panic!("{errors}"));
+        let concepts = &source.contents.vocabularies[0].1;
+        let found: Vec<&str> =
+            concepts.iter().map(|concept| concept.parents.first().map_or("", |parent| parent.as_str())).collect();
+        assert_eq!(found, parents, "{rule}");
+    }
+}
+
+#[test]
+fn a_rule_needs_the_codes_that_it_speaks_of_and_no_column() {
+    assert_eq!(
+        problems(by_rule("icf", &["b1", "b11", "b1142", "b2"])),
+        [
+            "codes/crops.tsv:3: code `b11`: the rule `icf` of the hierarchy is for codes made of one of the letters b, d, e and \
+             s with one, three, four or five digits",
+            "codes/crops.tsv:4: code `b1142`: by the rule `icf` it is below `b114`, which is not a code of this vocabulary",
+            "pack.toml: `urn:example:crops` says `hierarchical = true`, but no code has a parent",
+        ]
+    );
+    let both = by_rule("prefix", &["1", "11"]).with("codes/crops.tsv", "code\tparents\n1\t\n11\t1\n");
+    assert_problem(
+        both,
+        "codes/crops.tsv:1: the column `parents` has no place here: `hierarchy = \"prefix\"` in pack.toml says what each code is \
+         below",
+    );
+    let unknown = problems(by_rule("suffix", &["1", "11"]));
+    assert!(unknown[0].contains("unknown variant `suffix`"), "{unknown:?}");
+}

@@ -52,6 +52,7 @@ impl Rules {
         schema: &Schema,
     ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
         type Compiled = Result<ResourceAny, Vec<wire::Diagnostic>>;
+        store.data().give("the expression", expression.len())?;
         read::compiled(expression, schema, |schema| {
             let call = self.compile.typed::<(&str, wire_schema::RegistrySchema<'_>), (Compiled,)>(&mut *store)?;
             Ok(call.call(&mut *store, (expression, schema))?.0)
@@ -79,8 +80,8 @@ impl Rules {
     }
 
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
-        let bytes_max = store.data().input_bytes_max();
-        read::bound(bindings, bytes_max, |bindings| {
+        store.data().give("the bindings", read::bindings_bytes(bindings))?;
+        read::bound(bindings, |bindings| {
             type Bound = Result<(), wire::BindError>;
             let call = self.bind.typed::<(ResourceAny, wire::Bindings<'_>), (Bound,)>(&mut *store)?;
             Ok(call.call(&mut *store, (rule.0, bindings))?.0)
@@ -93,8 +94,8 @@ impl Rules {
         rule: RuleHandle,
         batch: &Batch,
     ) -> Result<Evaluated, CallError> {
-        let bytes_max = store.data().input_bytes_max();
-        read::evaluated(batch, bytes_max, |batch| {
+        store.data().give("the batch", read::batch_bytes(batch))?;
+        read::evaluated(batch, |batch| {
             type Answer = Result<wire::Outcomes, wire::EvaluationError>;
             let call = self.evaluate.typed::<(ResourceAny, wire_columns::Batch<'_>), (Answer,)>(&mut *store)?;
             Ok(call.call(&mut *store, (rule.0, batch))?.0)

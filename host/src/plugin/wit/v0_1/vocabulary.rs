@@ -52,6 +52,7 @@ impl Pack {
         cursor: u32,
         limit: u32,
     ) -> Result<ConceptPage, CallError> {
+        store.data().give("the namespace", vocabulary.namespace.as_str().len())?;
         type Page = Result<wire::ConceptPage, wire::PageError>;
         let call = self.concepts.typed::<(&str, u32, u32), (Page,)>(&mut *store)?;
         let (page,) = call.call(store, (vocabulary.namespace.as_str(), cursor, limit))?;

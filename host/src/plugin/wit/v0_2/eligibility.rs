@@ -6,7 +6,8 @@
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, ResourceAny};
 
-use super::eligibility_input::{check_size, with_batch, with_bindings, with_schema};
+pub(in crate::plugin::wit) use super::eligibility_input::{batch_bytes, bindings_bytes};
+use super::eligibility_input::{with_batch, with_bindings, with_schema};
 use crate::domain::eligibility::{
     Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,
     Verdict,
@@ -58,6 +59,7 @@ impl Rules {
         expression: &str,
         schema: &Schema,
     ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
+        store.data().give("the expression", expression.len())?;
         compiled(expression, schema, |schema| Ok(self.exports().call_compile(store, expression, schema)?))
     }
 
@@ -79,8 +81,8 @@ impl Rules {
     }
 
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
-        let bytes_max = store.data().input_bytes_max();
-        bound(bindings, bytes_max, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))
+        store.data().give("the bindings", bindings_bytes(bindings))?;
+        bound(bindings, |bindings| Ok(self.exports().rule().call_bind(store, rule.0, bindings)?))
     }
 
     pub fn evaluate(
@@ -89,8 +91,8 @@ impl Rules {
         rule: RuleHandle,
         batch: &Batch,
     ) -> Result<Evaluated, CallError> {
-        let bytes_max = store.data().input_bytes_max();
-        evaluated(batch, bytes_max, |batch| Ok(self.exports().rule().call_evaluate(store, rule.0, batch)?))
+        store.data().give("the batch", batch_bytes(batch))?;
+        evaluated(batch, |batch| Ok(self.exports().rule().call_evaluate(store, rule.0, batch)?))
     }
 
     fn exports(&self) -> &wire::Guest {
@@ -104,7 +106,10 @@ pub(in crate::plugin::wit) fn compiled(
     schema: &Schema,
     call: impl FnOnce(wire_schema::RegistrySchema<'_>) -> Result<Result<ResourceAny, Vec<wire::Diagnostic>>, CallError>,
 ) -> Result<Result<RuleHandle, Vec<Diagnostic>>, CallError> {
-    check_size("the expression", expression.len(), EXPRESSION_BYTES_MAX)?;
+    if expression.len() > EXPRESSION_BYTES_MAX {
+        let reason = format!("the expression has {} bytes; at most {EXPRESSION_BYTES_MAX} are given", expression.len());
+        return Err(CallError::RefusedInput(reason));
+    }
     let refused = match with_schema(schema, call)? {
         Ok(rule) => return Ok(Ok(RuleHandle(rule))),
         Err(diagnostics) => diagnostics,
@@ -162,13 +167,12 @@ pub(in crate::plugin::wit) fn warnings(answer: Vec<wire::Diagnostic>) -> Result<
     Ok(warnings)
 }
 
-/// Answers a rule's questions by `call`, if that is not more than `bytes_max`.
+/// Answers a rule's questions by `call`.
 pub(in crate::plugin::wit) fn bound(
     bindings: &Bindings,
-    bytes_max: usize,
     call: impl FnOnce(wire::Bindings<'_>) -> Result<Result<(), wire::BindError>, CallError>,
 ) -> Result<(), CallError> {
-    with_bindings(bindings, bytes_max, call)?.map_err(|error| {
+    with_bindings(bindings, call)?.map_err(|error| {
         CallError::RefusedInput(match error {
             wire::BindError::WrongAnswerCount => "bind: not one answer for each question".to_owned(),
             wire::BindError::WrongAnswerKind(index) => {
@@ -178,13 +182,12 @@ pub(in crate::plugin::wit) fn bound(
     })
 }
 
-/// Puts a batch to a rule by `call`, if that is not more than `bytes_max`, and reads its outcomes.
+/// Puts a batch to a rule by `call`, and reads its outcomes.
 pub(in crate::plugin::wit) fn evaluated(
     batch: &Batch,
-    bytes_max: usize,
     call: impl FnOnce(wire_columns::Batch<'_>) -> Result<Result<wire::Outcomes, wire::EvaluationError>, CallError>,
 ) -> Result<Evaluated, CallError> {
-    let refused = match with_batch(batch, bytes_max, call)? {
+    let refused = match with_batch(batch, call)? {
         Ok(answered) => return outcomes(answered, batch.rows).map(Evaluated::Outcomes),
         Err(error) => error,
     };

@@ -26,19 +26,21 @@ pub(super) fn with_schema<R>(schema: &Schema, call: impl FnOnce(wire_schema::Reg
     })
 }
 
-/// Runs `call` with the bindings as the engine takes them, unless they take more than `bytes_max`.
-pub(super) fn with_bindings<R>(
-    bindings: &Bindings,
-    bytes_max: usize,
-    call: impl FnOnce(wire::Bindings<'_>) -> Result<R, CallError>,
-) -> Result<R, CallError> {
+/// How many bytes bindings take.
+pub(in crate::plugin::wit) fn bindings_bytes(bindings: &Bindings) -> usize {
     let answers_bytes = bindings.answers.iter().map(|answer| match answer {
         Answer::Truths { truths, missing } => truths.len() + missing.as_ref().map_or(0, String::len),
         Answer::Number(_) => size_of::<u32>(),
     });
     let texts_bytes = bindings.texts.iter().map(|texts| texts.namespace.len() + texts.code.len() + texts.display.len());
-    check_size("the bindings", answers_bytes.chain(texts_bytes).sum(), bytes_max)?;
+    answers_bytes.chain(texts_bytes).sum()
+}
 
+/// Runs `call` with the bindings as the engine takes them.
+pub(super) fn with_bindings<R>(
+    bindings: &Bindings,
+    call: impl FnOnce(wire::Bindings<'_>) -> Result<R, CallError>,
+) -> Result<R, CallError> {
     let truths: Vec<Vec<u8>> = bindings.answers.iter().map(truth_bytes).collect();
     let answers: Vec<_> = bindings
         .answers
@@ -64,17 +66,19 @@ pub(super) fn with_bindings<R>(
     call(wire::Bindings { answers: &answers, texts: &texts })
 }
 
-/// Runs `call` with the batch as the engine takes it, unless it takes more than `bytes_max`.
-pub(super) fn with_batch<R>(
-    batch: &Batch,
-    bytes_max: usize,
-    call: impl FnOnce(wire_columns::Batch<'_>) -> Result<R, CallError>,
-) -> Result<R, CallError> {
+/// How many bytes a batch takes.
+pub(in crate::plugin::wit) fn batch_bytes(batch: &Batch) -> usize {
     let children = [&batch.members, &batch.programs].into_iter().flatten();
     let children_bytes = children.map(|children| size_of_val(&*children.offsets) + children.known.len());
     let columns_bytes = batch.columns.iter().map(column_bytes);
-    check_size("the batch", children_bytes.chain(columns_bytes).sum(), bytes_max)?;
+    children_bytes.chain(columns_bytes).sum()
+}
 
+/// Runs `call` with the batch as the engine takes it.
+pub(super) fn with_batch<R>(
+    batch: &Batch,
+    call: impl FnOnce(wire_columns::Batch<'_>) -> Result<R, CallError>,
+) -> Result<R, CallError> {
     let columns: Vec<_> = batch.columns.iter().map(wire_column).collect();
     call(wire_columns::Batch {
         as_of: batch.as_of,
@@ -83,14 +87,6 @@ pub(super) fn with_batch<R>(
         programs: batch.programs.as_ref().map(wire_children),
         columns: &columns,
     })
-}
-
-/// Refuses what is too large to be given to a plugin.
-pub(super) fn check_size(what: &str, bytes: usize, bytes_max: usize) -> Result<(), CallError> {
-    if bytes <= bytes_max {
-        return Ok(());
-    }
-    Err(CallError::RefusedInput(format!("{what} would take {bytes} bytes; one call may give {bytes_max}")))
 }
 
 fn truth_bytes(answer: &Answer) -> Vec<u8> {

@@ -3,6 +3,7 @@
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::plugin::bindings::pack::daftar::plugin::log as wire;
+use crate::plugin::host::log::LogLevel;
 use crate::plugin::sandbox::HostState;
 
 /// Links it.
@@ -14,7 +15,14 @@ pub(in crate::plugin) fn link(linker: &mut Linker<HostState>) -> wasmtime::Resul
 }
 
 impl wire::Host for HostState {
-    fn write(&mut self, level: wire::Level, message: String) {
-        let _ = (level, message);
+    fn write(&mut self, level: wire::Level, message: String) -> wasmtime::Result<()> {
+        let level = match level {
+            wire::Level::Trace => LogLevel::Trace,
+            wire::Level::Debug => LogLevel::Debug,
+            wire::Level::Info => LogLevel::Info,
+            wire::Level::Warn => LogLevel::Warn,
+            wire::Level::Error => LogLevel::Error,
+        };
+        self.write_log(level, &message)
     }
 }

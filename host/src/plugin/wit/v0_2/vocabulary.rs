@@ -71,6 +71,7 @@ impl Pack {
         limit: u32,
     ) -> Result<ConceptPage, CallError> {
         let namespace = vocabulary.namespace.as_str();
+        store.data().give("the namespace", namespace.len())?;
         let answer = self.0.daftar_plugin_vocabulary().call_concepts(store, namespace, cursor, limit)?;
         page(answer, vocabulary, cursor, limit)
     }

@@ -17,6 +17,10 @@ fn every_reason_has_its_name_and_what_would_be_right() {
         ("urn:iso:std:iso:3166-1#KEN", "alias", Some("urn:iso:std:iso:3166-1#KE")),
         ("urn:iso:std:iso:3166-1#KX", "unknown_code", Some("urn:iso:std:iso:3166-1#KE")),
         ("urn:iso:std:iso:5218#KE", "wrong_vocabulary", Some("urn:iso:std:iso:3166-1#KE")),
+        // Of a fragment too: what is one of another vocabulary is not merely missing.
+        ("urn:who:icf:d#KE", "wrong_vocabulary", Some("urn:iso:std:iso:3166-1#KE")),
+        // A short number says nothing: `61` is an occupation here and something else in any other list.
+        ("urn:iso:std:iso:5218#61", "unknown_code", Some("urn:iso:std:iso:5218#1")),
         ("urn:who:icf:d#d451", "not_in_fragment", Some("urn:who:icf:d#d450")),
         ("urn:ilo:isco-08#613", "deprecated", Some("urn:ilo:isco-08#611")),
         ("urn:ilo:isco-08#614", "deprecated", None),
@@ -30,6 +34,14 @@ fn every_reason_has_its_name_and_what_would_be_right() {
             assert!(message.contains(suggestion), "{message}");
         }
     }
+}
+
+#[test]
+fn a_vocabulary_that_a_field_waits_for_is_known_by_name() {
+    let generation = testing::generation();
+    let problem = generation.named(&Namespace::parse("urn:who:icd-11").unwrap()).unwrap_err();
+    assert_eq!(problem.reason(), "vocabulary_not_installed");
+    assert_eq!(problem.to_string(), "the vocabulary `urn:who:icd-11` is not installed; install a pack that brings it");
 }
 
 #[test]

@@ -1,0 +1,254 @@
+//! The metrics page, in the text format of Prometheus. `host/docs/METRICS.md` lists what is on it.
+//!
+//! **Invariant:** no label holds what a client wrote: routes are patterns, methods and statuses are from closed lists, plugins are
+//! named by the administrator. So no personal data is on the page, and the number of series is bounded.
+//! **Invariant:** nothing is global to the process: two servers in one process have two pages.
+
+use std::time::Duration;
+
+use metrics::{Key, Label, Level, Metadata, Recorder, SharedString};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use super::App;
+use crate::plugin::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
+use crate::service::plugin::InstalledPlugin;
+
+/// Upper bounds of the times that are told apart, in seconds.
+const TIMES_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+
+/// How often recorded times are put into their buckets; until then each takes room.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+const REQUEST_TIMES: &str = "daftar_http_request_duration_seconds";
+const CALL_TIMES: &str = "daftar_plugin_call_duration_seconds";
+
+static METADATA: Metadata<'static> = Metadata::new("daftar", Level::INFO, None);
+
+/// What is counted while the server runs.
+pub struct Metrics {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let recorder = recorder();
+        describe_histogram(&recorder, REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.");
+        describe_histogram(&recorder, CALL_TIMES, "Time inside a plugin, by call.");
+        Self { handle: recorder.handle(), recorder }
+    }
+
+    /// Counts a request. `route` is the pattern that matched, never the path.
+    pub fn count_request(&self, method: &str, route: Option<&str>, status: u16, time: Duration) {
+        let labels = vec![
+            Label::new("method", method_label(method)),
+            Label::new("route", route.unwrap_or("none").to_owned()),
+            Label::new("status", status.to_string()),
+        ];
+        let key = Key::from_parts(REQUEST_TIMES, labels);
+        self.recorder.register_histogram(&key, &METADATA).record(time.as_secs_f64());
+    }
+
+    /// What plugins record their calls with.
+    #[must_use]
+    pub fn plugin_calls(self: &std::sync::Arc<Self>) -> CallRecorder {
+        let metrics = self.clone();
+        CallRecorder::new(move |plugin| {
+            let key = Key::from_parts(CALL_TIMES, vec![Label::new("plugin", plugin.to_string())]);
+            metrics.recorder.register_histogram(&key, &METADATA)
+        })
+    }
+
+    /// Puts recorded times into their buckets for as long as the server runs.
+    pub(super) async fn keep_up(&self) {
+        let mut ticks = tokio::time::interval(UPKEEP);
+        loop {
+            ticks.tick().await;
+            self.handle.run_upkeep();
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl App {
+    /// The metrics page as it is now.
+    #[must_use]
+    pub fn metrics_page(&self) -> String {
+        let now = Snapshot(recorder());
+        now.describe();
+        now.gauge("daftar_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+        if let Some(bytes) = resident_bytes() {
+            now.gauge("process_resident_memory_bytes", &[], bytes);
+        }
+        let pool = self.plugins.pool_usage();
+        now.gauge("daftar_plugin_threads", &[], number(pool.threads));
+        now.gauge("daftar_plugin_queue_waiting", &[("priority", "interactive")], number(pool.interactive_waiting));
+        now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
+        for plugin in self.plugins.list() {
+            now.plugin(&plugin);
+        }
+        let mut page = self.metrics.handle.render();
+        page.push_str(&now.0.handle().render());
+        page
+    }
+}
+
+/// Figures that are read when the page is asked for: a plugin that is gone leaves none behind.
+struct Snapshot(PrometheusRecorder);
+
+impl Snapshot {
+    fn describe(&self) {
+        let gauges = [
+            ("daftar_build_info", "The version that runs."),
+            ("process_resident_memory_bytes", "Resident memory of the process."),
+            ("daftar_plugin_threads", "Threads that plugins run on."),
+            ("daftar_plugin_queue_waiting", "Work that waits for a plugin thread."),
+            ("daftar_plugin_info", "The installed version of each plugin."),
+            ("daftar_plugin_requests", "Requests that wait for a plugin or run in it."),
+            ("daftar_plugin_instances", "Instances of a plugin that are alive."),
+            ("daftar_plugin_limit", "What one call, instance or plugin may use at most."),
+            ("daftar_plugin_limit_peak", "The most that was used of a limit since the plugin was loaded."),
+            ("daftar_plugin_fuel_peak_ratio", "The most that a call burnt of its fuel; 1 is all of it."),
+            ("daftar_plugin_breaker_state", "1 for the state that a plugin's breaker is in."),
+        ];
+        let counters = [
+            ("daftar_plugin_calls_total", "Calls into a plugin."),
+            ("daftar_plugin_faults_total", "Calls that a plugin did not answer, by kind."),
+            ("daftar_plugin_fuel_total", "Fuel burnt."),
+            ("daftar_plugin_rejected_total", "Requests refused because too much waited or the plugin was set aside."),
+            ("daftar_plugin_set_aside_total", "How often a plugin was set aside."),
+            ("daftar_plugin_log_lines_total", "Log lines of a plugin, written or suppressed."),
+        ];
+        for (name, text) in gauges {
+            self.0.describe_gauge(name.into(), None, SharedString::const_str(text));
+        }
+        for (name, text) in counters {
+            self.0.describe_counter(name.into(), None, SharedString::const_str(text));
+        }
+    }
+
+    fn plugin(&self, plugin: &InstalledPlugin) {
+        let (manifest, loaded) = (plugin.manifest(), plugin.loaded());
+        let (name, usage, limits) = (manifest.name.to_string(), loaded.usage(), loaded.limits());
+        let of = ("plugin", name.as_str());
+        let version = manifest.version.to_string();
+        let info = [of, ("version", version.as_str()), ("kind", manifest.kind.as_str())];
+        self.gauge("daftar_plugin_info", &info, 1.0);
+        self.counter("daftar_plugin_calls_total", &[of], usage.calls);
+        for (kind, count) in &usage.faults {
+            self.counter("daftar_plugin_faults_total", &[of, ("kind", kind.name())], *count);
+        }
+        self.counter("daftar_plugin_fuel_total", &[of], usage.fuel);
+        self.gauge("daftar_plugin_fuel_peak_ratio", &[of], usage.peak_fuel_share);
+        self.gauge("daftar_plugin_requests", &[of], number(usage.requests));
+        self.gauge("daftar_plugin_instances", &[of], number(usage.instances));
+        self.counter("daftar_plugin_rejected_total", &[of], usage.rejected);
+        self.counter("daftar_plugin_set_aside_total", &[of], usage.set_aside);
+        let lines = [("written", usage.log_lines), ("suppressed", usage.log_lines_suppressed)];
+        for (outcome, count) in lines {
+            self.counter("daftar_plugin_log_lines_total", &[of, ("outcome", outcome)], count);
+        }
+        for state in [BreakerState::Closed, BreakerState::Open { retry_after_s: 0 }, BreakerState::HalfOpen] {
+            let is_in = state.name() == usage.breaker.name();
+            self.gauge("daftar_plugin_breaker_state", &[of, ("state", state.name())], f64::from(u8::from(is_in)));
+        }
+        for (limit, allowed, peak) in against_limits(limits, &usage) {
+            self.gauge("daftar_plugin_limit", &[of, ("limit", limit)], allowed);
+            self.gauge("daftar_plugin_limit_peak", &[of, ("limit", limit)], peak);
+        }
+    }
+
+    fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
+        self.0.register_gauge(&key(name, labels), &METADATA).set(value);
+    }
+
+    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)], value: u64) {
+        self.0.register_counter(&key(name, labels), &METADATA).absolute(value);
+    }
+}
+
+/// Name, limit and the most that was used of it.
+fn against_limits(limits: &PluginLimits, usage: &PluginUsage) -> [(&'static str, f64, f64); 5] {
+    [
+        ("memory_bytes", number(limits.memory_bytes), number(usage.peak_memory_bytes)),
+        ("call_ms", number(limits.call_ms), usage.peak_time.as_secs_f64() * 1_000.0),
+        ("input_bytes", number(limits.input_bytes), number(usage.peak_input_bytes)),
+        ("output_bytes", number(limits.output_bytes), number(usage.peak_output_bytes)),
+        ("concurrent_requests", number(limits.concurrent_requests), number(usage.peak_requests)),
+    ]
+}
+
+fn recorder() -> PrometheusRecorder {
+    let builder = PrometheusBuilder::new();
+    // The bounds are constant and not empty, so they are always taken.
+    builder.set_buckets(&TIMES_S).unwrap_or_default().build_recorder()
+}
+
+fn describe_histogram(recorder: &PrometheusRecorder, name: &'static str, text: &'static str) {
+    recorder.describe_histogram(name.into(), None, SharedString::const_str(text));
+}
+
+fn key(name: &'static str, labels: &[(&'static str, &str)]) -> Key {
+    Key::from_parts(name, labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect::<Vec<_>>())
+}
+
+/// A method by its name, if it is one of HTTP's own: a client may write any word.
+fn method_label(method: &str) -> &'static str {
+    const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
+}
+
+/// A count as the page writes it; exact far beyond anything that is counted here.
+fn number(count: impl TryInto<u64>) -> f64 {
+    count.try_into().unwrap_or(u64::MAX) as f64
+}
+
+/// Resident memory of this process, where the system tells it.
+fn resident_bytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(number(kibibytes.saturating_mul(1_024)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_writes_is_no_label() {
+        let metrics = Metrics::new();
+        metrics.count_request("MAYBE", None, 404, Duration::from_millis(3));
+        let page = metrics.handle.render();
+        let series = "daftar_http_request_duration_seconds_count{method=\"other\",route=\"none\",status=\"404\"} 1";
+        assert!(page.lines().any(|line| line == series), "{page}");
+        assert!(!page.contains("MAYBE"));
+    }
+
+    #[test]
+    fn times_are_counted_in_the_bucket_they_fit() {
+        let metrics = Metrics::new();
+        for ms in [1, 2, 40_000] {
+            metrics.count_request("GET", Some("/a"), 200, Duration::from_millis(ms));
+        }
+        let page = metrics.handle.render();
+        let count = |bound: &str| {
+            let start = format!(
+                "daftar_http_request_duration_seconds_bucket{{method=\"GET\",route=\"/a\",status=\"200\",le=\"{bound}\"}} "
+            );
+            page.lines().find_map(|line| line.strip_prefix(&start)?.parse::<u64>().ok())
+        };
+        assert_eq!(
+            (count("0.0005"), count("0.001"), count("30"), count("+Inf")),
+            (Some(0), Some(1), Some(2), Some(3)),
+            "{page}"
+        );
+    }
+}

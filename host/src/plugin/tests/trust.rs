@@ -1,0 +1,165 @@
+//! Who vouches for a plugin, asked before it is looked at, and worth nothing beyond that.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::guest::{TestLibrary, foreign_component, manifest, now, plugin};
+use super::library::{administration, administrator};
+use super::pack_guest::{LOOP, PackGuest};
+use crate::domain::audit::AuditOutcome;
+use crate::domain::manifest::PluginKind;
+use crate::plugin::{
+    Digest, InstallError, InstallStep, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer,
+    PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
+};
+use crate::store::Store as _;
+
+fn library(folder: &Path, trust: TrustPolicy) -> PluginLibrary {
+    let settings = PluginHostSettings { threads: Some(2), trust, ..PluginHostSettings::default() };
+    PluginLibrary::open(Arc::new(PluginHost::start(settings).unwrap()), folder, None).unwrap().library
+}
+
+fn pins(files: &[&[u8]]) -> TrustPolicy {
+    let digests = PinnedDigests::of(files.iter().map(|file| Digest::of(file)));
+    TrustPolicy::new([], digests, UnsignedPlugins::Refused)
+}
+
+fn refusal(library: &PluginLibrary, file: &[u8]) -> InstallError {
+    library.install(file.to_vec(), now(), &|_| Ok(())).map(|_| ()).unwrap_err()
+}
+
+/// A pack that imports what nobody is granted.
+fn importing() -> Vec<u8> {
+    let wit = "
+        package foreign:guest@1.0.0;
+        world guest { import disk: func() -> u32; export daftar:plugin/vocabulary@0.2.0; }
+        package daftar:plugin@0.2.0 { interface vocabulary { describe: func() -> u32; } }
+    ";
+    let text = r#"(module
+        (import "$root" "disk" (func (result i32)))
+        (memory (export "memory") 1)
+        (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) (i32.const 0)))"#;
+    plugin(&foreign_component(text, wit, "guest"), &manifest("test", "1.0.0", PluginKind::VocabularyPack))
+}
+
+#[test]
+fn a_pinned_digest_gives_no_right_and_spares_no_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let loops = PackGuest { describe: LOOP, ..PackGuest::default() }.build();
+    let (importing, sound) = (importing(), PackGuest::default().build());
+    let library = library(folder.path(), pins(&[&importing, &loops, &sound]));
+    assert_eq!(refusal(&library, &importing).step, InstallStep::Imports);
+    assert_eq!(refusal(&library, &loops).step, InstallStep::Smoke);
+    let pinned = library.install(sound.clone(), now(), &|_| Ok(())).unwrap();
+    assert_eq!(pinned.signer(), Signer::Pinned);
+    let unsigned = PluginOffer {
+        unsigned: UnsignedPlugins::Allowed,
+        ..PackGuest { name: "other", ..PackGuest::default() }.build().into()
+    };
+    let unsigned = library.install(unsigned, now(), &|_| Ok(())).unwrap();
+    assert_eq!(unsigned.signer(), Signer::Unsigned);
+    assert_eq!(pinned.loaded().limits(), unsigned.loaded().limits());
+}
+
+#[test]
+fn whoever_is_not_vouched_for_is_refused_before_the_rest_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library(folder.path(), pins(&[]));
+    assert_eq!(refusal(&library, &importing()).step, InstallStep::Signature);
+    let key = PrivateKey::generate().unwrap();
+    let file = PackGuest::default().build();
+    let signature = Some(key.sign(&file).to_string());
+    let error = library.prepare(PluginOffer { signature, ..file.into() }).unwrap_err();
+    assert_eq!(error.step, InstallStep::Signature);
+    assert!(error.reason.contains(&key.public_key().id().to_string()), "{error}");
+}
+
+#[test]
+fn a_signed_file_that_was_changed_or_cut_anywhere_is_refused_naming_digest_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = PrivateKey::generate().unwrap();
+    let trust = TrustPolicy::new([key.public_key()], PinnedDigests::default(), UnsignedPlugins::Refused);
+    let library = library(folder.path(), trust);
+    let file = PackGuest::default().build();
+    let (signature, id) = (key.sign(&file).to_string(), key.public_key().id().to_string());
+    let changed = |index: usize| {
+        let mut changed = file.clone();
+        changed[index] ^= 1;
+        changed
+    };
+    // Headers, code, names, the manifest; and the last byte.
+    let places = (0..file.len()).step_by(13).chain([file.len() - 1]);
+    for bytes in places.flat_map(|index| [changed(index), file[..index.max(1)].to_vec()]) {
+        let digest = Digest::of(&bytes).to_string();
+        let offer = PluginOffer { bytes, signature: Some(signature.clone()), unsigned: UnsignedPlugins::Allowed };
+        let error = library.prepare(offer).unwrap_err();
+        assert_eq!(error.step, InstallStep::Signature, "{error}");
+        assert!(error.reason.contains(&digest) && error.reason.contains(&id), "{error}");
+    }
+}
+
+#[test]
+fn a_key_that_is_no_longer_trusted_installs_nothing_more_and_what_it_signed_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = PrivateKey::generate().unwrap();
+    let signed = |version| {
+        let file = PackGuest { version, ..PackGuest::default() }.build();
+        PluginOffer { signature: Some(key.sign(&file).to_string()), ..file.into() }
+    };
+    let trusting = TrustPolicy::new([key.public_key()], PinnedDigests::default(), UnsignedPlugins::Refused);
+    drop(library(folder.path(), trusting).install(signed("1.0.0"), now(), &|_| Ok(())).unwrap());
+    let library = library(folder.path(), pins(&[]));
+    let [kept] = library.list().try_into().unwrap();
+    assert_eq!(kept.signer(), Signer::Key(key.public_key().id()));
+    let error = library.install(signed("2.0.0"), now(), &|_| Ok(())).unwrap_err();
+    assert_eq!(error.step, InstallStep::Signature);
+}
+
+#[tokio::test]
+async fn the_audit_log_says_who_vouched_and_what_allowed_that_nobody_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = PrivateKey::generate().unwrap();
+    let pinned = PackGuest::default().build();
+    let trust =
+        TrustPolicy::new([key.public_key()], PinnedDigests::of([Digest::of(&pinned)]), UnsignedPlugins::Refused);
+    let settings = PluginHostSettings { threads: Some(2), trust, ..PluginHostSettings::default() };
+    let host = Arc::new(PluginHost::start(settings).unwrap());
+    let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+    let test = TestLibrary { folder, host, library };
+    let (plugins, store, _) = administration(&test);
+    plugins.start(None, now()).await.unwrap();
+
+    let ctx = administrator();
+    let mut changed = PackGuest { version: "1.1.0", ..PackGuest::default() }.build();
+    let signature = Some(key.sign(&changed).to_string());
+    let signed = PluginOffer { signature: signature.clone(), ..changed.clone().into() };
+    *changed.last_mut().unwrap() ^= 0x20;
+    let changed_digest = Digest::of(&changed).to_string();
+    let changed = PluginOffer { signature, unsigned: UnsignedPlugins::Allowed, ..changed.into() };
+    let newer = PackGuest { version: "1.2.0", ..PackGuest::default() }.build();
+    let unsigned = PluginOffer { unsigned: UnsignedPlugins::Allowed, ..newer.clone().into() };
+    plugins.install(&ctx, pinned).await.unwrap();
+    plugins.install(&ctx, signed).await.unwrap();
+    plugins.install(&ctx, changed).await.unwrap_err();
+    plugins.install(&ctx, newer).await.unwrap_err();
+    plugins.install(&ctx, unsigned).await.unwrap();
+
+    let mut entries = store.audit(10).await.unwrap();
+    entries.reverse();
+    let told: Vec<(AuditOutcome, String)> =
+        entries.into_iter().map(|entry| (entry.outcome, entry.note.unwrap_or_default())).collect();
+    let id = key.public_key().id().to_string();
+    let expected = [
+        (AuditOutcome::Allowed, vec!["this program was built with it".to_owned()]),
+        (AuditOutcome::Allowed, vec![format!("signed by key {id}")]),
+        (AuditOutcome::Refused, vec!["step `signature`".to_owned(), id, changed_digest]),
+        (AuditOutcome::Refused, vec!["step `signature`".to_owned(), "not signed".to_owned()]),
+        (AuditOutcome::Allowed, vec!["nobody vouches for it, allowed by --allow-unsigned".to_owned()]),
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:?}");
+    for ((outcome, note), (wanted, words)) in told.iter().zip(&expected) {
+        assert!(outcome == wanted && words.iter().all(|word| note.contains(word)), "{note}: {words:?}");
+    }
+    assert!(fs::read_to_string(test.folder.path().join("installed.json")).unwrap().contains("unsigned"));
+}

@@ -1,0 +1,79 @@
+//! What the administrator does with concept groups.
+//!
+//! **Invariant:** every code of a group that is set is known when it is set. The deployment's definition wins over a pack's.
+
+use crate::context::OpContext;
+use crate::domain::deployment::{CONCEPT_GROUPS_MAX, Deployment, Setting, SettingKey};
+use crate::domain::vocabulary::{ConceptGroup, Selection};
+use crate::error::{AppError, FieldProblem};
+use crate::service::plugin::{Decision, PluginAdministration};
+pub use crate::vocab::limits::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX};
+use crate::vocab::{Generation, check_concept_group};
+
+/// Defines a concept group for this deployment, in place of any pack's definition.
+///
+/// # Errors
+/// [`AppError::Invalid`] with every selection that is not right, [`AppError::Conflict`] when there is no room, or when the
+/// store fails.
+pub async fn set(ctx: &OpContext, plugins: &PluginAdministration, group: ConceptGroup) -> Result<(), AppError> {
+    let target = group.name.clone();
+    let decide = move |deployment: &Deployment, generation: &Generation| {
+        check(generation, &group)?;
+        let is_new = deployment.concept_group(&group.name).is_none();
+        if is_new && deployment.concept_groups().len() >= CONCEPT_GROUPS_MAX {
+            let message = format!("there are {CONCEPT_GROUPS_MAX} concept groups, and no more are kept");
+            return Err(AppError::Conflict(message));
+        }
+        Ok(Decision::Put(Box::new(Setting::ConceptGroup(group))))
+    };
+    plugins.decide(ctx, shown(&target), "concept group set", decide).await
+}
+
+/// Takes the deployment's definition back: the pack's counts again, or none.
+///
+/// # Errors
+/// [`AppError::NotThere`] when the deployment defines no such group, or when the store fails.
+pub async fn reset(ctx: &OpContext, plugins: &PluginAdministration, name: &str) -> Result<(), AppError> {
+    let of = name.to_owned();
+    let decide = move |deployment: &Deployment, _: &Generation| {
+        if deployment.concept_group(&of).is_none() {
+            let message = format!(
+                "the deployment defines no concept group `{}`; `daftar concept-group list` shows who defines what",
+                shown(&of)
+            );
+            let field = "name".to_owned();
+            return Err(AppError::NotThere(FieldProblem { field, code: "unknown_concept_group", message }));
+        }
+        Ok(Decision::Remove(SettingKey::ConceptGroup(of)))
+    };
+    plugins.decide(ctx, shown(name), "concept group reset", decide).await
+}
+
+fn check(generation: &Generation, group: &ConceptGroup) -> Result<(), AppError> {
+    let mut problems = Vec::new();
+    if let Err(found) = check_concept_group(group.clone()) {
+        problems.extend(found.problems().iter().map(|problem| FieldProblem {
+            field: String::new(),
+            code: "invalid",
+            message: problem.to_string(),
+        }));
+    }
+    if group.includes.is_empty() {
+        let message = "a concept group includes at least one code; to take the deployment's definition back, reset it";
+        problems.push(FieldProblem { field: "includes".into(), code: "required", message: message.into() });
+    }
+    for (field, selections) in [("includes", &group.includes), ("excludes", &group.excludes)] {
+        for (at, selection) in selections.iter().enumerate() {
+            let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
+            if let Err(problem) = generation.check_known(uri) {
+                problems.push(problem.at(format!("{field}[{at}]")));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
+}
+
+/// As much of a name as is repeated.
+fn shown(name: &str) -> String {
+    name.chars().filter(|one| !one.is_control()).take(64).collect()
+}

@@ -1,0 +1,78 @@
+//! How what a deployment decided is stored: each kind of setting in its own form.
+
+use std::sync::Arc;
+
+use crate::domain::deployment::{Setting, SettingKey};
+use crate::domain::local_code::LocalCode;
+use crate::store::StoreError;
+
+use super::instant::as_stored;
+use super::{concept_group, earlier_version, kept_concepts, local_code};
+
+/// The kinds of setting, as their keys begin. A number is never given to another kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingKind {
+    /// Local codes.
+    LocalCode = 1,
+    /// Concept groups.
+    ConceptGroup = 2,
+    /// Kept codes.
+    KeptConcepts = 3,
+    /// Earlier versions.
+    EarlierVersion = 4,
+}
+
+impl SettingKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::LocalCode, Self::ConceptGroup, Self::KeptConcepts, Self::EarlierVersion];
+
+    /// The kind of a key.
+    #[must_use]
+    pub fn of(key: &SettingKey) -> Self {
+        match key {
+            SettingKey::LocalCode(_) => Self::LocalCode,
+            SettingKey::ConceptGroup(_) => Self::ConceptGroup,
+            SettingKey::KeptConcepts(..) => Self::KeptConcepts,
+            SettingKey::EarlierVersion(..) => Self::EarlierVersion,
+        }
+    }
+}
+
+/// The setting as it will be read back: its instants to the millisecond.
+#[must_use]
+pub fn setting_as_stored(setting: Setting) -> Setting {
+    match setting {
+        Setting::LocalCode(code) => Setting::LocalCode(LocalCode {
+            created_at: as_stored(code.created_at),
+            updated_at: as_stored(code.updated_at),
+            ..code
+        }),
+        Setting::ConceptGroup(_) | Setting::KeptConcepts(_) | Setting::EarlierVersion(_) => setting,
+    }
+}
+
+/// The bytes of a setting.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when they are too many.
+pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
+    match setting {
+        Setting::LocalCode(code) => local_code::encode(code),
+        Setting::ConceptGroup(group) => concept_group::encode(group),
+        Setting::KeptConcepts(kept) => kept_concepts::encode(kept),
+        Setting::EarlierVersion(earlier) => earlier_version::encode(earlier),
+    }
+}
+
+/// The setting of that kind that the bytes hold.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when they cannot be read.
+pub fn decode(kind: SettingKind, bytes: &[u8]) -> Result<Setting, StoreError> {
+    Ok(match kind {
+        SettingKind::LocalCode => Setting::LocalCode(local_code::decode(bytes)?),
+        SettingKind::ConceptGroup => Setting::ConceptGroup(concept_group::decode(bytes)?),
+        SettingKind::KeptConcepts => Setting::KeptConcepts(kept_concepts::decode(bytes)?),
+        SettingKind::EarlierVersion => Setting::EarlierVersion(Arc::new(earlier_version::decode(bytes)?)),
+    })
+}

@@ -1,0 +1,96 @@
+use daftar_tests::records::{household, path, person, reference};
+use daftar_tests::{TestApp, artifacts};
+use serde_json::json;
+
+use super::{build, install};
+
+const MAIZE: &str = "urn:fao:agrovoc#c_12332";
+
+fn farmer() -> Vec<u8> {
+    std::fs::read(artifacts::module("farmer-registry")).unwrap()
+}
+
+#[test]
+fn a_module_adds_a_field_to_records_and_rules_and_records_keep_it_while_it_is_gone() {
+    let mut app = TestApp::start();
+    let admin = app.admin();
+    let client = app.client(&["individual:all", "group:all", "eligibility:read"]);
+    let crops = |codes: serde_json::Value| json!({"extension": {"farmer": {"crops": codes}}});
+    let refused = client.post("/Individual", &person("1", crops(json!([MAIZE])))).expect(422).json();
+    assert_eq!(refused["errors"][0]["code"], "unknown_field");
+    install(&admin, &farmer());
+
+    let stored = client.create_individual(&person("1", crops(json!([MAIZE]))));
+    assert_eq!(stored["extension"]["farmer"]["crops"][0]["uri"], MAIZE);
+    drop(client.create_individual(&person("2", json!({}))));
+    drop(client.create_group(&household("h", &[("1", "head"), ("2", "spouse")])));
+    let refused = |body| client.post("/Individual", &person("9", body)).expect(422).json()["errors"][0].take();
+    let error = refused(crops(json!(["urn:fao:agrovoc#c_12333"])));
+    assert_eq!(error["field"], "extension.farmer.crops[0]");
+    assert!(error["message"].as_str().unwrap().contains("c_123"), "the nearest codes are named: {error}");
+    assert_eq!(refused(crops(json!(["urn:iso:std:iso:5218#2"])))["code"], "wrong_vocabulary");
+    let error = refused(json!({"extension": {"farmer": {"crop": []}}}));
+    assert!(error["message"].as_str().unwrap().contains("`extension.farmer.crops`"), "{error}");
+
+    let outcome = |expression: String, subject: &str, of: String| {
+        client.evaluate(&json!({"expression": expression, "subject": subject, "subjects": [of]}))["results"][0].take()
+    };
+    let grows = |who: &str| format!("{who}.extension.farmer.crops.exists(c, c == code('{MAIZE}'))");
+    assert_eq!(outcome(grows("me"), "individual", reference("1"))["outcome"], "eligible");
+    let unknown = outcome(grows("me"), "individual", reference("2"));
+    assert_eq!(unknown["outcome"], "undetermined");
+    assert_eq!(unknown["missing"], json!(["me.extension.farmer.crops"]));
+    let any = format!("members.exists(m, {})", grows("m"));
+    let group = reference("h").replace("Individual/", "Group/");
+    assert_eq!(outcome(any, "group", group)["outcome"], "eligible");
+
+    let removed = admin.request("DELETE", "/plugins/farmer-registry").send().expect(409);
+    assert!(removed.detail().contains("1 records use codes"), "{}", removed.detail());
+    drop(admin.request("DELETE", "/plugins/farmer-registry?force=true").send().expect(204));
+    assert!(client.get(&path("Individual", "1")).expect(200).json().get("extension").is_none());
+    app.restart();
+    install(&app.admin(), &farmer());
+    let client = app.client_of(client.credentials());
+    assert_eq!(client.get(&path("Individual", "1")).expect(200).json(), stored);
+}
+
+#[test]
+fn two_modules_cannot_declare_one_field() {
+    let app = TestApp::start();
+    install(&app.admin(), &farmer());
+    let settings = |path: &str| {
+        format!(
+            r#"
+name = "other"
+version = "1.0.0"
+description = "Another module."
+licence = "CC0-1.0"
+
+[[extension_field]]
+path = "{path}"
+type = "text"
+
+[[vocabulary]]
+namespace = "urn:test:other"
+name = "Other"
+domain = "Core"
+version = "1"
+source = "Test"
+default_language = "en"
+languages = ["en"]
+codes = "o.tsv"
+count = 1
+"#
+        )
+    };
+    let other = |path: &str| build(&settings(path), &[("o.tsv", "code\na\n", "code\tlabel\na\tA\n")]);
+    for clashing in ["farmer.crops", "farmer.crops.kind"] {
+        let refused = app.admin().install(&other(clashing)).expect(422);
+        assert!(refused.detail().contains("clashes with `farmer.crops`"), "{}", refused.detail());
+    }
+    install(&app.admin(), &other("farmer.note"));
+    let client = app.client(&["individual:all"]);
+    let body = json!({"extension": {"farmer": {"note": "rain-fed", "crops": []}}});
+    let stored = client.create_individual(&person("1", body.clone()));
+    assert_eq!(stored["extension"], body["extension"]);
+}

@@ -1,0 +1,55 @@
+//! Small packs, made by the program from folders of plain files, and what is made of them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::process::run;
+
+/// The namespace of the codes of [`build`].
+pub const NAMESPACE: &str = "urn:test:small";
+
+/// Makes a pack `small` of that version with two codes, in `folder`, signed where a key's file is given.
+#[must_use]
+pub fn build(folder: &Path, version: &str, key: Option<&Path>) -> PathBuf {
+    let source = folder.join(format!("source-{version}"));
+    for inner in ["codes", "labels/en"] {
+        std::fs::create_dir_all(source.join(inner)).expect("a folder can be made");
+    }
+    let settings = format!(
+        "name = \"small\"\nversion = \"{version}\"\ndescription = \"Two codes.\"\nlicence = \"CC0-1.0\"\nattribution = \"Us\"\n\
+         source = \"Us\"\n[[vocabulary]]\nnamespace = \"{NAMESPACE}\"\nname = \"Small\"\ndomain = \"Core\"\nversion = \"{version}\"\n\
+         source = \"Us\"\ndefault_language = \"en\"\nlanguages = [\"en\"]\ncodes = \"small.tsv\"\ncount = 2\n"
+    );
+    let write = |file: &str, text: &str| std::fs::write(source.join(file), text).expect("a file can be written");
+    write("pack.toml", &settings);
+    write("codes/small.tsv", "code\nA\nB\n");
+    write("labels/en/small.tsv", "code\tlabel\nA\tFirst\nB\tSecond\n");
+    write("LICENSE-DATA.md", "CC0\n");
+    let pack = folder.join(format!("small-{version}.wasm"));
+    let path = |path: &Path| path.to_str().expect("a path is UTF-8").to_owned();
+    let (source, file) = (path(&source), path(&pack));
+    let mut arguments = vec!["pack".to_owned(), "build".to_owned(), source, "-o".to_owned(), file];
+    arguments.extend(key.map(path).into_iter().flat_map(|key| ["--sign".to_owned(), key]));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    drop(run(folder, &arguments).expect_success());
+    pack
+}
+
+/// Makes a key in `folder`; its file and what `plugin keygen --json` says.
+#[must_use]
+pub fn key(folder: &Path, name: &str) -> (PathBuf, Value) {
+    let file = folder.join(name);
+    let arguments = ["plugin", "keygen", "-o", file.to_str().expect("a path is UTF-8"), "--json"];
+    let told = run(folder, &arguments).expect_success().json();
+    (file, told)
+}
+
+/// Writes a configuration in `folder` that trusts that key.
+#[must_use]
+pub fn config_that_trusts(folder: &Path, key: &Value) -> PathBuf {
+    let file = folder.join("daftar.toml");
+    let key = key["public_key"].as_str().expect("a public key");
+    std::fs::write(&file, format!("[plugins]\ntrusted_keys = [\"{key} tests\"]\n")).expect("a file can be written");
+    file
+}
