@@ -46,7 +46,7 @@ pub fn all() -> &'static [Language] {
 
 /// The language of an ISO 639-1 code, in lower case.
 pub fn listed(code: &str) -> Option<Language> {
-    ROWS.binary_search_by(|language| language.code.cmp(code)).ok().map(|at| ROWS[at])
+    ROWS.binary_search_by(|language| language.code.cmp(code)).ok().and_then(|at| ROWS.get(at).copied())
 }
 
 /// The language of an ISO 639-1 or 639-3 code, in lower case.
@@ -55,6 +55,7 @@ pub fn find(code: &str) -> Option<Language> {
 }
 
 /// The rows of the table behind its heading.
+#[expect(clippy::indexing_slicing, reason = "it runs while this is compiled: what is out of bounds does not compile")]
 const fn rows() -> [Language; COUNT] {
     let mut rows = [Language { code: "", alpha3: "", row: "" }; COUNT];
     let mut at = end_of(0, b'\n') + 1;
@@ -72,6 +73,7 @@ const fn rows() -> [Language; COUNT] {
 }
 
 /// Where the next such byte is, or the end.
+#[expect(clippy::indexing_slicing, reason = "it runs while this is compiled: what is out of bounds does not compile")]
 const fn end_of(mut at: usize, byte: u8) -> usize {
     while at < TABLE.len() && TABLE.as_bytes()[at] != byte {
         at += 1;

@@ -110,7 +110,7 @@ fn labelled(tag: &LanguageTag<String>) -> Concept {
 }
 
 /// The parts of a tag that have a meaning of their own.
-fn parts<'t>(tag: &'t LanguageTag<String>) -> Vec<(&'static str, &'t str)> {
+fn parts(tag: &LanguageTag<String>) -> Vec<(&'static str, &str)> {
     if tag.as_str().starts_with("x-") {
         return vec![("private_use", tag.as_str())];
     }

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn texts_lie_end_to_end() {
-        let values = TextValues { offsets: vec![0, 2, 2, 5], bytes: "abcdé"[..5].as_bytes().to_vec() };
+        let values = TextValues { offsets: vec![0, 2, 2, 5], bytes: "abcdé".as_bytes()[..5].to_vec() };
         let texts = column(vec![0b011], ColumnValues::Texts(values));
         assert_eq!((texts.text(0), texts.text(1), texts.text(2), texts.text(3)), (Some("ab"), Some(""), None, None));
     }
