@@ -17,7 +17,7 @@ fn part(uri: &str) -> String {
 }
 
 /// Makes a pack from `pack.toml` and tables of codes with English labels, with the program itself.
-fn build(settings: &str, tables: &[(&str, &str, &str)]) -> Vec<u8> {
+pub(super) fn build(settings: &str, tables: &[(&str, &str, &str)]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &Path, text: &str| {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -81,7 +81,9 @@ pub async fn create(
 /// Every code of a draft.
 pub(super) fn codes_of<I>(draft: &GroupDetails<CodeUri, I>) -> Vec<CodeUri> {
     let roles = draft.members.iter().flatten().filter_map(|member| member.role.as_ref());
-    roles.chain(&draft.group_type).chain(&draft.housing_type).cloned().collect()
+    let mut codes: Vec<CodeUri> = roles.chain(&draft.group_type).chain(&draft.housing_type).cloned().collect();
+    draft.extension.clone().map_codes(|_, _, code| codes.push(code));
+    codes
 }
 
 fn with_lasting(mut details: GroupDetails, kept: &open::Kept) -> GroupDetails {
@@ -90,6 +92,7 @@ fn with_lasting(mut details: GroupDetails, kept: &open::Kept) -> GroupDetails {
     for code in codes.chain(roles).flatten() {
         *code = kept.lasting(*code);
     }
+    details.extension = details.extension.map_codes(|_, _, code| kept.lasting(code));
     details
 }
 

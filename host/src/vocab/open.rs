@@ -111,14 +111,20 @@ pub struct OpenCodes {
     remembered: Mutex<Remembered>,
 }
 
-/// Answers of the packs of one generation.
+/// Answers of the packs of one generation. What an open vocabulary's pack says of a code is no part of the generation's digest.
 #[derive(Default)]
 struct Remembered {
-    generation: Option<ContentDigest>,
+    of: Option<(ContentDigest, Vec<PackOrigin>)>,
     young: HashMap<CodeUri, Arc<AskedCode>>,
     /// Text of the young ones.
     young_bytes: usize,
     old: HashMap<CodeUri, Arc<AskedCode>>,
+}
+
+impl Remembered {
+    fn is_of(&self, generation: &Generation) -> bool {
+        self.of.as_ref().is_some_and(|(digest, packs)| digest == generation.digest() && packs == generation.packs())
+    }
 }
 
 impl std::fmt::Debug for OpenCodes {
@@ -269,7 +275,7 @@ impl OpenCodes {
 
     fn remembered(&self, generation: &Generation, uri: &CodeUri) -> Option<Arc<AskedCode>> {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.generation.as_ref() != Some(generation.digest()) {
+        if !remembered.is_of(generation) {
             return None;
         }
         remembered.young.get(uri).or_else(|| remembered.old.get(uri)).cloned()
@@ -278,8 +284,9 @@ impl OpenCodes {
     fn remember(&self, generation: &Generation, code: AskedCode) -> Arc<AskedCode> {
         let code = Arc::new(code);
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.generation.as_ref() != Some(generation.digest()) {
-            *remembered = Remembered { generation: Some(*generation.digest()), ..Remembered::default() };
+        if !remembered.is_of(generation) {
+            let of = Some((*generation.digest(), generation.packs().to_vec()));
+            *remembered = Remembered { of, ..Remembered::default() };
         }
         let bytes = code.written.code.as_str().len()
             + code.answer.as_ref().map_or_else(|sentence| sentence.len(), ResolvedCode::text_bytes);

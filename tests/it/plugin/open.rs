@@ -1,8 +1,10 @@
 //! Open vocabularies: codes that a pack reads by a grammar, in records, searches and rules; and packs that do not answer.
 
-use daftar_tests::records::{path, person};
+use daftar_tests::records::{household, path, person, with};
 use daftar_tests::{ApiClient, Response, TestApp, artifacts, errors};
 use serde_json::{Value, json};
+
+use crate::deployment::build;
 
 const OCCUPATION: &str = "urn:ilo:isco-08";
 const LANGUAGE: &str = "urn:ietf:bcp:47";
@@ -70,6 +72,63 @@ fn a_record_keeps_an_unlisted_code_in_its_normal_spelling() {
         ["1", "3"],
         "the number is the same one"
     );
+}
+
+/// A module that adds a field with codes of the open vocabulary.
+fn fisheries() -> Vec<u8> {
+    let settings = format!(
+        r#"
+name = "fisheries"
+version = "1.0.0"
+description = "What people of the fisheries do."
+licence = "CC0-1.0"
+
+[[extension_field]]
+path = "fishery.works"
+type = "coded"
+repeated = true
+vocabulary = "{OCCUPATION}"
+
+[[vocabulary]]
+namespace = "urn:test:gear"
+name = "Gear"
+domain = "Core"
+version = "1"
+source = "Test"
+default_language = "en"
+languages = ["en"]
+codes = "gear.tsv"
+count = 1
+"#
+    );
+    build(&settings, &[("gear.tsv", "code\nnet\n", "code\tlabel\nnet\tNet\n")])
+}
+
+#[test]
+fn fields_that_modules_add_keep_unlisted_codes_of_people_and_groups() {
+    let (mut app, _folder) = app();
+    drop(app.admin().install(&fisheries()).expect(201));
+    let client = app.client(&["individual:all", "group:all", "eligibility:read"]);
+    let works = |codes: &[&str]| {
+        let codes: Vec<String> = codes.iter().map(|code| format!("{OCCUPATION}#{code}")).collect();
+        json!({"extension": {"fishery": {"works": codes}}})
+    };
+    let created = client.create_individual(&person("1", works(&["fish+farm", "FISH"])));
+    let group = with(household("h", &[("1", "head")]), works(&["farm+fish+fish"]));
+    let group = client.create_group(&group);
+    let displays = |record: &Value| {
+        let works = record["extension"]["fishery"]["works"].as_array().unwrap_or_else(|| panic!("{record}")).clone();
+        works.iter().map(|code| code["display"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(displays(&created), ["Fishing + Farming", "Fishing"]);
+    assert_eq!(displays(&group), ["Farming + Fishing + Fishing"]);
+    let rule = format!("me.extension.fishery.works.exists(w, descends_from(w, '{OCCUPATION}#FISH+FARM'))");
+    assert_eq!(outcome(&client, &rule, &json!(daftar_tests::records::reference("1"))), "eligible");
+    let refused = client.post("/Group", &with(household("g", &[]), works(&["HUNT"]))).expect(422).json();
+    assert_eq!(errors(&refused), [("extension.fishery.works[0]".to_owned(), "malformed_code".to_owned())]);
+    app.restart();
+    assert_eq!(displays(&client.get(&path("Individual", "1")).expect(200).json()), displays(&created));
+    assert_eq!(displays(&client.get(&path("Group", "h")).expect(200).json()), displays(&group));
 }
 
 #[test]

@@ -5,18 +5,24 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 
 use super::guest::{TestLibrary, now};
+use super::pack_guest::PackGuest;
 use super::rule_guest::letters;
 use super::rules::verdicts;
 use crate::context::FakeClock;
+use crate::domain::code::{Code, Namespace};
 use crate::domain::eligibility::Verdict;
 use crate::domain::manifest::PluginName;
 use crate::plugin::{
-    BreakerState, EngineError, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
-    UnsignedPlugins,
+    BreakerState, EngineError, FaultKind, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary,
+    ResolveError, TrustPolicy, UnsignedPlugins,
 };
 
 /// A library with an engine, and the clock that its breaker reads.
 fn with_engine() -> (TestLibrary, FakeClock) {
+    with(letters("test", "1.0.0"))
+}
+
+fn with(plugin: Vec<u8>) -> (TestLibrary, FakeClock) {
     let clock = FakeClock::new(now());
     let settings = PluginHostSettings {
         threads: Some(2),
@@ -27,7 +33,7 @@ fn with_engine() -> (TestLibrary, FakeClock) {
     let host = Arc::new(PluginHost::start(settings).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
-    library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    library.install(plugin, now(), &|_| Ok(())).unwrap();
     (TestLibrary { folder, host, library }, clock)
 }
 
@@ -77,4 +83,38 @@ fn a_trial_is_not_spoilt_by_the_expression_of_whoever_asked() {
     clock.advance(SignedDuration::from_secs(1));
     assert!(matches!(verdicts(&test, "t", 1), Err(EngineError::Fault(_))));
     assert_eq!(state(&test), BreakerState::Closed);
+}
+
+/// Asks the pack about a code, on which it traps.
+fn asked(test: &TestLibrary) -> ResolveError {
+    let [pack] = test.library.list().try_into().unwrap();
+    let (namespace, code) = (Namespace::parse("urn:test").unwrap(), Code::parse("c").unwrap());
+    test.host.resolve_codes(&pack, &namespace, &[code]).unwrap_err()
+}
+
+#[test]
+fn no_code_of_a_caller_sets_a_pack_aside() {
+    let (test, clock) = with(PackGuest::default().build());
+    for round in 0..20 {
+        assert_eq!(asked(&test).fault(), Some(FaultKind::Trap), "round {round}");
+        clock.advance(SignedDuration::from_secs(1));
+    }
+    let usage = test.library.list()[0].loaded().usage();
+    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 0, 0));
+}
+
+#[test]
+fn a_pack_that_is_set_aside_is_asked_about_no_code_until_it_answers_again() {
+    let (test, clock) = with(PackGuest::default().build());
+    for _ in 0..5 {
+        test.library.list()[0].loaded().breaker().record_fault();
+    }
+    let calls = test.library.list()[0].loaded().usage().calls;
+    assert_eq!(asked(&test), ResolveError::SetAside { retry_after_s: 1 });
+    assert_eq!(test.library.list()[0].loaded().usage().calls, calls, "it is not entered");
+    clock.advance(SignedDuration::from_secs(1));
+    // It describes itself, and is asked.
+    assert_eq!(asked(&test).fault(), Some(FaultKind::Trap));
+    let usage = test.library.list()[0].loaded().usage();
+    assert_eq!((usage.breaker, usage.rejected, usage.set_aside), (BreakerState::Closed, 1, 1));
 }

@@ -30,7 +30,10 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
     for newer in new.vocabularies() {
         let present = packs.values().flat_map(|(_, pack)| pack.vocabularies());
         for older in present.filter(|older| older.namespace() == newer.namespace()) {
-            settings.extend(parts(older.namespace(), older.gone_in(newer), deployment));
+            // Of what an open vocabulary does not list, its pack says whether it is a code.
+            if !newer.description().is_open {
+                settings.extend(parts(older.namespace(), older.gone_in(newer), deployment));
+            }
             if older.description().version != newer.description().version {
                 settings.extend(whole(older));
             }
@@ -163,7 +166,8 @@ fn text_bytes(concept: &Concept) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocab::testing::{TestConcept, VocabularyBuilder};
+    use crate::domain::manifest::PluginName;
+    use crate::vocab::testing::{TestConcept, VocabularyBuilder, origin};
 
     fn concepts(count: usize) -> Vec<Concept> {
         let builder = (0..count).fold(VocabularyBuilder::new("urn:x"), |builder, at| {
@@ -223,5 +227,22 @@ mod tests {
         let settings = whole(longer);
         let [Setting::EarlierVersion(earlier)] = settings.as_slice() else { panic!("{settings:?}") };
         assert_eq!(earlier.concepts.len(), 2, "not what is only kept");
+    }
+
+    #[test]
+    fn nothing_is_gone_of_an_open_vocabulary_whose_pack_reads_what_it_does_not_list() {
+        let pack = |version: &str, codes: &[&str], is_open: bool| {
+            let concepts = codes.iter().map(|code| (*code, *code));
+            let mut contents = VocabularyBuilder::new("urn:x").version(version).concepts(concepts).pack();
+            contents.vocabularies[0].0.is_open = is_open;
+            crate::vocab::check(contents).unwrap()
+        };
+        for (is_open, expected) in [(false, 1), (true, 0)] {
+            let older = Arc::new(pack("1", &["a", "b"], is_open));
+            let packs = Packs::from([(PluginName::parse("x").unwrap(), (origin("x"), older))]);
+            let (settings, _) = of_replaced(&packs, &pack("2", &["a"], is_open), &Deployment::default());
+            let kept = settings.iter().filter(|setting| matches!(setting, Setting::KeptConcepts(_)));
+            assert_eq!(kept.count(), expected, "open: {is_open}");
+        }
     }
 }

@@ -4,8 +4,9 @@ use super::*;
 use crate::domain::code::Code;
 use crate::domain::eligibility::{Answer, Question, Truth};
 use crate::domain::vocabulary::{Concept, ConceptStatus, LocalizedText};
+use crate::vocab::check::check;
 use crate::vocab::open::{AskedCode, CallingThread, OpenAnswer, OpenCodes, OpenPacks};
-use crate::vocab::testing::{TestConcept, generation_of};
+use crate::vocab::testing::{TestConcept, generation_of, origin, table_of};
 
 const NAMESPACE: &str = "urn:test:tags";
 
@@ -60,10 +61,14 @@ fn concept(code: &str, parent: Option<&str>) -> Concept {
 }
 
 fn generation() -> Generation {
+    generation_of([contents()])
+}
+
+fn contents() -> PackContents {
     let listed = TestConcept::new("a", "A");
     let (mut description, concepts) = VocabularyBuilder::new(NAMESPACE).concept(listed).contents();
     (description.is_open, description.is_hierarchical) = (true, true);
-    generation_of([PackContents { vocabularies: vec![(description, concepts)], concept_groups: Vec::new() }])
+    PackContents { vocabularies: vec![(description, concepts)], concept_groups: Vec::new() }
 }
 
 fn uri(code: &str) -> CodeUri {
@@ -154,6 +159,13 @@ fn answers_are_remembered_until_something_else_is_published() {
     let other = generation_of([VocabularyBuilder::new("urn:test:other").concepts([("x", "X")]).pack()]);
     desk.ask(&other, &[uri("a-b")], CallingThread::MayWait).unwrap();
     assert_eq!(packs.0.lock().unwrap().len(), 1, "a vocabulary that is not there is not asked");
+    let mut builder = GenerationBuilder::new();
+    let rebuilt = PackOrigin { digest: "11".repeat(32), ..origin("pack-0") };
+    builder.add(rebuilt, &check(contents()).unwrap()).unwrap();
+    let rebuilt = builder.build(table_of(&builder)).unwrap();
+    assert_eq!(rebuilt.digest(), generation.digest());
+    desk.ask(&rebuilt, &[uri("a-b")], CallingThread::MayWait).unwrap();
+    assert_eq!(packs.0.lock().unwrap().len(), 2, "a pack that lists the same may read other codes otherwise");
 }
 
 #[test]
