@@ -64,7 +64,7 @@ impl Workshop {
             arguments.extend(["--base", text(base)]);
         }
         drop(run(self.app.data_dir(), &arguments).expect_success());
-        drop(run(self.app.data_dir(), &["plugin", "install", text(&pack)]).expect_success());
+        drop(run(self.app.data_dir(), &["plugin", "install", "--allow-unsigned", text(&pack)]).expect_success());
     }
 }
 
