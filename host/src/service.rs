@@ -12,5 +12,7 @@ pub mod identifiers;
 pub mod individual;
 pub mod local_code;
 pub mod plugin;
+pub mod program;
+pub mod records;
 pub mod registry;
 pub mod vocabulary;

@@ -6,5 +6,6 @@ mod demo;
 mod https;
 mod pack;
 mod plugin;
+mod program;
 mod quickstart;
 mod settings;

@@ -20,6 +20,7 @@ mod individual;
 mod limits;
 mod logs;
 mod plugin;
+mod program;
 mod receipt;
 mod token;
 mod vocabulary;

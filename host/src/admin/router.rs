@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 
 use super::access::require_token;
-use super::routes::{client, concept_group, local_code, metrics, plugin, plugin_use, upgrade_report};
+use super::routes::{client, concept_group, local_code, metrics, plugin, plugin_use, program, upgrade_report};
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::app::AppState;
@@ -32,7 +32,9 @@ pub fn router(state: AppState) -> Router {
         .route("/local-codes/{code}/deprecate", post(local_code::deprecate))
         .route("/plugin-reports", post(upgrade_report::report))
         .route("/plugins", get(plugin::list).post(plugin::install))
-        .route("/plugins/{name}", get(plugin_use::show).delete(plugin::remove));
+        .route("/plugins/{name}", get(plugin_use::show).delete(plugin::remove))
+        .route("/programs", get(program::list).post(program::create))
+        .route("/programs/{identifier}", get(program::show).patch(program::update));
     Router::new()
         .nest(BASE_PATH, routes)
         .route(METRICS_PATH, get(metrics::page))

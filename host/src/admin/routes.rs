@@ -6,4 +6,5 @@ pub mod local_code;
 pub mod metrics;
 pub mod plugin;
 pub mod plugin_use;
+pub mod program;
 pub mod upgrade_report;

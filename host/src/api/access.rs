@@ -75,6 +75,10 @@ pub mod scope {
         GroupCreate = Group Create;
         /// Read vocabularies and concept groups.
         VocabularyRead = Vocabulary Read;
+        /// Read programs.
+        ProgramRead = Program Read;
+        /// Search programs.
+        ProgramSearch = Program Search | Program Read;
         /// Evaluate rules.
         EligibilityRead = Eligibility Read;
     }

@@ -6,6 +6,8 @@ pub mod eligibility;
 pub mod extension;
 pub mod group;
 pub mod individual;
+pub mod merge;
+pub mod program;
 pub mod reader;
 pub mod shared;
 pub mod vocabulary;

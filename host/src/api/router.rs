@@ -11,7 +11,7 @@ use super::access::{Access, DeclaresAccess};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::middleware;
-use super::routes::{concept_group, discovery, eligibility, group, health, individual, token, vocabulary};
+use super::routes::{concept_group, discovery, eligibility, group, health, individual, program, token, vocabulary};
 use crate::app::AppState;
 
 /// Where the API begins.
@@ -69,6 +69,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         endpoint(Method::GET, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::read),
         endpoint(Method::POST, &["/Group", "/groups"], group::create),
         endpoint(Method::GET, &["/Group/{identifier}", "/groups/{identifier}"], group::read),
+        endpoint(Method::GET, &["/Program", "/programs"], program::search),
+        endpoint(Method::GET, &["/Program/{identifier}", "/programs/{identifier}"], program::read),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate),
         endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list),
         endpoint(Method::GET, &["/Vocabulary/$search", "/vocabularies/$search"], vocabulary::search_all),

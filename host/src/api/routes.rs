@@ -6,6 +6,7 @@ pub mod eligibility;
 pub mod group;
 pub mod health;
 pub mod individual;
+pub mod program;
 pub mod search;
 pub mod token;
 pub mod vocabulary;

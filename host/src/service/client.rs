@@ -189,6 +189,7 @@ impl ClientAdministration {
             crate::store::Written::Client(client) => Some(client),
             crate::store::Written::Individual(_)
             | crate::store::Written::Group(_)
+            | crate::store::Written::Record(_)
             | crate::store::Written::Setting(_) => None,
         });
         let stored = stored

@@ -69,7 +69,7 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
-        Some(Written::Individual(_) | Written::Client(_) | Written::Setting(_)) | None => {
+        Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of a group with something else"))
         }
     }

@@ -35,3 +35,55 @@ pub fn check(generation: &Generation, kind: RecordKind, identifiers: &[Identifie
         }
     }
 }
+
+/// Checks that every identifier of a record is still there as it was, or has been given an end: identifiers are added and
+/// ended, never altered and never taken away.
+pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
+    for former in before {
+        let Some(at) = now.iter().position(|identifier| identifier.key == former.key) else {
+            let message = format!(
+                "an identifier of system `{}` is gone; an identifier is ended with `period.end`, never taken away",
+                former.key.system
+            );
+            problems.push(FieldProblem { field: "identifier".to_owned(), code: "immutable", message });
+            continue;
+        };
+        let (was, is) =
+            (former.period.unwrap_or_default(), now.get(at).and_then(|same| same.period).unwrap_or_default());
+        if was.start != is.start || (was.end.is_some() && was.end != is.end) {
+            let message = "the period of an identifier is altered; it can only be given an end".to_owned();
+            problems.push(FieldProblem { field: format!("identifier[{at}].period"), code: "immutable", message });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::calendar::{Period, parse_date};
+
+    fn identifier(key: &str, start: Option<&str>, end: Option<&str>) -> Identifier {
+        let day = |text: Option<&str>| text.and_then(|text| parse_date(text).ok());
+        let period = Period { start: day(start), end: day(end) };
+        Identifier { key: IdentifierKey::parse(key).unwrap(), period: Some(period).filter(|_| start.or(end).is_some()) }
+    }
+
+    fn problems(before: &[Identifier], now: &[Identifier]) -> Vec<String> {
+        let mut problems = Vec::new();
+        check_kept(before, now, &mut problems);
+        problems.into_iter().map(|problem| problem.field).collect()
+    }
+
+    #[test]
+    fn identifiers_are_added_and_ended_and_nothing_else() {
+        let open = identifier("urn:x:a|1", None, None);
+        let ended = identifier("urn:x:a|1", None, Some("2026-01-31"));
+        let other = identifier("urn:x:a|2", Some("2026-01-01"), None);
+        assert!(problems(&[open.clone()], &[other.clone(), open.clone()]).is_empty());
+        assert!(problems(&[open.clone()], &[ended.clone()]).is_empty());
+        assert!(problems(&[ended.clone()], &[ended.clone()]).is_empty());
+        assert_eq!(problems(&[open.clone()], &[other.clone()]), ["identifier"]);
+        assert_eq!(problems(&[ended], &[other.clone(), open]), ["identifier[1].period"]);
+        assert_eq!(problems(&[other], &[identifier("urn:x:a|2", None, None)]), ["identifier[0].period"]);
+    }
+}

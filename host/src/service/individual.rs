@@ -60,7 +60,7 @@ pub async fn create(
         Some(Written::Individual(individual)) => {
             Ok(IndividualView { individual, codes: CodeView::new(generation, languages) })
         }
-        Some(Written::Group(_) | Written::Client(_) | Written::Setting(_)) | None => {
+        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of an individual with something else"))
         }
     }

@@ -37,6 +37,14 @@ pub const ROWS: &[Row] = &[
     Row { method: "POST", path: "/api/v2/Group", scopes: &["group:create"], status: 201, body: Some(record) },
     Row { method: "GET", path: "/api/v2/Group/{identifier}", scopes: &["group:read"], status: 404, body: None },
     Row {
+        method: "GET",
+        path: "/api/v2/Program",
+        scopes: &["program:search", "program:read"],
+        status: 200,
+        body: None,
+    },
+    Row { method: "GET", path: "/api/v2/Program/{identifier}", scopes: &["program:read"], status: 404, body: None },
+    Row {
         method: "POST",
         path: "/api/v2/Eligibility/$evaluate",
         scopes: &["eligibility:read"],

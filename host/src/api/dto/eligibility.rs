@@ -22,7 +22,8 @@ use crate::service::eligibility::evaluate::{
 };
 use crate::service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject};
 
-const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), ("group", Subject::Group)];
+/// The kinds of subjects as bodies name them.
+pub const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), ("group", Subject::Group)];
 
 /// Reads the body of `$evaluate`.
 pub fn read(members: Map<String, Value>, fields: &ExtensionFields, problems: &mut Problems) -> EvaluateRequest {
@@ -48,16 +49,7 @@ pub fn read(members: Map<String, Value>, fields: &ExtensionFields, problems: &mu
 /// An expression may hold line breaks, which other texts may not.
 fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String {
     match reader.take("expression") {
-        Some(Value::String(text)) if text.len() > EXPRESSION_BYTES_MAX => {
-            let message = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes, not {}", text.len());
-            problems.add("expression", "too_long", message);
-            String::new()
-        }
-        Some(Value::String(text)) => text,
-        Some(_) => {
-            problems.add("expression", "wrong_type", "an expression is a text");
-            String::new()
-        }
+        Some(value) => expression_value("expression", value, problems).unwrap_or_default(),
         None => {
             problems.add("expression", "required", "the rule to evaluate is needed");
             String::new()
@@ -65,14 +57,26 @@ fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String
     }
 }
 
+/// An expression that lies at `path`.
+pub fn expression_value(path: &str, value: Value, problems: &mut Problems) -> Option<String> {
+    match value {
+        Value::String(text) if text.len() > EXPRESSION_BYTES_MAX => {
+            let message = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes, not {}", text.len());
+            problems.add(path, "too_long", message);
+            None
+        }
+        Value::String(text) => Some(text),
+        _ => {
+            problems.add(path, "wrong_type", "an expression is a text");
+            None
+        }
+    }
+}
+
 fn read_subject_reference(path: &str, item: Value, subject: Subject, problems: &mut Problems) -> Option<SubjectInput> {
     let text = text_value(path, item, SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems)?;
-    let kind = match subject {
-        Subject::Individual => RecordKind::Individual,
-        Subject::Group => RecordKind::Group,
-    };
-    let key = read_reference(path, &text, kind, problems)?;
-    Some(SubjectInput::Reference(kind, key))
+    let key = read_reference(path, &text, subject.record_kind(), problems)?;
+    Some(SubjectInput::Reference(subject, key))
 }
 
 fn read_inline(
@@ -205,7 +209,7 @@ pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
     let numbered = request.subjects.iter().enumerate();
     numbered
         .map(|(at, subject)| match subject {
-            SubjectInput::Reference(kind, key) => format!("{kind}/{}", key.reveal()),
+            SubjectInput::Reference(kind, key) => format!("{}/{}", kind.record_kind(), key.reveal()),
             SubjectInput::Inline(_) => format!("subjects[{at}]"),
         })
         .collect()

@@ -91,6 +91,19 @@ impl Parameters {
         }
     }
 
+    /// One of some words.
+    ///
+    /// # Errors
+    /// 400 for any other, naming them.
+    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*value));
+        }
+        let known: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        Err(Problem::malformed(format!("the parameter `{name}` is one of {}", known.join(", "))).into())
+    }
+
     /// `_count` and `_offset`.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
 use crate::domain::eligibility::{Diagnostic, Outcomes, Reference, RowError, RowSpace, Schema, Subject, Verdict};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::record::{RecordKind, VersionId};
+use crate::domain::record::VersionId;
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::{AppError, ExpressionProblem};
 use crate::plugin::{EligibilityEngine, EngineError, FaultKind, RuleSession, run_rule};
@@ -33,7 +33,7 @@ pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 #[derive(Debug, Clone)]
 pub enum SubjectInput {
     /// A record of the register.
-    Reference(RecordKind, IdentifierKey),
+    Reference(Subject, IdentifierKey),
     /// A record given in the request.
     Inline(Box<InlineSubject>),
 }
@@ -91,7 +91,7 @@ pub async fn evaluate(
 ) -> Result<Evaluated, AppError> {
     let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
     let targets = request.subjects.iter().filter_map(|subject| match subject {
-        SubjectInput::Reference(kind, key) => Some(format!("{kind}/{}", key.reveal())),
+        SubjectInput::Reference(kind, key) => Some(format!("{}/{}", kind.record_kind(), key.reveal())),
         SubjectInput::Inline(_) => None,
     });
     let targets: Vec<String> = targets.collect();
@@ -206,8 +206,8 @@ impl Evaluation {
         for subject in &self.request.subjects {
             if let SubjectInput::Reference(kind, _) = subject {
                 match kind {
-                    RecordKind::Individual => needed.push(Resource::Individual),
-                    RecordKind::Group => needed.push(Resource::Group),
+                    Subject::Individual => needed.push(Resource::Individual),
+                    Subject::Group => needed.push(Resource::Group),
                 }
                 if reads_members {
                     needed.extend([Resource::Individual, Resource::Group]);
@@ -264,7 +264,7 @@ fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -
     results
 }
 
-fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
+pub(super) fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
     let message = match diagnostics.first() {
         Some(first) => format!("line {}, column {}: {}", first.line, first.column, first.message),
         None => "it was refused".to_owned(),
@@ -296,7 +296,7 @@ fn budget_problem(message: String) -> AppError {
 
 /// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to mend and
 /// never a 5xx.
-fn engine_error(error: EngineError) -> AppError {
+pub(super) fn engine_error(error: EngineError) -> AppError {
     match error {
         EngineError::Diagnostics(diagnostics) => refused(diagnostics),
         EngineError::Exhausted { .. } | EngineError::EngineBudget { .. } => {

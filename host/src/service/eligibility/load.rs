@@ -12,6 +12,7 @@ use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::subject::Subject;
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
 use crate::service::codes::{resolve, resolve_group, resolve_individual};
@@ -99,16 +100,16 @@ impl Loader<'_> {
 
     async fn stored(
         &self,
-        kind: RecordKind,
+        kind: Subject,
         key: &IdentifierKey,
         needs_household: bool,
         reads: &mut Reads,
     ) -> Result<SubjectFacts, AppError> {
         match kind {
-            RecordKind::Individual => {
-                let id = identifiers::find(&*self.registry.store, kind, key).await?;
+            Subject::Individual => {
+                let id = identifiers::find(&*self.registry.store, RecordKind::Individual, key).await?;
                 reads.count_row()?;
-                let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(kind))?;
+                let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(RecordKind::Individual))?;
                 let members = if needs_household { self.household(id, reads).await? } else { Members::Unknown };
                 let role = match &members {
                     Members::Known(members) => members.iter().find(|member| is_stored_as(member, id)),
@@ -117,7 +118,7 @@ impl Loader<'_> {
                 let role = role.and_then(|member| member.role);
                 Ok(SubjectFacts { me: Me::Person(PersonInHousehold { person: Person::Stored(stored), role }), members })
             }
-            RecordKind::Group => {
+            Subject::Group => {
                 let stored = group::find(self.registry, key).await?;
                 reads.note_group(&stored);
                 let members = if needs_household {

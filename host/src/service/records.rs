@@ -1,0 +1,56 @@
+//! What is the same for every kind of record: finding it, telling which one it is, and writing it at the version it was read.
+
+use std::sync::Arc;
+
+use super::identifiers;
+use crate::domain::change::Details;
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::record::{Record, RecordId, RecordKind};
+use crate::error::AppError;
+use crate::store::{Committed, Store};
+
+/// The record that an identifier addresses.
+///
+/// # Errors
+/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<Arc<Record<D>>, AppError> {
+    by_id(store, identifiers::find(store, D::KIND, key).await?).await
+}
+
+/// The record of a key that another record holds.
+///
+/// # Errors
+/// When the store fails; a record that is not there is a defect.
+pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
+    let record = store.record(D::KIND, id).await?.and_then(D::of);
+    record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
+}
+
+/// What the first operation of a write made.
+///
+/// # Errors
+/// [`AppError::Internal`] when it is of another kind.
+pub fn written<D: Details>(committed: Committed) -> Result<Arc<Record<D>>, AppError> {
+    committed
+        .first()
+        .ok_or_else(|| AppError::internal(format!("the store answered a write of a {} otherwise", D::KIND)))
+}
+
+/// Writes `<kind>/<system>|<value>`. Personal data where the kind is.
+#[must_use]
+pub fn reference(kind: RecordKind, key: &IdentifierKey) -> String {
+    format!("{kind}/{}", key.reveal())
+}
+
+/// The identifier by which a record is called: the first that still holds, or else the first.
+#[must_use]
+pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
+    let open = identifiers.iter().find(|identifier| identifier.is_open());
+    open.or(identifiers.first()).map(|identifier| &identifier.key)
+}
+
+/// Every identifier of a record as a reference, for the audit log.
+#[must_use]
+pub fn references(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {
+    identifiers.iter().map(|identifier| reference(kind, &identifier.key)).collect()
+}
