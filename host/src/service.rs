@@ -13,6 +13,7 @@ pub mod individual;
 pub mod local_code;
 pub mod plugin;
 pub mod program;
+pub mod program_membership;
 pub mod records;
 pub mod registry;
 pub mod vocabulary;

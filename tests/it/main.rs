@@ -21,6 +21,7 @@ mod limits;
 mod logs;
 mod plugin;
 mod program;
+mod program_membership;
 mod receipt;
 mod token;
 mod vocabulary;

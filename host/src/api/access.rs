@@ -79,6 +79,14 @@ pub mod scope {
         ProgramRead = Program Read;
         /// Search programs.
         ProgramSearch = Program Search | Program Read;
+        /// Read memberships in programs.
+        ProgramMembershipRead = ProgramMembership Read;
+        /// Search memberships in programs.
+        ProgramMembershipSearch = ProgramMembership Search | ProgramMembership Read;
+        /// Enrol in programs.
+        ProgramMembershipCreate = ProgramMembership Create;
+        /// Change memberships in programs.
+        ProgramMembershipUpdate = ProgramMembership Update;
         /// Evaluate rules.
         EligibilityRead = Eligibility Read;
     }

@@ -8,6 +8,7 @@ pub mod group;
 pub mod individual;
 pub mod merge;
 pub mod program;
+pub mod program_membership;
 pub mod reader;
 pub mod shared;
 pub mod vocabulary;

@@ -11,7 +11,9 @@ use super::access::{Access, DeclaresAccess};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::middleware;
-use super::routes::{concept_group, discovery, eligibility, group, health, individual, program, token, vocabulary};
+use super::routes::{
+    concept_group, discovery, eligibility, group, health, individual, program, program_membership, token, vocabulary,
+};
 use crate::app::AppState;
 
 /// Where the API begins.
@@ -71,6 +73,18 @@ pub fn endpoints() -> Vec<Endpoint> {
         endpoint(Method::GET, &["/Group/{identifier}", "/groups/{identifier}"], group::read),
         endpoint(Method::GET, &["/Program", "/programs"], program::search),
         endpoint(Method::GET, &["/Program/{identifier}", "/programs/{identifier}"], program::read),
+        endpoint(Method::GET, &["/ProgramMembership", "/program_memberships"], program_membership::search),
+        endpoint(Method::POST, &["/ProgramMembership", "/program_memberships"], program_membership::create),
+        endpoint(
+            Method::GET,
+            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
+            program_membership::read,
+        ),
+        endpoint(
+            Method::PUT,
+            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
+            program_membership::replace,
+        ),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate),
         endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list),
         endpoint(Method::GET, &["/Vocabulary/$search", "/vocabularies/$search"], vocabulary::search_all),

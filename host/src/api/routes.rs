@@ -7,6 +7,7 @@ pub mod group;
 pub mod health;
 pub mod individual;
 pub mod program;
+pub mod program_membership;
 pub mod search;
 pub mod token;
 pub mod vocabulary;

@@ -10,5 +10,6 @@ pub mod exhausted;
 pub mod facts;
 mod layout;
 mod load;
+pub mod program_rule;
 mod questions;
 pub mod schema;

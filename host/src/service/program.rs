@@ -12,7 +12,8 @@ use crate::domain::eligibility::Diagnostic;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::person_name::search_words;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordKind, VersionId};
+use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::search::Page;
 use crate::domain::subject::Subject;
 use crate::error::{AppError, FieldProblem};
@@ -207,4 +208,41 @@ impl ProgramQuery {
         let words = search_words(name);
         self.name_words.iter().all(|beginning| words.iter().any(|word| word.starts_with(beginning)))
     }
+}
+
+/// A program's own rule.
+#[derive(Debug)]
+pub struct ProgramRule {
+    /// `Program/<system>|<value>`, as it was asked for.
+    pub reference: String,
+    /// At which version of the program.
+    pub version: VersionId,
+    /// The expression.
+    pub expression: String,
+    /// Whom it is about.
+    pub subject: Subject,
+}
+
+/// The rule of a program that a request names.
+///
+/// # Errors
+/// [`AppError::MissingScope`] without `program:read`; [`AppError::Invalid`] where there is no such program or it has no
+/// expression.
+pub async fn rule_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<ProgramRule, AppError> {
+    let scope = Scope::new(Resource::Program, Action::Read);
+    if !ctx.scopes.covers(scope) {
+        return Err(AppError::MissingScope { required: scope.to_string(), granted: ctx.scopes.clone() });
+    }
+    let program: Arc<Program> = match records::find(&*registry.store, key).await {
+        Ok(program) => program,
+        Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => {
+            return Err(AppError::invalid("program", "unresolved_reference", error.to_string()));
+        }
+        Err(other) => return Err(other),
+    };
+    let Some(expression) = program.details.eligibility.clone() else {
+        return Err(AppError::invalid("program", "no_expression", "the program has no eligibility expression"));
+    };
+    let reference = records::reference(RecordKind::Program, key);
+    Ok(ProgramRule { reference, version: program.meta.version, expression, subject: program.details.target_type })
 }

@@ -45,6 +45,35 @@ pub const ROWS: &[Row] = &[
     },
     Row { method: "GET", path: "/api/v2/Program/{identifier}", scopes: &["program:read"], status: 404, body: None },
     Row {
+        method: "GET",
+        path: "/api/v2/ProgramMembership",
+        scopes: &["program_membership:search", "program_membership:read"],
+        status: 200,
+        body: None,
+    },
+    // The references of the body lead nowhere.
+    Row {
+        method: "POST",
+        path: "/api/v2/ProgramMembership",
+        scopes: &["program_membership:create"],
+        status: 422,
+        body: Some(membership),
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/ProgramMembership/{identifier}",
+        scopes: &["program_membership:read"],
+        status: 404,
+        body: None,
+    },
+    Row {
+        method: "PUT",
+        path: "/api/v2/ProgramMembership/{identifier}",
+        scopes: &["program_membership:update"],
+        status: 404,
+        body: Some(membership),
+    },
+    Row {
         method: "POST",
         path: "/api/v2/Eligibility/$evaluate",
         scopes: &["eligibility:read"],
@@ -150,6 +179,11 @@ fn record(name: &str) -> Value {
 
 fn codes(_: &str) -> Value {
     json!({"codes": [FEMALE]})
+}
+
+fn membership(name: &str) -> Value {
+    let reference = |kind: &str| format!("{kind}/{NATIONAL_ID}|{name}");
+    json!({"program": reference("Program"), "beneficiary": reference("Individual"), "status": "draft"})
 }
 
 fn rule(_: &str) -> Value {

@@ -166,7 +166,13 @@ pub fn etag(meta: &RecordMeta) -> String {
 #[must_use]
 pub fn location(app: &AppState, kind: RecordKind, identifiers: &[crate::domain::identifier::Identifier]) -> String {
     let key = identifiers.first().map(|identifier| identifier.key.reveal()).unwrap_or_default();
-    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, utf8_percent_encode(&key, PATH_PART))
+    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key))
+}
+
+/// A text as one part of a path.
+#[must_use]
+pub fn path_part(text: &str) -> String {
+    utf8_percent_encode(text, PATH_PART).to_string()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub async fn check_expression(
     subject: Subject,
 ) -> Result<Vec<Diagnostic>, AppError> {
     let generation = registry.vocabularies.current();
-    let schema = Arc::new(schema(subject));
+    let schema = Arc::new(schema(subject, generation.extension_fields()));
     let outcome = run_rule(engine.as_ref(), expression.to_owned(), schema, move |session| {
         questions::bindings(&generation, session.questions(), &BTreeSet::new()).map_err(refused)?;
         Ok(session.warnings().to_vec())
