@@ -7,6 +7,7 @@ mod client;
 mod code;
 mod compile_plugin;
 mod concept_group;
+mod consent;
 mod demo;
 mod output;
 mod pack;
@@ -87,6 +88,9 @@ enum Command {
     /// Add, change and end programs
     #[command(subcommand)]
     Program(program::ProgramCommand),
+    /// Write consents down, list and withdraw them
+    #[command(subcommand)]
+    Consent(consent::ConsentCommand),
     /// Make vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
@@ -112,6 +116,7 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::Client(command) => client::run(&cli.global, command),
         Command::Plugin(command) => plugin::run(&cli.global, command),
         Command::Program(command) => program::run(&cli.global, command),
+        Command::Consent(command) => consent::run(&cli.global, command),
         Command::Pack(command) => pack::run(&cli.global, command),
         Command::Code(command) => code::run(&cli.global, command),
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),

@@ -1,6 +1,7 @@
 //! The program as an operator runs it.
 
 mod client;
+mod consent;
 mod crash;
 mod demo;
 mod https;

@@ -11,6 +11,7 @@
 mod admin;
 mod authorization;
 mod cli;
+mod consent;
 mod deployment;
 mod discovery;
 mod eligibility;

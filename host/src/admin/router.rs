@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 
 use super::access::require_token;
-use super::routes::{client, concept_group, local_code, metrics, plugin, plugin_use, program, upgrade_report};
+use super::routes::{client, concept_group, consent, local_code, metrics, plugin, plugin_use, program, upgrade_report};
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::app::AppState;
@@ -31,6 +31,9 @@ pub fn router(state: AppState) -> Router {
         .route("/local-codes/{code}", get(local_code::show).patch(local_code::update))
         .route("/local-codes/{code}/deprecate", post(local_code::deprecate))
         .route("/plugin-reports", post(upgrade_report::report))
+        .route("/consents", get(consent::list).post(consent::create))
+        .route("/consents/{consent_id}", get(consent::show))
+        .route("/consents/{consent_id}/withdraw", post(consent::withdraw))
         .route("/plugins", get(plugin::list).post(plugin::install))
         .route("/plugins/{name}", get(plugin_use::show).delete(plugin::remove))
         .route("/programs", get(program::list).post(program::create))

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod concept_group;
+pub mod consent;
 pub mod local_code;
 pub mod metrics;
 pub mod plugin;

@@ -87,6 +87,10 @@ pub mod scope {
         ProgramMembershipCreate = ProgramMembership Create;
         /// Change memberships in programs.
         ProgramMembershipUpdate = ProgramMembership Update;
+        /// Read consents given to the client's organization.
+        ConsentRead = Consent Read;
+        /// Withdraw them.
+        ConsentDelete = Consent Delete;
         /// Evaluate rules.
         EligibilityRead = Eligibility Read;
     }

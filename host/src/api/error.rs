@@ -25,7 +25,7 @@ pub struct Problem {
     /// What is wrong with an expression.
     pub diagnostics: Vec<Diagnostic>,
     /// What a program's expression says of whom it does not let in, and the facts that it misses.
-    pub outcome: Option<(&'static str, Vec<String>)>,
+    pub outcome: Option<Box<(&'static str, Vec<String>)>>,
     /// Headers that go with the status.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -73,8 +73,8 @@ impl Problem {
             request_id,
             errors: if errors.is_empty() { None } else { Some(errors) },
             diagnostics: if diagnostics.is_empty() { None } else { Some(diagnostics) },
-            outcome: self.outcome.as_ref().map(|(outcome, _)| *outcome),
-            missing: self.outcome.as_ref().map(|(_, missing)| missing.as_slice()),
+            outcome: self.outcome.as_ref().map(|told| told.0),
+            missing: self.outcome.as_ref().map(|told| told.1.as_slice()),
         };
         serde_json::to_vec(&body).unwrap_or_default()
     }
@@ -177,7 +177,9 @@ impl From<AppError> for Problem {
         match error {
             AppError::Invalid(errors) => Self { errors, ..problem },
             AppError::NotThere(error) => Self { errors: vec![error], ..problem },
-            AppError::NotEligible { outcome, missing } => Self { outcome: Some((outcome, missing)), ..problem },
+            AppError::NotEligible { outcome, missing } => {
+                Self { outcome: Some(Box::new((outcome, missing))), ..problem }
+            }
             AppError::Expression(refused) => Self { diagnostics: refused.diagnostics, ..problem },
             AppError::MissingScope { required, .. } => {
                 let scope = required.replace(" or ", " ");

@@ -12,7 +12,8 @@ use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::middleware;
 use super::routes::{
-    concept_group, discovery, eligibility, group, health, individual, program, program_membership, token, vocabulary,
+    concept_group, consent, discovery, eligibility, group, health, individual, program, program_membership, token,
+    vocabulary,
 };
 use crate::app::AppState;
 
@@ -85,6 +86,8 @@ pub fn endpoints() -> Vec<Endpoint> {
             &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
             program_membership::replace,
         ),
+        endpoint(Method::GET, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::read),
+        endpoint(Method::DELETE, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::withdraw),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate),
         endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list),
         endpoint(Method::GET, &["/Vocabulary/$search", "/vocabularies/$search"], vocabulary::search_all),

@@ -1,6 +1,7 @@
 //! Handlers, one file a noun.
 
 pub mod concept_group;
+pub mod consent;
 pub mod discovery;
 pub mod eligibility;
 pub mod group;

@@ -23,6 +23,9 @@ pub enum ClientCommand {
         /// Requests a day instead of 10000
         #[arg(long, value_name = "N")]
         rate_limit_per_day: Option<u32>,
+        /// The organization that it belongs to, as consents name it
+        #[arg(long, value_name = "O")]
+        organization: Option<String>,
     },
     /// List all clients
     List,
@@ -69,13 +72,14 @@ pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> 
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> Result<(), CliError> {
     match command {
-        ClientCommand::Create { name, scope, rate_limit_per_minute, rate_limit_per_day } => {
-            // A limit that is not given is sent as null, which is like absent.
+        ClientCommand::Create { name, scope, rate_limit_per_minute, rate_limit_per_day, organization } => {
+            // What is not given is sent as null, which is like absent.
             let body = json!({
                 "name": name,
                 "scopes": scope,
                 "rate_limit_per_minute": rate_limit_per_minute,
                 "rate_limit_per_day": rate_limit_per_day,
+                "organization": organization,
             });
             let created = admin.call("POST", "/clients", Payload::Json(&body))?;
             if global.json {

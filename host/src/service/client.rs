@@ -15,6 +15,7 @@ use crate::auth::secret::{SecretHasher, new_client_secret};
 use crate::context::{IdSource, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::organization::Organization;
 use crate::domain::scope::{Scope, ScopeSet};
 use crate::error::AppError;
 use crate::service::audit;
@@ -40,6 +41,8 @@ pub struct ClientAdministration {
 pub struct NewClient {
     /// What people call it.
     pub name: ClientName,
+    /// Whose it is.
+    pub organization: Option<Organization>,
     /// What it may do.
     pub grants: ScopeSet,
     /// Its own limit a minute.
@@ -67,6 +70,7 @@ impl ClientAdministration {
         let client = Client {
             id,
             name: new.name,
+            organization: new.organization,
             status: ClientStatus::Active,
             grants: new.grants,
             secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
@@ -236,6 +240,7 @@ mod tests {
     fn context() -> OpContext {
         OpContext {
             actor: Actor::Administrator,
+            organization: None,
             scopes: ScopeSet::default(),
             request_id: "test".into(),
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
@@ -244,6 +249,7 @@ mod tests {
 
     async fn registered(clients: &ClientAdministration) -> ClientId {
         let new = NewClient {
+            organization: None,
             name: ClientName::parse("test").unwrap(),
             grants: ScopeSet::default(),
             rate_limit_per_minute: None,

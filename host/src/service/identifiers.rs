@@ -59,6 +59,8 @@ pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
     use crate::domain::calendar::{Period, parse_date};
 
@@ -79,10 +81,10 @@ mod tests {
         let open = identifier("urn:x:a|1", None, None);
         let ended = identifier("urn:x:a|1", None, Some("2026-01-31"));
         let other = identifier("urn:x:a|2", Some("2026-01-01"), None);
-        assert!(problems(&[open.clone()], &[other.clone(), open.clone()]).is_empty());
-        assert!(problems(&[open.clone()], &[ended.clone()]).is_empty());
-        assert!(problems(&[ended.clone()], &[ended.clone()]).is_empty());
-        assert_eq!(problems(&[open.clone()], &[other.clone()]), ["identifier"]);
+        assert!(problems(from_ref(&open), &[other.clone(), open.clone()]).is_empty());
+        assert!(problems(from_ref(&open), from_ref(&ended)).is_empty());
+        assert!(problems(from_ref(&ended), from_ref(&ended)).is_empty());
+        assert_eq!(problems(from_ref(&open), from_ref(&other)), ["identifier"]);
         assert_eq!(problems(&[ended], &[other.clone(), open]), ["identifier[1].period"]);
         assert_eq!(problems(&[other], &[identifier("urn:x:a|2", None, None)]), ["identifier[0].period"]);
     }

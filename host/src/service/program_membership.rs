@@ -7,7 +7,7 @@ use std::sync::Arc;
 use self::rules::{Entry, check_dates, check_transition};
 use super::eligibility::program_rule::{RuleWord, ask_program};
 use super::registry::Registry;
-use super::{audit, identifiers, records};
+use super::{audit, identifiers, records, subjects};
 use crate::columns::MembershipTerm;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -138,7 +138,7 @@ async fn write(
     let mut problems = Vec::new();
     identifiers::check(&registry.vocabularies.current(), RecordKind::ProgramMembership, &draft.identifiers, &mut problems);
     let program = resolve_program(registry, &draft.program, &mut problems).await?;
-    let beneficiary = resolve_beneficiary(registry, &draft.beneficiary, &mut problems).await?;
+    let beneficiary = subjects::resolve(&*registry.store, "beneficiary", &draft.beneficiary, &mut problems).await?;
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     check_target(&program, &beneficiary, &mut problems);
     if let Some(before) = before {
@@ -243,29 +243,7 @@ async fn resolve_program(
 ) -> Result<Option<Arc<Program>>, AppError> {
     match records::find::<ProgramDetails>(&*registry.store, key).await {
         Ok(program) => Ok(Some(program)),
-        Err(error) => unresolved("program", error, problems).map(|()| None),
-    }
-}
-
-async fn resolve_beneficiary(
-    registry: &Registry,
-    given: &SubjectReference<IdentifierKey>,
-    problems: &mut Vec<FieldProblem>,
-) -> Result<Option<SubjectReference>, AppError> {
-    match identifiers::find(&*registry.store, given.kind.record_kind(), &given.id).await {
-        Ok(id) => Ok(Some(SubjectReference { kind: given.kind, id })),
-        Err(error) => unresolved("beneficiary", error, problems).map(|()| None),
-    }
-}
-
-/// A reference that leads nowhere is a problem of its field; anything else ends the request.
-fn unresolved(field: &str, error: AppError, problems: &mut Vec<FieldProblem>) -> Result<(), AppError> {
-    match error {
-        AppError::NotFound(_) | AppError::Ambiguous => {
-            problems.push(problem(field, "unresolved_reference", &error.to_string()));
-            Ok(())
-        }
-        other => Err(other),
+        Err(error) => subjects::unresolved("program", error, problems).map(|()| None),
     }
 }
 
@@ -358,12 +336,8 @@ async fn beneficiary_terms(
     kinds: &[Subject],
     key: &IdentifierKey,
 ) -> Result<Vec<MembershipTerm>, AppError> {
-    let mut terms = Vec::new();
-    for kind in kinds {
-        let ids = owners(registry, kind.record_kind(), key).await?;
-        terms.extend(terms_of(&ids, |id| MembershipTerm::Beneficiary(SubjectReference { kind: *kind, id })));
-    }
-    Ok(terms)
+    let carriers = subjects::carriers(&*registry.store, kinds, key).await?;
+    Ok(carriers.into_iter().map(MembershipTerm::Beneficiary).collect())
 }
 
 /// Conditions on memberships, all of which must hold. Empty: every membership.
@@ -425,19 +399,7 @@ pub async fn view(registry: &Registry, membership: Arc<ProgramMembership>) -> Re
     let details = &membership.details;
     let program = records::by_id::<ProgramDetails>(&*registry.store, details.program).await?;
     let program = called(RecordKind::Program, &program.details.identifiers)?;
-    let id = details.beneficiary.id;
-    let beneficiary = match details.beneficiary.kind {
-        Subject::Individual => {
-            let individual = registry.store.individual(id).await?;
-            individual.map(|found| called(RecordKind::Individual, &found.details.identifiers))
-        }
-        Subject::Group => {
-            let group = registry.store.group(id).await?;
-            group.map(|found| called(RecordKind::Group, &found.details.identifiers))
-        }
-    };
-    let beneficiary =
-        beneficiary.ok_or_else(|| AppError::internal("the beneficiary of a membership is not there"))??;
+    let beneficiary = subjects::called(&*registry.store, details.beneficiary).await?;
     Ok(MembershipView { membership, program, beneficiary })
 }
 

@@ -73,6 +73,14 @@ pub const ROWS: &[Row] = &[
         status: 404,
         body: Some(membership),
     },
+    Row { method: "GET", path: "/api/v2/Consent/{consent_id}", scopes: &["consent:read"], status: 404, body: None },
+    Row {
+        method: "DELETE",
+        path: "/api/v2/Consent/{consent_id}",
+        scopes: &["consent:delete"],
+        status: 404,
+        body: None,
+    },
     Row {
         method: "POST",
         path: "/api/v2/Eligibility/$evaluate",
@@ -162,6 +170,7 @@ impl Row {
         let name = format!("AUTH-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = path
             .replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0")
+            .replace("{consent_id}", "123e4567-e89b-42d3-a456-426614174000")
             .replace("{namespace}", "urn:iso:std:iso:5218")
             .replace("{code}", "2")
             .replace("{name}", "feminine_gender");

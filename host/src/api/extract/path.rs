@@ -6,6 +6,7 @@ use axum::http::request::Parts;
 
 use crate::api::error::{ApiError, Problem};
 use crate::domain::code::Namespace;
+use crate::domain::consent::ConsentId;
 use crate::domain::identifier::IdentifierKey;
 
 /// An identifier `<system>|<value>` as the last part of a path, percent-decoded.
@@ -24,6 +25,20 @@ impl<S: Send + Sync> FromRequestParts<S> for IdentifierPath {
             Ok(key) => Ok(Self(key)),
             Err(error) => Err(Problem::malformed(format!("the identifier in the path is not valid: {error}")).into()),
         }
+    }
+}
+
+/// The name of a consent.
+#[derive(Debug)]
+pub struct ConsentPath(pub ConsentId);
+
+impl<S: Send + Sync> FromRequestParts<S> for ConsentPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Ok(Path(text)) = path else { return Err(not_text().into()) };
+        ConsentId::parse(&text).map(Self).map_err(|error| Problem::malformed(error.to_string()).into())
     }
 }
 

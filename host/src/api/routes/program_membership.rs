@@ -11,18 +11,17 @@ use crate::api::access::{Auth, scope};
 use crate::api::dto::program_membership::{self as body, Purpose, STATUSES};
 use crate::api::dto::reader::Problems;
 use crate::api::dto::shared::ReceiptBody;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::{Parameters, RawQuery, reference, subject_reference};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
 use crate::context::OpContext;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
 use crate::domain::scope::{Action, Resource, Scope};
-use crate::domain::subject::Subject;
 use crate::error::AppError;
 use crate::service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
 use crate::service::records;
@@ -128,24 +127,11 @@ fn read_conditions(parameters: &Parameters) -> Result<MembershipQuery, ApiError>
     parameters.expect_only(&["beneficiary", "program", "status", "_count", "_offset"])?;
     let mut query = MembershipQuery::default();
     for text in parameters.all("beneficiary") {
-        let (kind, key) = reference("beneficiary", text, &Subject::ALL.map(Subject::record_kind))?;
-        let kinds = Subject::ALL.into_iter().filter(|subject| kind.is_none_or(|kind| kind == subject.record_kind()));
-        query.beneficiaries.push((kinds.collect(), key));
+        query.beneficiaries.push(subject_reference("beneficiary", text)?);
     }
     for text in parameters.all("program") {
         query.programs.push(reference("program", text, &[RecordKind::Program])?.1);
     }
     query.statuses.extend(parameters.word("status", STATUSES)?);
     Ok(query)
-}
-
-/// Reads `<kind>/<system>|<value>` or `<system>|<value>`.
-fn reference(name: &str, text: &str, kinds: &[RecordKind]) -> Result<(Option<RecordKind>, IdentifierKey), ApiError> {
-    let of_kind = |kind: &RecordKind| Some((*kind, text.strip_prefix(kind.name())?.strip_prefix('/')?));
-    let (kind, key) = match kinds.iter().find_map(of_kind) {
-        Some((kind, key)) => (Some(kind), key),
-        None => (None, text),
-    };
-    let key = IdentifierKey::parse(key).map_err(|error| Problem::malformed(format!("`{name}`: {error}")))?;
-    Ok((kind, key))
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::audit::StoredAuditV1;
 use super::change::{StoredChangeV1, StoredChangeV2};
-use super::client::StoredClientV1;
+use super::client::{StoredClientV1, StoredClientV2};
 use super::code_table::StoredCodeTableV1;
 use super::concept_group::StoredConceptGroupV1;
 use super::consent::StoredConsentV1;
@@ -26,8 +26,10 @@ use super::program::StoredProgramV1;
 use super::program_membership::StoredProgramMembershipV1;
 use super::*;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
+use crate::domain::client::Client;
 use crate::domain::code::{CodeUri, Namespace};
 use crate::domain::extension::Extension;
+use crate::domain::organization::Organization;
 use crate::domain::record::RecordId;
 use crate::store::{IdentifierOwner, StoredCodeTable};
 
@@ -143,6 +145,9 @@ fn old_open_memberships_are_read() {
 fn old_clients_are_read() {
     let sample = samples::full_client();
     let old = check::<StoredClientV1>("client-v1", &client::encode(&sample).unwrap());
+    assert_eq!(client::decode(&old).unwrap(), sample);
+    let sample = Client { organization: Some(Organization::parse("Ministry of Health").unwrap()), ..sample };
+    let old = check::<StoredClientV2>("client-v2", &client::encode(&sample).unwrap());
     assert_eq!(client::decode(&old).unwrap(), sample);
 }
 

@@ -292,6 +292,7 @@ pub fn full_client() -> Client {
     Client {
         id: client_id("demo-client_1"),
         name: ClientName::parse("Demo · دفتر").unwrap(),
+        organization: None,
         status: ClientStatus::Disabled,
         grants: ["individual:read", "group:all"].iter().map(|text| Scope::parse(text).unwrap()).collect(),
         secrets: vec![ClientSecret {
