@@ -17,6 +17,7 @@ mod discovery;
 mod eligibility;
 mod forged_tokens;
 mod group;
+mod group_member;
 mod individual;
 mod limits;
 mod logs;

@@ -14,7 +14,7 @@ use crate::domain::calendar::format_instant;
 use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit};
 use crate::domain::organization::{ORGANIZATION_CHARACTERS_MAX, Organization};
 use crate::domain::scope::{Scope, ScopeSet};
-use crate::service::client::NewClient;
+use crate::service::client::{ClientChanges, NewClient};
 
 /// The most scopes that one request names: more than there are.
 const SCOPES_MAX: usize = 100;
@@ -22,13 +22,7 @@ const SCOPES_MAX: usize = 100;
 /// Reads the body that registers a client.
 pub fn read_client(members: Map<String, Value>, problems: &mut Problems) -> Option<NewClient> {
     let mut reader = ObjectReader::root(members);
-    let name = reader.text("name", 1_000, problems).and_then(|text| match ClientName::parse(&text) {
-        Ok(name) => Some(name),
-        Err(error) => {
-            problems.add("name", "invalid", error.to_string());
-            None
-        }
-    });
+    let name = read_name(&mut reader, problems);
     if name.is_none() && !reader.is_problem("name", problems) {
         problems.add("name", "required", "a client has a name");
     }
@@ -56,6 +50,40 @@ fn read_limit(reader: &mut ObjectReader, name: &'static str, problems: &mut Prob
         Ok(limit) => Some(limit),
         Err(error) => {
             problems.add(name, "invalid", error.to_string());
+            None
+        }
+    }
+}
+
+/// Reads what is to be changed of a client: what is named is changed, `null` takes it out.
+pub fn read_changes(members: Map<String, Value>, problems: &mut Problems) -> ClientChanges {
+    let names = |name: &str| members.contains_key(name);
+    let has_name = names("name");
+    let has_organization = names("organization");
+    let (has_minute, has_day) = (names("rate_limit_per_minute"), names("rate_limit_per_day"));
+    let mut reader = ObjectReader::root(members);
+    let name = read_name(&mut reader, problems);
+    if has_name && name.is_none() && !reader.is_problem("name", problems) {
+        problems.add("name", "required", "a client has a name, which cannot be taken out");
+    }
+    let organization = read_organization(&mut reader, "organization", problems);
+    let rate_limit_per_minute = read_limit(&mut reader, "rate_limit_per_minute", problems);
+    let rate_limit_per_day = read_limit(&mut reader, "rate_limit_per_day", problems);
+    reader.finish(problems);
+    ClientChanges {
+        name,
+        organization: has_organization.then_some(organization),
+        rate_limit_per_minute: has_minute.then_some(rate_limit_per_minute),
+        rate_limit_per_day: has_day.then_some(rate_limit_per_day),
+    }
+}
+
+fn read_name(reader: &mut ObjectReader, problems: &mut Problems) -> Option<ClientName> {
+    let text = reader.text("name", 1_000, problems)?;
+    match ClientName::parse(&text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            problems.add("name", "invalid", error.to_string());
             None
         }
     }

@@ -20,7 +20,7 @@ pub const METRICS_PATH: &str = "/metrics";
 pub fn router(state: AppState) -> Router {
     let routes = Router::new()
         .route("/clients", get(client::list).post(client::create))
-        .route("/clients/{id}", get(client::show))
+        .route("/clients/{id}", get(client::show).patch(client::set))
         .route("/clients/{id}/disable", post(client::disable))
         .route("/clients/{id}/enable", post(client::enable))
         .route("/clients/{id}/grants", post(client::grant))

@@ -75,6 +75,10 @@ pub mod scope {
         GroupCreate = Group Create;
         /// Read vocabularies and concept groups.
         VocabularyRead = Vocabulary Read;
+        /// Change individuals.
+        IndividualUpdate = Individual Update;
+        /// Change groups.
+        GroupUpdate = Group Update;
         /// Read programs.
         ProgramRead = Program Read;
         /// Search programs.

@@ -5,6 +5,7 @@ pub mod consent;
 pub mod discovery;
 pub mod eligibility;
 pub mod group;
+pub mod group_member;
 pub mod health;
 pub mod individual;
 pub mod program;

@@ -157,9 +157,10 @@ impl IdTarget {
         match (self, kind) {
             (Self::Both, _) | (Self::Individual, RecordKind::Individual) | (Self::Group, RecordKind::Group) => true,
             (Self::Individual, RecordKind::Group) | (Self::Group, RecordKind::Individual) => false,
-            (Self::Individual | Self::Group, RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent) => {
-                false
-            }
+            (
+                Self::Individual | Self::Group,
+                RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent,
+            ) => false,
         }
     }
 }

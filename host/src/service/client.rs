@@ -51,6 +51,40 @@ pub struct NewClient {
     pub rate_limit_per_day: Option<RateLimit>,
 }
 
+/// What is to be changed of a client; what is absent stays, and `Some(None)` takes a setting out.
+#[derive(Debug, Clone, Default)]
+pub struct ClientChanges {
+    /// What people call it.
+    pub name: Option<ClientName>,
+    /// Whose it is.
+    pub organization: Option<Option<Organization>>,
+    /// Its own limit a minute.
+    pub rate_limit_per_minute: Option<Option<RateLimit>>,
+    /// Its own limit a day.
+    pub rate_limit_per_day: Option<Option<RateLimit>>,
+}
+
+impl ClientChanges {
+    /// Which settings are named, never their values.
+    fn names(&self) -> String {
+        let named = [
+            ("name", self.name.is_some()),
+            ("organization", self.organization.is_some()),
+            ("rate_limit_per_minute", self.rate_limit_per_minute.is_some()),
+            ("rate_limit_per_day", self.rate_limit_per_day.is_some()),
+        ];
+        let names: Vec<&str> = named.iter().filter(|(_, is_named)| *is_named).map(|(name, _)| *name).collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    }
+
+    fn apply(self, client: &mut Client) {
+        client.name = self.name.unwrap_or_else(|| client.name.clone());
+        client.organization = self.organization.unwrap_or_else(|| client.organization.clone());
+        client.rate_limit_per_minute = self.rate_limit_per_minute.unwrap_or(client.rate_limit_per_minute);
+        client.rate_limit_per_day = self.rate_limit_per_day.unwrap_or(client.rate_limit_per_day);
+    }
+}
+
 impl ClientAdministration {
     /// Registers a client. The secret is told here and never again.
     ///
@@ -122,6 +156,19 @@ impl ClientAdministration {
             Ok(())
         };
         self.change(ctx, id, "enabled".to_owned(), enable).await
+    }
+
+    /// Changes settings of a client; its next call goes by them.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`], or when the store fails.
+    pub async fn set(&self, ctx: &OpContext, id: &ClientId, changes: ClientChanges) -> Result<Arc<Client>, AppError> {
+        let note = format!("set {}", changes.names());
+        let set = move |client: &mut Client| {
+            changes.apply(client);
+            Ok(())
+        };
+        self.change(ctx, id, note, set).await
     }
 
     /// Grants a scope.

@@ -23,9 +23,6 @@ use crate::domain::subject::Subject;
 use crate::error::AppError;
 use crate::store::{Operation, RecordDetails, Write};
 
-/// How often a withdrawal that names no version is tried again, when the consent is changed meanwhile.
-const ATTEMPTS_MAX: usize = 4;
-
 /// A consent as a request gives it: the subject by identifier.
 pub type ConsentDraft = ConsentDetails<IdentifierKey>;
 
@@ -100,15 +97,7 @@ pub async fn withdraw(
     id: ConsentId,
     condition: &VersionCondition,
 ) -> Result<ConsentView, AppError> {
-    let mut attempts = 1;
-    let outcome = loop {
-        let outcome = withdraw_once(ctx, registry, id, condition).await;
-        let is_overtaken = matches!(outcome, Err(AppError::VersionMismatch { .. }));
-        if !is_overtaken || *condition != VersionCondition::Any || attempts == ATTEMPTS_MAX {
-            break outcome;
-        }
-        attempts += 1;
-    };
+    let outcome = records::retried(condition, || withdraw_once(ctx, registry, id, condition)).await;
     if outcome.is_err() {
         let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(id)]);
         registry.audit.record(entry).await?;
@@ -123,10 +112,7 @@ async fn withdraw_once(
     condition: &VersionCondition,
 ) -> Result<ConsentView, AppError> {
     let before = find(ctx, registry, id).await?;
-    let actual = before.meta.version;
-    if let Some(expected) = condition.unmet_at(actual) {
-        return Err(AppError::VersionMismatch { expected, actual });
-    }
+    records::check_version(condition, before.meta.version)?;
     let subject = subjects::called(&*registry.store, before.details.subject).await?;
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, vec![reference(id), subject]);
     if before.details.is_withdrawn {
@@ -136,7 +122,7 @@ async fn withdraw_once(
     }
     entry.note = Some("withdrawn".to_owned());
     let details = RecordDetails::Consent(ConsentDetails { is_withdrawn: true, ..before.details.clone() });
-    let operations = vec![Operation::Update(before.id, actual, details)];
+    let operations = vec![Operation::Update(before.id, before.meta.version, details)];
     let write = Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry] };
     view(ctx, registry, records::written(registry.store.commit(write).await?)?).await
 }

@@ -25,10 +25,19 @@ pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> R
     }
 }
 
-/// Checks that a record of that kind may be given each of the identifiers: its system is known, meant for such records, and
-/// the value looks like one of it. A value is never repeated.
-pub fn check(generation: &Generation, kind: RecordKind, identifiers: &[Identifier], problems: &mut Vec<FieldProblem>) {
+/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known,
+/// meant for such records, and the value looks like one of it. A value is never repeated.
+pub fn check(
+    generation: &Generation,
+    kind: RecordKind,
+    before: &[Identifier],
+    identifiers: &[Identifier],
+    problems: &mut Vec<FieldProblem>,
+) {
     for (at, identifier) in identifiers.iter().enumerate() {
+        if before.iter().any(|former| former.key == identifier.key) {
+            continue;
+        }
         if let Err(problem) = generation.check_identifier(kind, identifier) {
             let field = format!("identifier[{at}].{}", problem.member());
             problems.push(FieldProblem { field, code: problem.code(), message: problem.to_string() });

@@ -9,7 +9,7 @@ use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
 use crate::domain::eligibility::Diagnostic;
-use crate::domain::identifier::IdentifierKey;
+use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::person_name::search_words;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::record::{RecordKind, VersionId};
@@ -40,7 +40,7 @@ pub async fn create(
     details: ProgramDetails,
 ) -> Result<WrittenProgram, AppError> {
     let mut problems = Vec::new();
-    check_details(registry, &details, &mut problems);
+    check_details(registry, &[], &details, &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
@@ -61,7 +61,7 @@ pub async fn replace(
     details: ProgramDetails,
 ) -> Result<WrittenProgram, AppError> {
     let mut problems = Vec::new();
-    check_details(registry, &details, &mut problems);
+    check_details(registry, &before.details.identifiers, &details, &mut problems);
     identifiers::check_kept(&before.details.identifiers, &details.identifiers, &mut problems);
     if details.target_type != before.details.target_type {
         problems.push(FieldProblem {
@@ -86,8 +86,13 @@ pub async fn replace(
     Ok(WrittenProgram { program, warnings })
 }
 
-fn check_details(registry: &Registry, details: &ProgramDetails, problems: &mut Vec<FieldProblem>) {
-    identifiers::check(&registry.vocabularies.current(), RecordKind::Program, &details.identifiers, problems);
+fn check_details(
+    registry: &Registry,
+    before: &[Identifier],
+    details: &ProgramDetails,
+    problems: &mut Vec<FieldProblem>,
+) {
+    identifiers::check(&registry.vocabularies.current(), RecordKind::Program, before, &details.identifiers, problems);
     if details.enforce_eligibility && details.eligibility.is_none() {
         problems.push(FieldProblem {
             field: "enforce_eligibility".to_owned(),

@@ -22,9 +22,6 @@ use crate::error::{AppError, FieldProblem};
 use crate::plugin::EligibilityEngine;
 use crate::store::{IDENTIFIER_OWNERS_MAX, Operation, RecordDetails, StoreError, Write};
 
-/// How often a change that names no version is tried again, when others change the membership meanwhile.
-const ATTEMPTS_MAX: usize = 4;
-
 /// A membership as a request gives it: program and beneficiary by identifier.
 pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey, IdentifierKey>;
 
@@ -76,15 +73,8 @@ pub async fn replace(
     draft: MembershipDraft,
 ) -> Result<MembershipView, AppError> {
     let targets = targets_of(&draft);
-    let mut attempts = 1;
-    let outcome = loop {
-        let outcome = replace_once(ctx, registry, engine, address, condition, draft.clone()).await;
-        let is_overtaken = matches!(outcome, Err(AppError::VersionMismatch { .. }));
-        if !is_overtaken || *condition != VersionCondition::Any || attempts == ATTEMPTS_MAX {
-            break outcome;
-        }
-        attempts += 1;
-    };
+    let attempt = || replace_once(ctx, registry, engine, address, condition, draft.clone());
+    let outcome = records::retried(condition, attempt).await;
     answer(ctx, registry, AuditAction::Update, targets, outcome).await
 }
 
@@ -97,10 +87,7 @@ async fn replace_once(
     draft: MembershipDraft,
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let before = find(registry, address).await?;
-    let actual = before.meta.version;
-    if let Some(expected) = condition.unmet_at(actual) {
-        return Err(AppError::VersionMismatch { expected, actual });
-    }
+    records::check_version(condition, before.meta.version)?;
     write(ctx, registry, engine, Some(&before), draft).await
 }
 
@@ -136,7 +123,9 @@ async fn write(
     let today = utc_day(ctx.now);
     let mut targets = targets_of(&draft);
     let mut problems = Vec::new();
-    identifiers::check(&registry.vocabularies.current(), RecordKind::ProgramMembership, &draft.identifiers, &mut problems);
+    let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
+    let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
+    identifiers::check(&generation, kind, known, &draft.identifiers, &mut problems);
     let program = resolve_program(registry, &draft.program, &mut problems).await?;
     let beneficiary = subjects::resolve(&*registry.store, "beneficiary", &draft.beneficiary, &mut problems).await?;
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use super::identifiers;
 use crate::domain::change::Details;
 use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::record::{Record, RecordId, RecordKind};
+use crate::domain::record::{Record, RecordId, RecordKind, VersionCondition, VersionId};
 use crate::error::AppError;
 use crate::store::{Committed, Store};
+
+/// How often a change that names no version is tried in all.
+const ATTEMPTS_MAX: usize = 4;
 
 /// The record that an identifier addresses.
 ///
@@ -24,6 +27,36 @@ pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<
 pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
     let record = store.record(D::KIND, id).await?.and_then(D::of);
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
+}
+
+/// Makes a change again while others change the record meanwhile, where the caller named no version.
+///
+/// # Errors
+/// The last attempt's.
+pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
+    condition: &VersionCondition,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, AppError> {
+    let mut attempts = 1;
+    loop {
+        let outcome = attempt().await;
+        let is_overtaken = matches!(outcome, Err(AppError::VersionMismatch { .. }));
+        if !is_overtaken || *condition != VersionCondition::Any || attempts == ATTEMPTS_MAX {
+            return outcome;
+        }
+        attempts += 1;
+    }
+}
+
+/// Checks that a record is at a version at which it may be changed.
+///
+/// # Errors
+/// [`AppError::VersionMismatch`].
+pub fn check_version(condition: &VersionCondition, actual: VersionId) -> Result<(), AppError> {
+    match condition.unmet_at(actual) {
+        Some(expected) => Err(AppError::VersionMismatch { expected, actual }),
+        None => Ok(()),
+    }
 }
 
 /// What the first operation of a write made.

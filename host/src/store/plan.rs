@@ -120,7 +120,8 @@ impl<'p, P: Present> Planner<'p, P> {
 
     /// Lets later writes see this one.
     pub(super) fn accept(&mut self, planned: &Planned) {
-        let Outcome { individuals, groups, records, open_memberships, owners, clients, settings } = planned.outcome.clone();
+        let Outcome { individuals, groups, records, open_memberships, owners, clients, settings } =
+            planned.outcome.clone();
         self.accepted.individuals.extend(individuals);
         self.accepted.groups.extend(groups);
         self.accepted.records.extend(records);

@@ -58,11 +58,28 @@ fn consents_are_administered_on_a_stopped_server() {
 }
 
 #[test]
-fn a_client_belongs_to_the_organization_that_it_was_created_with() {
+fn a_client_belongs_to_the_organization_that_it_is_given_to() {
     let app = register();
-    let create = ["client", "create", "--json", "--name", "n", "--scope", "consent:read", "--organization", GRANTEE];
-    let created = run(app.data_dir(), &create).expect_success().json();
+    let client = |arguments: &[&str]| run(app.data_dir(), &[&["client", "--json"], arguments].concat());
+    let created = client(&["create", "--name", "n", "--scope", "consent:read", "--organization", GRANTEE]);
+    let created = created.expect_success().json();
     let id = created["client_id"].as_str().unwrap();
-    let shown = run(app.data_dir(), &["client", "show", "--json", id]).expect_success().json();
-    assert_eq!(shown["organization"], GRANTEE);
+    assert_eq!(client(&["show", id]).expect_success().json()["organization"], GRANTEE);
+    let set = |arguments: &[&str]| client(&[&["set", id], arguments].concat()).expect_success().json();
+    let limited = set(&["--name", "m", "--rate-limit-per-minute", "7", "--rate-limit-per-day", "70"]);
+    assert_eq!((&limited["name"], &limited["organization"]), (&json!("m"), &json!(GRANTEE)), "the rest stays");
+    assert_eq!((&limited["rate_limit_per_minute"], &limited["rate_limit_per_day"]), (&json!(7), &json!(70)));
+    let bare = set(&["--organization", "", "--rate-limit-per-minute", "0"]);
+    assert_eq!((bare.get("organization"), bare.get("rate_limit_per_minute")), (None, None));
+    assert_eq!(bare["rate_limit_per_day"], 70);
+    for (arguments, what) in [
+        (&["set", id][..], "nothing to change"),
+        (&["set", id, "--name", ""], "name"),
+        (&["set", "client-9", "--name", "x"], "no such client"),
+        (&["set", id, "--rate-limit-per-day", "10000001"], "rate limit"),
+    ] {
+        let refused = client(arguments);
+        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.stderr.contains(what), "{refused:?}");
+    }
 }

@@ -4,10 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
 
 use crate::admin::access::Administrator;
-use crate::api::dto::merge::merge;
+use crate::api::dto::merge::patched;
 use crate::api::dto::program::{self as body, WrittenProgramBody};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
@@ -74,11 +73,7 @@ pub async fn update(
     if let Some(expected) = condition.unmet_at(actual) {
         return Err(AppError::VersionMismatch { expected, actual }.into());
     }
-    let present = serde_json::to_value(body::write(&before)).map_err(|error| AppError::Internal(error.into()))?;
-    let Value::Object(mut members) = present else {
-        return Err(AppError::internal("a program is written as something else than an object").into());
-    };
-    merge(&mut members, patch);
+    let members = patched(body::write(&before), patch)?;
     let mut problems = Problems::default();
     let details = body::read(members, &mut problems);
     let details = whole(problems.finish(details)?)?;

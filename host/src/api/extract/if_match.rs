@@ -1,10 +1,11 @@
 //! `If-Match`: at which versions a change may find its record (RFC 9110, section 13.1.1).
 
 use axum::extract::FromRequestParts;
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 
 use crate::api::error::{ApiError, Problem};
+use crate::api::extract::query::Parameters;
 use crate::domain::record::{VersionCondition, VersionId};
 
 /// The most tags of one header.
@@ -32,6 +33,27 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
             return Err(Problem::malformed(format!("`If-Match` names more than {TAGS_MAX} versions")).into());
         }
         Ok(Self(if versions.is_empty() { VersionCondition::Any } else { VersionCondition::OneOf(versions) }))
+    }
+}
+
+/// What a change says beside its body: the query, at which versions, in which languages it wants the answer.
+#[derive(Debug)]
+pub struct Conditions {
+    /// The parameters.
+    pub query: Parameters,
+    /// At which versions.
+    pub condition: VersionCondition,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Conditions {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let query = Parameters::parse(parts.uri.query().unwrap_or_default())?;
+        let IfMatch(condition) = IfMatch::from_request_parts(parts, state).await?;
+        Ok(Self { query, condition, headers: parts.headers.clone() })
     }
 }
 

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use crate::api::error::{ApiError, Problem};
 use crate::domain::code::Namespace;
 use crate::domain::consent::ConsentId;
-use crate::domain::identifier::IdentifierKey;
+use crate::domain::identifier::{IdentifierError, IdentifierKey};
 
 /// An identifier `<system>|<value>` as the last part of a path, percent-decoded.
 #[derive(Debug)]
@@ -23,8 +23,23 @@ impl<S: Send + Sync> FromRequestParts<S> for IdentifierPath {
         };
         match IdentifierKey::parse(&text) {
             Ok(key) => Ok(Self(key)),
-            Err(error) => Err(Problem::malformed(format!("the identifier in the path is not valid: {error}")).into()),
+            Err(error) => Err(not_valid(&error)),
         }
+    }
+}
+
+/// A group and one of its members, each by an identifier, percent-decoded.
+#[derive(Debug)]
+pub struct MemberPath(pub IdentifierKey, pub IdentifierKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for MemberPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Ok(Path((group, member))) = path else { return Err(not_text().into()) };
+        let parse = |text: &str| IdentifierKey::parse(text).map_err(|error| not_valid(&error));
+        Ok(Self(parse(&group)?, parse(&member)?))
     }
 }
 
@@ -85,6 +100,10 @@ impl<S: Send + Sync> FromRequestParts<S> for NamePath {
         }
         Ok(Self(name))
     }
+}
+
+fn not_valid(error: &IdentifierError) -> ApiError {
+    Problem::malformed(format!("the identifier in the path is not valid: {error}")).into()
 }
 
 fn not_text() -> Problem {

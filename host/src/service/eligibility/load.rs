@@ -19,7 +19,7 @@ use crate::domain::search::Page;
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
-use crate::service::codes::{resolve, resolve_group, resolve_individual};
+use crate::service::codes::{Held, resolve, resolve_group, resolve_individual};
 use crate::service::program_membership::{self, MembershipView};
 use crate::service::registry::Registry;
 use crate::service::{group, identifiers, individual, records};
@@ -257,9 +257,12 @@ impl Loader<'_> {
                 }
                 Err(other) => return Err(other),
             },
-            InlineMe::Group(draft) => {
-                Some(Me::InlineGroup(Box::new(resolve_group(self.generation, (**draft).clone(), &mut problems))))
-            }
+            InlineMe::Group(draft) => Some(Me::InlineGroup(Box::new(resolve_group(
+                self.generation,
+                &Held::default(),
+                (**draft).clone(),
+                &mut problems,
+            )))),
         };
         let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
         let programs = inline.programs.clone().map_or(Programs::Unknown, Programs::Known);
@@ -275,7 +278,7 @@ impl Loader<'_> {
             .role
             .as_ref()
             .and_then(|code| resolve(self.generation, CodedField::MemberRole, "role".to_owned(), code, &mut problems));
-        match resolve_individual(self.generation, person.details.clone()) {
+        match resolve_individual(self.generation, &Held::default(), person.details.clone()) {
             Ok(details) if problems.is_empty() => {
                 Ok(PersonInHousehold { person: Person::Inline(Box::new(details)), role })
             }
