@@ -7,6 +7,7 @@
 pub mod access;
 pub mod conditional;
 pub mod dto;
+pub mod elements;
 pub mod error;
 pub mod extract;
 pub mod middleware;

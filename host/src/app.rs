@@ -190,6 +190,7 @@ impl App {
     pub fn system_context(&self) -> OpContext {
         OpContext {
             actor: Actor::System,
+            organization: None,
             scopes: ScopeSet::default(),
             request_id: self.ids.next_id().into(),
             now: self.clock.now(),

@@ -7,10 +7,12 @@ mod client;
 mod code;
 mod compile_plugin;
 mod concept_group;
+mod consent;
 mod demo;
 mod output;
 mod pack;
 mod plugin;
+mod program;
 mod serve;
 mod upgrade_report;
 
@@ -83,6 +85,12 @@ enum Command {
     /// Install and remove plugins
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
+    /// Add, change and end programs
+    #[command(subcommand)]
+    Program(program::ProgramCommand),
+    /// Write consents down, list and withdraw them
+    #[command(subcommand)]
+    Consent(consent::ConsentCommand),
     /// Make vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
@@ -107,6 +115,8 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::Demo(args) => demo::run(&cli.global, args),
         Command::Client(command) => client::run(&cli.global, command),
         Command::Plugin(command) => plugin::run(&cli.global, command),
+        Command::Program(command) => program::run(&cli.global, command),
+        Command::Consent(command) => consent::run(&cli.global, command),
         Command::Pack(command) => pack::run(&cli.global, command),
         Command::Code(command) => code::run(&cli.global, command),
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),

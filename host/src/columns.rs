@@ -11,6 +11,7 @@
 //! **Invariant:** neither a snapshot nor a write copies a part that grows with the register, but for lists with one reference for
 //! each 4,096 rows, or for each 65,536 rows of a code or word. The writer's own list of terms moves when it outgrows its room.
 
+mod about;
 mod bitmaps;
 mod chunk;
 mod codes;
@@ -20,6 +21,7 @@ mod identifiers;
 mod individuals;
 mod rows;
 mod search;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -30,6 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
+pub use about::{ConsentTerm, MembershipTerm};
 pub use gather::Gathered;
 pub use search::Found;
 
@@ -37,6 +40,7 @@ use crate::domain::change::{Change, ChangedRecord};
 use crate::domain::code::CodeNumber;
 use crate::domain::group::Group;
 use crate::domain::individual::Individual;
+use crate::domain::program::Program;
 use crate::domain::record::RecordId;
 use crate::domain::search::{IndividualQuery, Page};
 use bitmaps::RowSet;
@@ -59,6 +63,7 @@ struct Writer {
     next: Snapshot,
     individual_terms: Vec<individuals::Terms>,
     group_terms: Vec<groups::Terms>,
+    about_terms: about::Terms,
 }
 
 /// The register at one moment.
@@ -67,6 +72,7 @@ pub struct Snapshot {
     hasher: IdentifierHasher,
     individuals: Individuals,
     groups: Groups,
+    about: about::About,
 }
 
 /// Records taken apart before the register is locked.
@@ -74,16 +80,27 @@ pub struct Snapshot {
 struct Prepared {
     individuals: Vec<individuals::Prepared>,
     groups: Vec<groups::Prepared>,
+    about: about::Prepared,
 }
 
 impl Default for Columns {
     fn default() -> Self {
         let hasher = IdentifierHasher::default();
-        let empty = Snapshot { hasher: hasher.clone(), individuals: Individuals::default(), groups: Groups::default() };
+        let empty = Snapshot {
+            hasher: hasher.clone(),
+            individuals: Individuals::default(),
+            groups: Groups::default(),
+            about: about::About::default(),
+        };
         Self {
             hasher,
             published: ArcSwap::from_pointee(empty.clone()),
-            writer: Mutex::new(Writer { next: empty, individual_terms: Vec::new(), group_terms: Vec::new() }),
+            writer: Mutex::new(Writer {
+                next: empty,
+                individual_terms: Vec::new(),
+                group_terms: Vec::new(),
+                about_terms: about::Terms::default(),
+            }),
             is_stale: AtomicBool::new(false),
         }
     }
@@ -119,6 +136,15 @@ impl Columns {
         self.write(Prepared { groups, ..Prepared::default() });
     }
 
+    /// Takes up programs, memberships or consents as they are stored, in the order of their keys.
+    pub fn load(&self, page: &[ChangedRecord]) {
+        let mut prepared = Prepared::default();
+        for record in page {
+            prepared.about.add(record);
+        }
+        self.write(prepared);
+    }
+
     /// Takes up records just created or updated. To be called by the store's writer alone, in the order of the writes.
     pub fn apply(&self, changes: &[Change]) {
         let mut prepared = Prepared::default();
@@ -128,6 +154,9 @@ impl Columns {
                     prepared.individuals.push(individuals::Prepared::new(record, &self.hasher));
                 }
                 ChangedRecord::Group(record) => prepared.groups.push(groups::Prepared::new(record)),
+                ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {
+                    prepared.about.add(&change.record);
+                }
             }
         }
         self.write(prepared);
@@ -148,13 +177,14 @@ impl Columns {
     }
 
     fn write(&self, prepared: Prepared) {
-        if prepared.individuals.is_empty() && prepared.groups.is_empty() {
+        if prepared.individuals.is_empty() && prepared.groups.is_empty() && prepared.about.is_empty() {
             return;
         }
         let mut writer = self.lock();
-        let Writer { next, individual_terms, group_terms } = &mut *writer;
+        let Writer { next, individual_terms, group_terms, about_terms } = &mut *writer;
         next.individuals.write(individual_terms, prepared.individuals);
         next.groups.write(group_terms, prepared.groups);
+        next.about.write(about_terms, prepared.about);
         self.is_stale.store(true, Ordering::Release);
     }
 
@@ -174,6 +204,30 @@ impl Snapshot {
     #[must_use]
     pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
         self.groups.of(individual)
+    }
+
+    /// Every program, in the order of their keys.
+    pub fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
+        self.about.programs.values()
+    }
+
+    /// The program of that key.
+    #[must_use]
+    pub fn program(&self, id: RecordId) -> Option<&Arc<Program>> {
+        self.about.programs.get(&id)
+    }
+
+    /// The memberships that hold one term of each list: how many, and those of the page, in the order of their keys. No list
+    /// at all: every membership.
+    #[must_use]
+    pub fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Found {
+        self.about.memberships.search(conditions, page)
+    }
+
+    /// The consents that hold one term of each list, as [`Snapshot::memberships`] does.
+    #[must_use]
+    pub fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Found {
+        self.about.consents.search(conditions, page)
     }
 
     /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.

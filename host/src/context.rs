@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::audit::Actor;
 use crate::domain::client::ClientId;
+use crate::domain::organization::Organization;
 use crate::domain::scope::ScopeSet;
 
 /// Tells the time. Tests set it.
@@ -76,6 +77,8 @@ impl IdSource for RandomIds {
 pub struct OpContext {
     /// As whom.
     pub actor: Actor,
+    /// The organization that the acting client belongs to.
+    pub organization: Option<Organization>,
     /// What the actor may do: the token's scopes within the client's present grants.
     pub scopes: ScopeSet,
     /// In which request.

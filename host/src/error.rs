@@ -75,6 +75,17 @@ pub enum AppError {
     /// Something with that name exists, or the state forbids it.
     #[error("{0}")]
     Conflict(String),
+    /// The program's expression does not let the beneficiary in.
+    #[error(
+        "the program's eligibility expression says `{outcome}`{}; enrol with `override {{reason}}` to go against it",
+        missing_text(.missing)
+    )]
+    NotEligible {
+        /// `not_eligible` or `undetermined`.
+        outcome: &'static str,
+        /// The facts that would decide.
+        missing: Vec<String>,
+    },
     /// An expression was refused; the diagnostics say why.
     #[error("the expression is not valid: {0}")]
     Expression(ExpressionProblem),
@@ -142,6 +153,10 @@ fn summary(problems: &[FieldProblem]) -> String {
 /// What is wrong, after the field if it is about one.
 fn located(problem: &FieldProblem) -> String {
     if problem.field.is_empty() { problem.message.clone() } else { format!("{}: {}", problem.field, problem.message) }
+}
+
+fn missing_text(missing: &[String]) -> String {
+    if missing.is_empty() { String::new() } else { format!(", as it misses {}", missing.join(", ")) }
 }
 
 fn granted_text(granted: &ScopeSet) -> String {

@@ -28,15 +28,29 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{Change, Sequence};
+use crate::domain::change::{Change, ChangedRecord, Details, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::consent::ConsentDetails;
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::program::ProgramDetails;
+use crate::domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
+use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
 use crate::error::{AppError, Cause};
+
+/// What a program, a membership or a consent is to say.
+#[derive(Debug, Clone)]
+pub enum RecordDetails {
+    /// Of a program.
+    Program(ProgramDetails),
+    /// Of a place in a program.
+    ProgramMembership(ProgramMembershipDetails),
+    /// Of a consent.
+    Consent(ConsentDetails),
+}
 
 /// One part of a use case.
 #[derive(Debug, Clone)]
@@ -49,6 +63,10 @@ pub enum Operation {
     CreateGroup(GroupDetails),
     /// Replaces what is said of a group, if it is still at that version.
     UpdateGroup(RecordId, VersionId, GroupDetails),
+    /// Adds a program, a membership or a consent.
+    Create(RecordDetails),
+    /// Replaces what a program, a membership or a consent says, if it is still at that version.
+    Update(RecordId, VersionId, RecordDetails),
     /// Adds a client; a conflict when the id is taken.
     CreateClient(Client),
     /// Replaces a client, if it was last changed at that instant. The `updated_at` that is stored always lies after it: where
@@ -80,6 +98,8 @@ pub enum Written {
     Individual(Arc<Individual>),
     /// The group as stored.
     Group(Arc<Group>),
+    /// The program, membership or consent as stored.
+    Record(ChangedRecord),
     /// The client as stored.
     Client(Arc<Client>),
     /// The setting that was put or taken out.
@@ -93,6 +113,17 @@ pub struct Committed {
     pub sequence: Sequence,
     /// One for each operation, in order.
     pub written: Vec<Written>,
+}
+
+impl Committed {
+    /// The record that the first operation wrote, where it is of that kind.
+    #[must_use]
+    pub fn first<D: Details>(self) -> Option<Arc<Record<D>>> {
+        match self.written.into_iter().next() {
+            Some(Written::Record(record)) => D::of(record),
+            Some(Written::Individual(_) | Written::Group(_) | Written::Client(_) | Written::Setting(_)) | None => None,
+        }
+    }
 }
 
 /// A record that carries or carried an identifier.
@@ -127,6 +158,9 @@ pub enum StoreError {
         /// What is stored.
         actual: VersionId,
     },
+    /// The beneficiary has a membership in the program that is open.
+    #[error("the beneficiary has an open membership in this program already")]
+    MembershipOpen,
     /// There is no record of that key.
     #[error("no such {0}")]
     NotFound(RecordKind),
@@ -179,7 +213,9 @@ impl From<StoreError> for AppError {
             StoreError::VersionMismatch { expected, actual } => Self::VersionMismatch { expected, actual },
             StoreError::NotFound(kind) => Self::NotFound(kind),
             StoreError::ClientNotFound(id) => Self::UnknownClient(id),
-            StoreError::ClientExists(_) | StoreError::ClientChanged(_) => Self::Conflict(error.to_string()),
+            StoreError::ClientExists(_) | StoreError::ClientChanged(_) | StoreError::MembershipOpen => {
+                Self::Conflict(error.to_string())
+            }
             StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
             StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
             StoreError::Overloaded => Self::Busy,
@@ -257,6 +293,46 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When the store fails or the value cannot be read.
     async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError>;
+
+    /// The record of that kind and key.
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError>;
+
+    /// The records of those keys, all of one kind, in the order asked; one that does not exist is left out.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError>;
+
+    /// A record as it stood at that version, the present one or an older one.
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError>;
+
+    /// Up to `limit` records of a kind with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError>;
+
+    /// The membership that holds the slot now: the one of that beneficiary in that program that is open.
+    ///
+    /// # Errors
+    /// When the store fails or the value cannot be read.
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError>;
 
     /// Every record of a kind that carries or carried the identifier, at most `limit`: the one that it still holds for
     /// first, then by key.
@@ -348,7 +424,9 @@ fn changes_records(write: &Write) -> bool {
         Operation::CreateIndividual(_)
         | Operation::UpdateIndividual(..)
         | Operation::CreateGroup(_)
-        | Operation::UpdateGroup(..) => true,
+        | Operation::UpdateGroup(..)
+        | Operation::Create(_)
+        | Operation::Update(..) => true,
         Operation::CreateClient(_)
         | Operation::UpdateClient(..)
         | Operation::PutSetting(_)

@@ -111,6 +111,7 @@ async fn token(app: &AppState) -> Result<String, String> {
     }
     let most = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;
     let new = NewClient {
+        organization: None,
         name: ClientName::parse("bench").map_err(|error| error.to_string())?,
         grants: grants.clone(),
         rate_limit_per_minute: Some(most),

@@ -53,7 +53,7 @@ fn wrong(app: &TestApp, row: &Row, path: &str, caller: &Caller) -> Option<String
         401 => response.header("www-authenticate").is_none().then(|| format!("{told}: a 401 without a challenge")),
         403 => {
             let detail = response.detail();
-            let is_told = detail.starts_with(&format!("Missing required scope {}. Granted: ", row.scopes[0]))
+            let is_told = detail.starts_with(&format!("Missing required scope {}. Granted: ", row.missing(caller)))
                 && detail.contains(if caller.scope.is_empty() { "none" } else { &caller.scope });
             (!is_told).then(|| format!("{told}: {detail}"))
         }

@@ -1,10 +1,12 @@
 //! The program as an operator runs it.
 
 mod client;
+mod consent;
 mod crash;
 mod demo;
 mod https;
 mod pack;
 mod plugin;
+mod program;
 mod quickstart;
 mod settings;

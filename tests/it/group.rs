@@ -189,3 +189,46 @@ fn members_names_are_for_those_who_may_read_people() {
     assert_eq!(member(&client), json!({"reference": reference("1"), "display": "Amina"}));
     assert_eq!(member(&app.client(&["group:read"])), json!({"reference": reference("1")}));
 }
+
+#[test]
+fn a_group_is_replaced_and_patched() {
+    let (mut app, client) = three_people();
+    drop(client.create_group(&with(household("H-1", &[("1", "head"), ("2", "spouse")]), json!({"name": "Diallo"}))));
+    let send = |method: &str, body: &serde_json::Value| client.request(method, &path("Group", "H-1")).json(body).send();
+    let patched = send("PATCH", &json!({"name": "Barry"})).expect(200);
+    assert_eq!((patched.header("etag"), &patched.json()["quantity"]), (Some("\"2\""), &json!(2)));
+    assert_eq!(patched.json()["member"][0]["role"]["code"], "head", "members stay as they are");
+    let second_head = json!({"member": [{"entity": {"reference": reference("1")}, "role": format!("{ROLE}#head")},
+        {"entity": {"reference": reference("3")}, "role": format!("{ROLE}#head")}]});
+    assert_eq!(errors(&send("PATCH", &second_head).expect(422).json()), [pair("member[1].role", "second_head")]);
+    let gone = json!({"member": [{"entity": {"reference": reference("9")}}]});
+    assert_eq!(
+        errors(&send("PATCH", &gone).expect(422).json()),
+        [pair("member[0].entity.reference", "unresolved_reference")]
+    );
+    assert_eq!(send("PATCH", &json!({"member": []})).expect(200).json()["member"], json!([]));
+    assert_eq!(send("PATCH", &json!({"member": null})).expect(200).json().get("member"), None);
+    let replaced = send("PUT", &household("H-1", &[("3", "head")])).expect(200).json();
+    assert_eq!((replaced.get("name"), &replaced["quantity"]), (None, &json!(1)));
+    assert_eq!(send("PUT", &household("H-2", &[])).status, 422, "an identifier is never taken away");
+    let stale = client.request("PUT", &path("Group", "H-1")).header("If-Match", "\"1\"");
+    assert_eq!(stale.json(&household("H-1", &[])).send().status, 409);
+    app.restart();
+    assert_eq!(client.get(&path("groups", "H-1")).expect(200).json(), replaced);
+    let rule = json!({"expression": "members.exists(m, is_head(m))", "subject": "group",
+        "subjects": [format!("Group/{NATIONAL_ID}|H-1")]});
+    assert_eq!(
+        app.client(&["group:read", "individual:read", "eligibility:read"]).evaluate(&rule)["results"][0]["outcome"],
+        "eligible"
+    );
+}
+
+#[test]
+fn a_group_changed_by_a_client_that_may_not_read_is_answered_with_a_receipt() {
+    let (app, client) = three_people();
+    drop(client.create_group(&household("H-1", &[("1", "head")])));
+    let writer = app.client(&["group:update"]);
+    let receipt = writer.request("PATCH", &path("Group", "H-1")).json(&json!({"name": "x"})).send().expect(200).json();
+    assert_eq!(receipt.as_object().unwrap().keys().collect::<Vec<_>>(), ["identifier", "meta", "type"]);
+    assert_eq!(client.get(&path("Group", "H-1")).expect(200).json()["name"], "x");
+}

@@ -1,7 +1,9 @@
 //! `/Individual`
 
+mod change;
 mod codes;
 mod create;
+mod elements;
 mod malformed;
 mod read;
 mod refused;

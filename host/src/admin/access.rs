@@ -45,6 +45,7 @@ impl FromRequestParts<AppState> for Administrator {
         let info = parts.extensions.get::<RequestInfo>();
         Ok(Self(OpContext {
             actor: Actor::Administrator,
+            organization: None,
             scopes: ScopeSet::default(),
             request_id: info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone()),
             now: app.clock.now(),

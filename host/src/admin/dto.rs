@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 use crate::api::dto::reader::{ObjectReader, Problems, text_value};
 use crate::domain::calendar::format_instant;
 use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::organization::{ORGANIZATION_CHARACTERS_MAX, Organization};
 use crate::domain::scope::{Scope, ScopeSet};
-use crate::service::client::NewClient;
+use crate::service::client::{ClientChanges, NewClient};
 
 /// The most scopes that one request names: more than there are.
 const SCOPES_MAX: usize = 100;
@@ -21,16 +22,11 @@ const SCOPES_MAX: usize = 100;
 /// Reads the body that registers a client.
 pub fn read_client(members: Map<String, Value>, problems: &mut Problems) -> Option<NewClient> {
     let mut reader = ObjectReader::root(members);
-    let name = reader.text("name", 1_000, problems).and_then(|text| match ClientName::parse(&text) {
-        Ok(name) => Some(name),
-        Err(error) => {
-            problems.add("name", "invalid", error.to_string());
-            None
-        }
-    });
+    let name = read_name(&mut reader, problems);
     if name.is_none() && !reader.is_problem("name", problems) {
         problems.add("name", "required", "a client has a name");
     }
+    let organization = read_organization(&mut reader, "organization", problems);
     let mut grants = ScopeSet::default();
     for (path, item) in reader.list("scopes", SCOPES_MAX, problems).unwrap_or_default() {
         if let Some(text) = text_value(&path, item, 100, problems) {
@@ -45,7 +41,7 @@ pub fn read_client(members: Map<String, Value>, problems: &mut Problems) -> Opti
     let rate_limit_per_minute = read_limit(&mut reader, "rate_limit_per_minute", problems);
     let rate_limit_per_day = read_limit(&mut reader, "rate_limit_per_day", problems);
     reader.finish(problems);
-    Some(NewClient { name: name?, grants, rate_limit_per_minute, rate_limit_per_day })
+    Some(NewClient { name: name?, organization, grants, rate_limit_per_minute, rate_limit_per_day })
 }
 
 fn read_limit(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) -> Option<RateLimit> {
@@ -54,6 +50,56 @@ fn read_limit(reader: &mut ObjectReader, name: &'static str, problems: &mut Prob
         Ok(limit) => Some(limit),
         Err(error) => {
             problems.add(name, "invalid", error.to_string());
+            None
+        }
+    }
+}
+
+/// Reads what is to be changed of a client: what is named is changed, `null` takes it out.
+pub fn read_changes(members: Map<String, Value>, problems: &mut Problems) -> ClientChanges {
+    let names = |name: &str| members.contains_key(name);
+    let has_name = names("name");
+    let has_organization = names("organization");
+    let (has_minute, has_day) = (names("rate_limit_per_minute"), names("rate_limit_per_day"));
+    let mut reader = ObjectReader::root(members);
+    let name = read_name(&mut reader, problems);
+    if has_name && name.is_none() && !reader.is_problem("name", problems) {
+        problems.add("name", "required", "a client has a name, which cannot be taken out");
+    }
+    let organization = read_organization(&mut reader, "organization", problems);
+    let rate_limit_per_minute = read_limit(&mut reader, "rate_limit_per_minute", problems);
+    let rate_limit_per_day = read_limit(&mut reader, "rate_limit_per_day", problems);
+    reader.finish(problems);
+    ClientChanges {
+        name,
+        organization: has_organization.then_some(organization),
+        rate_limit_per_minute: has_minute.then_some(rate_limit_per_minute),
+        rate_limit_per_day: has_day.then_some(rate_limit_per_day),
+    }
+}
+
+fn read_name(reader: &mut ObjectReader, problems: &mut Problems) -> Option<ClientName> {
+    let text = reader.text("name", 1_000, problems)?;
+    match ClientName::parse(&text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            problems.add("name", "invalid", error.to_string());
+            None
+        }
+    }
+}
+
+/// Reads the name of an organization.
+pub fn read_organization(
+    reader: &mut ObjectReader,
+    name: &'static str,
+    problems: &mut Problems,
+) -> Option<Organization> {
+    let text = reader.text(name, 4 * ORGANIZATION_CHARACTERS_MAX, problems)?;
+    match Organization::parse(&text) {
+        Ok(organization) => Some(organization),
+        Err(error) => {
+            problems.add(reader.path_of(name), "invalid", error.to_string());
             None
         }
     }
@@ -81,6 +127,8 @@ pub fn read_scope(members: Map<String, Value>, problems: &mut Problems) -> Optio
 pub struct ClientBody {
     client_id: String,
     name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    organization: Option<String>,
     status: &'static str,
     scopes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,6 +153,7 @@ impl From<&Client> for ClientBody {
         Self {
             client_id: client.id.to_string(),
             name: client.name.as_str().to_owned(),
+            organization: client.organization.as_ref().map(ToString::to_string),
             status: match client.status {
                 ClientStatus::Active => "active",
                 ClientStatus::Disabled => "disabled",

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 
 use super::access::require_token;
-use super::routes::{client, concept_group, local_code, metrics, plugin, plugin_use, upgrade_report};
+use super::routes::{client, concept_group, consent, local_code, metrics, plugin, plugin_use, program, upgrade_report};
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::app::AppState;
@@ -20,7 +20,7 @@ pub const METRICS_PATH: &str = "/metrics";
 pub fn router(state: AppState) -> Router {
     let routes = Router::new()
         .route("/clients", get(client::list).post(client::create))
-        .route("/clients/{id}", get(client::show))
+        .route("/clients/{id}", get(client::show).patch(client::set))
         .route("/clients/{id}/disable", post(client::disable))
         .route("/clients/{id}/enable", post(client::enable))
         .route("/clients/{id}/grants", post(client::grant))
@@ -31,8 +31,13 @@ pub fn router(state: AppState) -> Router {
         .route("/local-codes/{code}", get(local_code::show).patch(local_code::update))
         .route("/local-codes/{code}/deprecate", post(local_code::deprecate))
         .route("/plugin-reports", post(upgrade_report::report))
+        .route("/consents", get(consent::list).post(consent::create))
+        .route("/consents/{consent_id}", get(consent::show))
+        .route("/consents/{consent_id}/withdraw", post(consent::withdraw))
         .route("/plugins", get(plugin::list).post(plugin::install))
-        .route("/plugins/{name}", get(plugin_use::show).delete(plugin::remove));
+        .route("/plugins/{name}", get(plugin_use::show).delete(plugin::remove))
+        .route("/programs", get(program::list).post(program::create))
+        .route("/programs/{identifier}", get(program::show).patch(program::update));
     Router::new()
         .nest(BASE_PATH, routes)
         .route(METRICS_PATH, get(metrics::page))

@@ -2,8 +2,10 @@
 
 pub mod client;
 pub mod concept_group;
+pub mod consent;
 pub mod local_code;
 pub mod metrics;
 pub mod plugin;
 pub mod plugin_use;
+pub mod program;
 pub mod upgrade_report;

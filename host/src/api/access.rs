@@ -75,6 +75,26 @@ pub mod scope {
         GroupCreate = Group Create;
         /// Read vocabularies and concept groups.
         VocabularyRead = Vocabulary Read;
+        /// Change individuals.
+        IndividualUpdate = Individual Update;
+        /// Change groups.
+        GroupUpdate = Group Update;
+        /// Read programs.
+        ProgramRead = Program Read;
+        /// Search programs.
+        ProgramSearch = Program Search | Program Read;
+        /// Read memberships in programs.
+        ProgramMembershipRead = ProgramMembership Read;
+        /// Search memberships in programs.
+        ProgramMembershipSearch = ProgramMembership Search | ProgramMembership Read;
+        /// Enrol in programs.
+        ProgramMembershipCreate = ProgramMembership Create;
+        /// Change memberships in programs.
+        ProgramMembershipUpdate = ProgramMembership Update;
+        /// Read consents given to the client's organization.
+        ConsentRead = Consent Read;
+        /// Withdraw them.
+        ConsentDelete = Consent Delete;
         /// Evaluate rules.
         EligibilityRead = Eligibility Read;
     }

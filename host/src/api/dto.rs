@@ -2,10 +2,14 @@
 //!
 //! **Invariant:** domain types never take a wire form by themselves; each body is read and written here, member by member.
 
+pub mod consent;
 pub mod eligibility;
 pub mod extension;
 pub mod group;
 pub mod individual;
+pub mod merge;
+pub mod program;
+pub mod program_membership;
 pub mod reader;
 pub mod shared;
 pub mod vocabulary;

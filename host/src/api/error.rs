@@ -24,6 +24,8 @@ pub struct Problem {
     pub errors: Vec<FieldProblem>,
     /// What is wrong with an expression.
     pub diagnostics: Vec<Diagnostic>,
+    /// What a program's expression says of whom it does not let in, and the facts that it misses.
+    pub outcome: Option<Box<(&'static str, Vec<String>)>>,
     /// Headers that go with the status.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -32,7 +34,14 @@ impl Problem {
     /// A problem with a status and a sentence.
     #[must_use]
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), errors: Vec::new(), diagnostics: Vec::new(), headers: Vec::new() }
+        Self {
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+            diagnostics: Vec::new(),
+            outcome: None,
+            headers: Vec::new(),
+        }
     }
 
     /// 400: the request cannot be understood.
@@ -64,6 +73,8 @@ impl Problem {
             request_id,
             errors: if errors.is_empty() { None } else { Some(errors) },
             diagnostics: if diagnostics.is_empty() { None } else { Some(diagnostics) },
+            outcome: self.outcome.as_ref().map(|told| told.0),
+            missing: self.outcome.as_ref().map(|told| told.1.as_slice()),
         };
         serde_json::to_vec(&body).unwrap_or_default()
     }
@@ -83,6 +94,10 @@ struct Body<'a> {
     errors: Option<Vec<ErrorItem<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     diagnostics: Option<Vec<DiagnosticItem<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<&'a [String]>,
 }
 
 #[derive(Serialize)]
@@ -145,6 +160,7 @@ impl Problem {
             AppError::Ambiguous
             | AppError::IdentifierInUse { .. }
             | AppError::VersionMismatch { .. }
+            | AppError::NotEligible { .. }
             | AppError::Conflict(_) => StatusCode::CONFLICT,
             AppError::Invalid(_) | AppError::Expression(_) | AppError::Plugin(_) => StatusCode::UNPROCESSABLE_ENTITY,
             AppError::PluginSetAside { .. }
@@ -163,6 +179,9 @@ impl From<AppError> for Problem {
         match error {
             AppError::Invalid(errors) => Self { errors, ..problem },
             AppError::NotThere(error) => Self { errors: vec![error], ..problem },
+            AppError::NotEligible { outcome, missing } => {
+                Self { outcome: Some(Box::new((outcome, missing))), ..problem }
+            }
             AppError::Expression(refused) => Self { diagnostics: refused.diagnostics, ..problem },
             AppError::MissingScope { required, .. } => {
                 let scope = required.replace(" or ", " ");

@@ -2,5 +2,6 @@
 
 pub mod auth;
 pub mod body;
+pub mod if_match;
 pub mod path;
 pub mod query;

@@ -11,7 +11,10 @@ use super::access::{Access, DeclaresAccess};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::middleware;
-use super::routes::{concept_group, discovery, eligibility, group, health, individual, token, vocabulary};
+use super::routes::{
+    concept_group, consent, discovery, eligibility, group, group_member, health, individual, program,
+    program_membership, token, vocabulary,
+};
 use crate::app::AppState;
 
 /// Where the API begins.
@@ -67,8 +70,53 @@ pub fn endpoints() -> Vec<Endpoint> {
         endpoint(Method::GET, &["/Individual", "/individuals"], individual::search),
         endpoint(Method::POST, &["/Individual", "/individuals"], individual::create),
         endpoint(Method::GET, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::read),
+        endpoint(Method::PUT, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::replace),
+        endpoint(Method::PATCH, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::patch),
         endpoint(Method::POST, &["/Group", "/groups"], group::create),
+        endpoint(Method::PUT, &["/Group/{identifier}", "/groups/{identifier}"], group::replace),
+        endpoint(Method::PATCH, &["/Group/{identifier}", "/groups/{identifier}"], group::patch),
         endpoint(Method::GET, &["/Group/{identifier}", "/groups/{identifier}"], group::read),
+        endpoint(
+            Method::GET,
+            &["/Individual/{identifier}/groups", "/individuals/{identifier}/groups"],
+            group_member::groups,
+        ),
+        endpoint(
+            Method::POST,
+            &["/Group/{identifier}/$add-member", "/groups/{identifier}/$add-member"],
+            group_member::add,
+        ),
+        endpoint(
+            Method::POST,
+            &["/Group/{identifier}/$remove-member", "/groups/{identifier}/$remove-member"],
+            group_member::remove,
+        ),
+        endpoint(
+            Method::PATCH,
+            &["/Group/{identifier}/member/{member}", "/groups/{identifier}/member/{member}"],
+            group_member::patch,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Group/{identifier}/membership-history", "/groups/{identifier}/membership-history"],
+            group_member::history,
+        ),
+        endpoint(Method::GET, &["/Program", "/programs"], program::search),
+        endpoint(Method::GET, &["/Program/{identifier}", "/programs/{identifier}"], program::read),
+        endpoint(Method::GET, &["/ProgramMembership", "/program_memberships"], program_membership::search),
+        endpoint(Method::POST, &["/ProgramMembership", "/program_memberships"], program_membership::create),
+        endpoint(
+            Method::GET,
+            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
+            program_membership::read,
+        ),
+        endpoint(
+            Method::PUT,
+            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
+            program_membership::replace,
+        ),
+        endpoint(Method::GET, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::read),
+        endpoint(Method::DELETE, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::withdraw),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate),
         endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list),
         endpoint(Method::GET, &["/Vocabulary/$search", "/vocabularies/$search"], vocabulary::search_all),

@@ -1,11 +1,15 @@
 //! Handlers, one file a noun.
 
 pub mod concept_group;
+pub mod consent;
 pub mod discovery;
 pub mod eligibility;
 pub mod group;
+pub mod group_member;
 pub mod health;
 pub mod individual;
+pub mod program;
+pub mod program_membership;
 pub mod search;
 pub mod token;
 pub mod vocabulary;

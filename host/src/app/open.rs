@@ -18,7 +18,7 @@ use crate::columns::Columns;
 use crate::config::{Config, PluginsConfig};
 use crate::domain::change::Change;
 use crate::domain::manifest::PluginName;
-use crate::domain::record::RecordId;
+use crate::domain::record::{RecordId, RecordKind};
 use crate::limits::Limits;
 use crate::plugin::{
     HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
@@ -188,6 +188,15 @@ async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) ->
         let Some(last) = page.last() else { break };
         after = last.id;
         columns.load_groups(&page);
+    }
+    for kind in [RecordKind::Program, RecordKind::ProgramMembership, RecordKind::Consent] {
+        let mut after = RecordId(0);
+        loop {
+            let page = store.scan_records(kind, after, SCAN_RECORDS).await.map_err(store_error)?;
+            let Some(last) = page.last() else { break };
+            after = last.place().1;
+            columns.load(&page);
+        }
     }
     store.attach_sink(Arc::new(ColumnsSink(columns.clone()))).map_err(store_error)?;
     Ok(Arc::new(store))

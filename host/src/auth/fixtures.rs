@@ -28,6 +28,7 @@ pub fn client(id: &str) -> Client {
     Client {
         id: ClientId::parse(id).unwrap(),
         name: ClientName::parse("A client").unwrap(),
+        organization: None,
         status: ClientStatus::Active,
         grants: ScopeSet::default(),
         secrets: Vec::new(),

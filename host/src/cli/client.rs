@@ -1,7 +1,7 @@
 //! `daftar client`
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
@@ -23,6 +23,9 @@ pub enum ClientCommand {
         /// Requests a day instead of 10000
         #[arg(long, value_name = "N")]
         rate_limit_per_day: Option<u32>,
+        /// The organization that it belongs to, as consents name it
+        #[arg(long, value_name = "O")]
+        organization: Option<String>,
     },
     /// List all clients
     List,
@@ -40,6 +43,23 @@ pub enum ClientCommand {
     Enable {
         /// The client's id
         id: String,
+    },
+    /// Change settings of a client
+    Set {
+        /// The client's id
+        id: String,
+        /// What people call it
+        #[arg(long)]
+        name: Option<String>,
+        /// The organization that it belongs to, as consents name it; empty for none
+        #[arg(long, value_name = "O")]
+        organization: Option<String>,
+        /// Requests a minute; 0 for as many as by default
+        #[arg(long, value_name = "N")]
+        rate_limit_per_minute: Option<u32>,
+        /// Requests a day; 0 for as many as by default
+        #[arg(long, value_name = "N")]
+        rate_limit_per_day: Option<u32>,
     },
     /// Grant a scope
     Grant {
@@ -69,13 +89,14 @@ pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> 
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> Result<(), CliError> {
     match command {
-        ClientCommand::Create { name, scope, rate_limit_per_minute, rate_limit_per_day } => {
-            // A limit that is not given is sent as null, which is like absent.
+        ClientCommand::Create { name, scope, rate_limit_per_minute, rate_limit_per_day, organization } => {
+            // What is not given is sent as null, which is like absent.
             let body = json!({
                 "name": name,
                 "scopes": scope,
                 "rate_limit_per_minute": rate_limit_per_minute,
                 "rate_limit_per_day": rate_limit_per_day,
+                "organization": organization,
             });
             let created = admin.call("POST", "/clients", Payload::Json(&body))?;
             if global.json {
@@ -116,6 +137,29 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
         ClientCommand::Enable { id } => {
             show(global, &admin.call("POST", &format!("/clients/{}/enable", part(&id)), Payload::Empty)?);
         }
+        ClientCommand::Set { id, name, organization, rate_limit_per_minute, rate_limit_per_day } => {
+            let mut body = Map::new();
+            body.extend(name.map(|name| ("name".to_owned(), Value::String(name))));
+            body.extend(organization.map(|name| {
+                let value = if name.is_empty() { Value::Null } else { Value::String(name) };
+                ("organization".to_owned(), value)
+            }));
+            for (name, limit) in
+                [("rate_limit_per_minute", rate_limit_per_minute), ("rate_limit_per_day", rate_limit_per_day)]
+            {
+                let value = limit.map(|limit| if limit == 0 { Value::Null } else { json!(limit) });
+                body.extend(value.map(|value| (name.to_owned(), value)));
+            }
+            if body.is_empty() {
+                return Err(CliError::failed(
+                    "nothing to change was given; `daftar client set --help` lists what can be",
+                ));
+            }
+            show(
+                global,
+                &admin.call("PATCH", &format!("/clients/{}", part(&id)), Payload::Json(&Value::Object(body)))?,
+            );
+        }
         ClientCommand::Grant { id, scope } => {
             let body = json!({"scope": scope});
             show(global, &admin.call("POST", &format!("/clients/{}/grants", part(&id)), Payload::Json(&body))?);
@@ -146,6 +190,7 @@ fn show(global: &GlobalArgs, client: &Value) {
     for (label, value) in [
         ("client_id", output::text_of(client, "client_id").to_owned()),
         ("name", output::text_of(client, "name").to_owned()),
+        ("belongs_to", output::text_of(client, "organization").to_owned()),
         ("status", output::text_of(client, "status").to_owned()),
         ("scopes", scopes(client)),
         ("created_at", output::text_of(client, "created_at").to_owned()),

@@ -127,6 +127,7 @@ async fn guide(app: &AppState, url: &str, data_dir: &std::path::Path) -> Result<
         grants.insert(Scope::parse(text).map_err(CliError::failed)?);
     }
     let new = NewClient {
+        organization: None,
         name: ClientName::parse("demo").map_err(CliError::failed)?,
         grants,
         rate_limit_per_minute: Some(RateLimit::parse(REQUESTS_PER_MINUTE).map_err(CliError::failed)?),

@@ -1,9 +1,15 @@
 //! What the store tells the indexes, in the order in which it happened.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::consent::{Consent, ConsentDetails};
 use super::group::Group;
+use super::identifier::Identifier;
 use super::individual::Individual;
+use super::program::{Program, ProgramDetails};
+use super::program_membership::{ProgramMembership, ProgramMembershipDetails};
+use super::record::{Record, RecordId, RecordKind, VersionId};
 
 /// The place of a write in the order of all writes, counted up from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -17,13 +23,33 @@ impl Sequence {
     }
 }
 
-/// A record as it stands after a write.
-#[derive(Debug, Clone)]
+/// A record of any kind, as it stands after a write.
+#[derive(Debug, Clone, PartialEq)]
 pub enum ChangedRecord {
     /// A person.
     Individual(Arc<Individual>),
     /// A group.
     Group(Arc<Group>),
+    /// A program.
+    Program(Arc<Program>),
+    /// A place in a program.
+    ProgramMembership(Arc<ProgramMembership>),
+    /// A consent.
+    Consent(Arc<Consent>),
+}
+
+impl ChangedRecord {
+    /// Its kind, its key and how often it was written.
+    #[must_use]
+    pub fn place(&self) -> (RecordKind, RecordId, VersionId) {
+        match self {
+            Self::Individual(record) => (RecordKind::Individual, record.id, record.meta.version),
+            Self::Group(record) => (RecordKind::Group, record.id, record.meta.version),
+            Self::Program(record) => (RecordKind::Program, record.id, record.meta.version),
+            Self::ProgramMembership(record) => (RecordKind::ProgramMembership, record.id, record.meta.version),
+            Self::Consent(record) => (RecordKind::Consent, record.id, record.meta.version),
+        }
+    }
 }
 
 /// One record written.
@@ -33,4 +59,58 @@ pub struct Change {
     pub sequence: Sequence,
     /// What it is now.
     pub record: ChangedRecord,
+}
+
+/// What a record of one kind says, with the way to and from a record of any kind.
+pub trait Details: Sized {
+    /// The kind.
+    const KIND: RecordKind;
+
+    /// Under which identifiers the record is found.
+    fn identifiers(&self) -> Cow<'_, [Identifier]>;
+
+    /// As a record of any kind.
+    fn any(record: Arc<Record<Self>>) -> ChangedRecord;
+
+    /// The record, if it is of this kind.
+    fn of(record: ChangedRecord) -> Option<Arc<Record<Self>>>;
+}
+
+macro_rules! details {
+    ($($details:ident is $kind:ident, found by $identifiers:ident;)+) => {$(
+        impl Details for $details {
+            const KIND: RecordKind = RecordKind::$kind;
+
+            fn identifiers(&self) -> Cow<'_, [Identifier]> {
+                $identifiers(self)
+            }
+
+            fn any(record: Arc<Record<Self>>) -> ChangedRecord {
+                ChangedRecord::$kind(record)
+            }
+
+            fn of(record: ChangedRecord) -> Option<Arc<Record<Self>>> {
+                if let ChangedRecord::$kind(record) = record { Some(record) } else { None }
+            }
+        }
+    )+};
+}
+
+details! {
+    ProgramDetails is Program, found by of_program;
+    ProgramMembershipDetails is ProgramMembership, found by of_membership;
+    ConsentDetails is Consent, found by of_consent;
+}
+
+fn of_program(details: &ProgramDetails) -> Cow<'_, [Identifier]> {
+    Cow::Borrowed(&details.identifiers)
+}
+
+fn of_membership(details: &ProgramMembershipDetails) -> Cow<'_, [Identifier]> {
+    Cow::Borrowed(&details.identifiers)
+}
+
+/// A consent is found by its id alone, which the store keeps as it keeps every identifier.
+fn of_consent(details: &ConsentDetails) -> Cow<'_, [Identifier]> {
+    Cow::Owned(vec![details.identifier()])
 }

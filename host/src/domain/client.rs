@@ -4,6 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::organization::Organization;
 use super::scope::ScopeSet;
 
 /// The longest client id, in bytes.
@@ -140,6 +141,8 @@ pub struct Client {
     pub name: ClientName,
     /// Whether it may call.
     pub status: ClientStatus,
+    /// Whose it is: it sees the consents that are given to that organization.
+    pub organization: Option<Organization>,
     /// What it may do.
     pub grants: ScopeSet,
     /// Its secrets, newest last; at least one.

@@ -3,15 +3,7 @@
 //! The types say the same as `wit/daftar-plugin/0.2.0/{schema,columns,eligibility}.wit`, where each field is described.
 
 use super::code::CodeNumber;
-
-/// What a rule decides about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Subject {
-    /// A person.
-    Individual,
-    /// A household or another group.
-    Group,
-}
+pub use super::subject::Subject;
 
 /// Which rows a field belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,6 +5,7 @@ use super::extension::Extension;
 use super::identifier::Identifier;
 use super::individual::MembershipPeriod;
 use super::record::{Record, RecordId};
+use super::vocabulary::CodedField;
 
 /// A stored group.
 pub type Group = Record<GroupDetails>;
@@ -49,6 +50,17 @@ impl<C, I> Default for GroupDetails<C, I> {
 }
 
 impl GroupDetails<CodedValue, RecordId> {
+    /// Every (field, code) of the group, the roles of its members included.
+    #[must_use]
+    pub fn every_code(&self) -> Vec<(CodedField, CodedValue)> {
+        let mut all = Vec::new();
+        all.extend(self.group_type.map(|value| (CodedField::GroupType, value)));
+        all.extend(self.housing_type.map(|value| (CodedField::HousingType, value)));
+        let roles = self.members.iter().flatten().filter_map(|member| member.role);
+        all.extend(roles.map(|value| (CodedField::MemberRole, value)));
+        all
+    }
+
     /// The members that count now: neither inactive nor outside their period.
     pub fn active_members(&self, day: jiff::civil::Date) -> impl Iterator<Item = &Member> {
         self.members.iter().flatten().filter(move |member| member.is_active(day))

@@ -111,6 +111,12 @@ impl IdentifierKey {
         Ok(Self { system: SystemUri::parse(system)?, value: IdentifierValue::parse(value)? })
     }
 
+    /// The address of what is named by a UUID alone: the system is the beginning of its URN (RFC 9562).
+    #[must_use]
+    pub fn of_uuid(id: uuid::Uuid) -> Self {
+        Self { system: SystemUri("urn:uuid".to_owned()), value: IdentifierValue(id.hyphenated().to_string()) }
+    }
+
     /// Writes `<system>|<value>`. Personal data: for the client that may see the record, never for logs.
     #[must_use]
     pub fn reveal(&self) -> String {

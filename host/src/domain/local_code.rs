@@ -157,6 +157,10 @@ impl IdTarget {
         match (self, kind) {
             (Self::Both, _) | (Self::Individual, RecordKind::Individual) | (Self::Group, RecordKind::Group) => true,
             (Self::Individual, RecordKind::Group) | (Self::Group, RecordKind::Individual) => false,
+            (
+                Self::Individual | Self::Group,
+                RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent,
+            ) => false,
         }
     }
 }
@@ -309,10 +313,10 @@ mod tests {
 
     #[test]
     fn a_target_says_which_records_carry_the_identifier() {
-        let kinds = [RecordKind::Individual, RecordKind::Group];
+        let kinds = [RecordKind::Individual, RecordKind::Group, RecordKind::Program];
         let carried = |target: IdTarget| kinds.map(|kind| target.includes(kind));
-        assert_eq!(carried(IdTarget::Both), [true, true]);
-        assert_eq!(carried(IdTarget::Individual), [true, false]);
-        assert_eq!(carried(IdTarget::Group), [false, true]);
+        assert_eq!(carried(IdTarget::Both), [true, true, true]);
+        assert_eq!(carried(IdTarget::Individual), [true, false, false]);
+        assert_eq!(carried(IdTarget::Group), [false, true, false]);
     }
 }

@@ -31,13 +31,40 @@ impl fmt::Display for VersionId {
     }
 }
 
-/// The kinds of record that have identifiers.
+/// At which versions a change may find a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionCondition {
+    /// At whatever version it is.
+    Any,
+    /// At one of these; at least one.
+    OneOf(Vec<VersionId>),
+}
+
+impl VersionCondition {
+    /// The version that was expected, where the record is at none of those.
+    #[must_use]
+    pub fn unmet_at(&self, actual: VersionId) -> Option<VersionId> {
+        match self {
+            Self::Any => None,
+            Self::OneOf(versions) if versions.contains(&actual) => None,
+            Self::OneOf(versions) => Some(versions.first().copied().unwrap_or(VersionId(0))),
+        }
+    }
+}
+
+/// The kinds of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
     /// A person.
     Individual,
     /// A household or another group.
     Group,
+    /// A program.
+    Program,
+    /// A place in a program.
+    ProgramMembership,
+    /// A consent.
+    Consent,
 }
 
 impl RecordKind {
@@ -47,6 +74,9 @@ impl RecordKind {
         match self {
             Self::Individual => "Individual",
             Self::Group => "Group",
+            Self::Program => "Program",
+            Self::ProgramMembership => "ProgramMembership",
+            Self::Consent => "Consent",
         }
     }
 }

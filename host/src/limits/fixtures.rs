@@ -94,6 +94,7 @@ pub(super) fn client(id: &str, per_minute: Option<u32>, per_day: Option<u32>) ->
     Client {
         id: ClientId::parse(id).unwrap(),
         name: ClientName::parse("A client").unwrap(),
+        organization: None,
         status: ClientStatus::Active,
         grants: ScopeSet::default(),
         secrets: Vec::new(),

@@ -15,6 +15,7 @@ use crate::auth::secret::{SecretHasher, new_client_secret};
 use crate::context::{IdSource, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::organization::Organization;
 use crate::domain::scope::{Scope, ScopeSet};
 use crate::error::AppError;
 use crate::service::audit;
@@ -40,12 +41,48 @@ pub struct ClientAdministration {
 pub struct NewClient {
     /// What people call it.
     pub name: ClientName,
+    /// Whose it is.
+    pub organization: Option<Organization>,
     /// What it may do.
     pub grants: ScopeSet,
     /// Its own limit a minute.
     pub rate_limit_per_minute: Option<RateLimit>,
     /// Its own limit a day.
     pub rate_limit_per_day: Option<RateLimit>,
+}
+
+/// What is to be changed of a client; what is absent stays, and `Some(None)` takes a setting out.
+#[derive(Debug, Clone, Default)]
+pub struct ClientChanges {
+    /// What people call it.
+    pub name: Option<ClientName>,
+    /// Whose it is.
+    pub organization: Option<Option<Organization>>,
+    /// Its own limit a minute.
+    pub rate_limit_per_minute: Option<Option<RateLimit>>,
+    /// Its own limit a day.
+    pub rate_limit_per_day: Option<Option<RateLimit>>,
+}
+
+impl ClientChanges {
+    /// Which settings are named, never their values.
+    fn names(&self) -> String {
+        let named = [
+            ("name", self.name.is_some()),
+            ("organization", self.organization.is_some()),
+            ("rate_limit_per_minute", self.rate_limit_per_minute.is_some()),
+            ("rate_limit_per_day", self.rate_limit_per_day.is_some()),
+        ];
+        let names: Vec<&str> = named.iter().filter(|(_, is_named)| *is_named).map(|(name, _)| *name).collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    }
+
+    fn apply(self, client: &mut Client) {
+        client.name = self.name.unwrap_or_else(|| client.name.clone());
+        client.organization = self.organization.unwrap_or_else(|| client.organization.clone());
+        client.rate_limit_per_minute = self.rate_limit_per_minute.unwrap_or(client.rate_limit_per_minute);
+        client.rate_limit_per_day = self.rate_limit_per_day.unwrap_or(client.rate_limit_per_day);
+    }
 }
 
 impl ClientAdministration {
@@ -67,6 +104,7 @@ impl ClientAdministration {
         let client = Client {
             id,
             name: new.name,
+            organization: new.organization,
             status: ClientStatus::Active,
             grants: new.grants,
             secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
@@ -118,6 +156,19 @@ impl ClientAdministration {
             Ok(())
         };
         self.change(ctx, id, "enabled".to_owned(), enable).await
+    }
+
+    /// Changes settings of a client; its next call goes by them.
+    ///
+    /// # Errors
+    /// [`AppError::UnknownClient`], or when the store fails.
+    pub async fn set(&self, ctx: &OpContext, id: &ClientId, changes: ClientChanges) -> Result<Arc<Client>, AppError> {
+        let note = format!("set {}", changes.names());
+        let set = move |client: &mut Client| {
+            changes.apply(client);
+            Ok(())
+        };
+        self.change(ctx, id, note, set).await
     }
 
     /// Grants a scope.
@@ -189,6 +240,7 @@ impl ClientAdministration {
             crate::store::Written::Client(client) => Some(client),
             crate::store::Written::Individual(_)
             | crate::store::Written::Group(_)
+            | crate::store::Written::Record(_)
             | crate::store::Written::Setting(_) => None,
         });
         let stored = stored
@@ -235,6 +287,7 @@ mod tests {
     fn context() -> OpContext {
         OpContext {
             actor: Actor::Administrator,
+            organization: None,
             scopes: ScopeSet::default(),
             request_id: "test".into(),
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
@@ -243,6 +296,7 @@ mod tests {
 
     async fn registered(clients: &ClientAdministration) -> ClientId {
         let new = NewClient {
+            organization: None,
             name: ClientName::parse("test").unwrap(),
             grants: ScopeSet::default(),
             rate_limit_per_minute: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::code::{CodeUri, CodedValue};
-use crate::domain::extension::{EXTENSION, ExtensionFields};
+use crate::domain::extension::{EXTENSION, Extension, ExtensionFields};
 use crate::domain::group::{GroupDetails, Member};
 use crate::domain::individual::{CodePlace, IndividualDetails};
 use crate::domain::manifest::ExtensionPath;
@@ -49,20 +49,67 @@ fn unknown(value: CodedValue) -> DisplayedCode {
     DisplayedCode { uri: text.clone(), code: text.clone(), display: text.clone(), namespace: text }
 }
 
-/// Checks every code of a person against its field's vocabularies.
+/// The codes that a record holds already, each with its field: they stay right there, whatever the vocabularies say of them
+/// meanwhile. None, for a record that is new.
+#[derive(Debug, Default)]
+pub struct Held(Vec<(String, CodedValue)>);
+
+impl Held {
+    /// Those of a person.
+    #[must_use]
+    pub fn of_individual(details: &IndividualDetails) -> Self {
+        Self::new(details.every_code(), &details.extension)
+    }
+
+    /// Those of a group.
+    #[must_use]
+    pub fn of_group(details: &GroupDetails) -> Self {
+        Self::new(details.every_code(), &details.extension)
+    }
+
+    fn new(codes: Vec<(CodedField, CodedValue)>, extension: &Extension) -> Self {
+        let codes = codes.into_iter().map(|(field, value)| (field.path().to_owned(), value));
+        let extension = extension.coded().map(|(path, value)| (format!("{EXTENSION}.{path}"), *value));
+        Self(codes.chain(extension).collect())
+    }
+
+    /// The code as it is held in that field, if it is.
+    #[must_use]
+    pub fn find(&self, generation: &Generation, field: &str, code: &CodeUri) -> Option<CodedValue> {
+        let number = generation.number_of(code)?;
+        self.0.iter().find(|(at, value)| at == field && value.number == number).map(|(_, value)| *value)
+    }
+}
+
+/// An extension with what the record holds in fields that no installed module declares: nobody sees these, so that nobody can
+/// have meant to take them out.
+#[must_use]
+pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extension) -> Extension {
+    let fields = generation.extension_fields();
+    let unseen = before.iter().filter(|(path, _)| fields.get(path.as_str()).is_none());
+    let all: Vec<_> = now.iter().chain(unseen).map(|(path, content)| (path.clone(), content.clone())).collect();
+    Extension::new(all)
+}
+
+/// Checks every code of a person against its field's vocabularies, save those that it holds `before`.
 ///
 /// # Errors
 /// Every code that is not right, with its path.
 pub fn resolve_individual(
     generation: &Generation,
+    before: &Held,
     draft: IndividualDetails<CodeUri>,
 ) -> Result<IndividualDetails, AppError> {
     let mut problems = Vec::new();
     let mut details = draft.map_codes(|place, path, code| {
-        let resolved = match place {
+        let held = match place {
+            CodePlace::Field(field) => before.find(generation, field.path(), &code),
+            CodePlace::Extension(field) => before.find(generation, &format!("{EXTENSION}.{field}"), &code),
+        };
+        let resolved = held.or_else(|| match place {
             CodePlace::Field(field) => resolve(generation, field, path, &code, &mut problems),
             CodePlace::Extension(field) => resolve_extension(generation, field, path, &code, &mut problems),
-        };
+        });
         resolved.unwrap_or(REFUSED)
     });
     if !problems.is_empty() {
@@ -120,33 +167,36 @@ fn resolve_extension(
     }
 }
 
-/// Checks the codes of a group; members keep the names they have.
+/// Checks the codes of a group, save those that it holds `before`; members keep the names they have.
 pub fn resolve_group<I>(
     generation: &Generation,
+    before: &Held,
     draft: GroupDetails<CodeUri, I>,
     problems: &mut Vec<FieldProblem>,
 ) -> GroupDetails<CodedValue, I> {
-    let mut single = |field: CodedField, code: Option<CodeUri>| {
-        code.and_then(|code| resolve(generation, field, field.path().to_owned(), &code, problems))
+    let mut single = |field: CodedField, path: String, code: Option<CodeUri>| {
+        let code = code?;
+        let held = before.find(generation, field.path(), &code);
+        held.or_else(|| resolve(generation, field, path, &code, problems))
     };
-    let group_type = single(CodedField::GroupType, draft.group_type);
-    let housing_type = single(CodedField::HousingType, draft.housing_type);
+    let mut named = |field: CodedField, code| single(field, field.path().to_owned(), code);
+    let group_type = named(CodedField::GroupType, draft.group_type);
+    let housing_type = named(CodedField::HousingType, draft.housing_type);
     let members = draft.members.map(|members| {
         let numbered = members.into_iter().enumerate();
         numbered
             .map(|(at, member)| Member {
                 individual: member.individual,
-                role: member.role.and_then(|code| {
-                    resolve(generation, CodedField::MemberRole, format!("member[{at}].role"), &code, problems)
-                }),
+                role: single(CodedField::MemberRole, format!("member[{at}].role"), member.role),
                 period: member.period,
                 is_inactive: member.is_inactive,
             })
             .collect()
     });
-    let extension = draft
-        .extension
-        .map_codes(|field, path, code| resolve_extension(generation, field, path, &code, problems).unwrap_or(REFUSED));
+    let extension = draft.extension.map_codes(|field, path, code| {
+        let held = before.find(generation, &format!("{EXTENSION}.{field}"), &code);
+        held.or_else(|| resolve_extension(generation, field, path, &code, problems)).unwrap_or(REFUSED)
+    });
     GroupDetails {
         identifiers: draft.identifiers,
         active: draft.active,

@@ -3,11 +3,13 @@
 //! The engine lives in the sandbox and reads columns; this module knows which facts a rule reads, fetches them as the
 //! client that asks, lays them out, and says what is needed to repeat the answer.
 
+pub mod check;
 pub mod decision;
 pub mod evaluate;
 pub mod exhausted;
 pub mod facts;
 mod layout;
 mod load;
+pub mod program_rule;
 mod questions;
 pub mod schema;

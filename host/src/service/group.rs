@@ -1,23 +1,26 @@
-//! What is done with groups: create, read.
+//! What is done with groups: create, read, change.
+
+pub mod history;
+pub mod members;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::audit;
-use super::codes::{CodeView, resolve_group};
+use super::codes::{CodeView, Held, resolve_group, with_undeclared};
 use super::identifiers;
 use super::open;
 use super::registry::Registry;
+use super::{audit, records};
 use crate::context::OpContext;
-use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::calendar::utc_day;
 use crate::domain::code::{CodeUri, CodedValue};
 use crate::domain::group::{Group, GroupDetails, Member};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
-use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::record::{RecordId, RecordKind, VersionCondition};
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::{AppError, FieldProblem};
 use crate::store::{Operation, Write, Written};
@@ -25,6 +28,9 @@ use crate::vocab::{Generation, LanguagePreference};
 
 /// The concept group whose codes make a member the head.
 const HEAD_GROUP: &str = "head_of_household";
+
+/// A group as a request gives it: codes by URI, members by identifier.
+pub type GroupDraft = GroupDetails<CodeUri, IdentifierKey>;
 
 /// A group with its members as this client may see them.
 pub struct GroupView {
@@ -54,8 +60,8 @@ pub async fn create(
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
-    identifiers::check(&generation, RecordKind::Group, &draft.identifiers, &mut problems);
-    let coded = resolve_group(&generation, draft, &mut problems);
+    identifiers::check(&generation, RecordKind::Group, &[], &draft.identifiers, &mut problems);
+    let coded = resolve_group(&generation, &Held::default(), draft, &mut problems);
     let details = resolve_members(registry, coded, &mut problems).await?;
     check_members(ctx, &generation, &details, &mut problems);
     if !problems.is_empty() {
@@ -72,7 +78,7 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
-        Some(Written::Individual(_) | Written::Client(_) | Written::Setting(_)) | None => {
+        Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of a group with something else"))
         }
     }
@@ -94,6 +100,80 @@ fn with_lasting(mut details: GroupDetails, kept: &open::Kept) -> GroupDetails {
     }
     details.extension = details.extension.map_codes(|_, _, code| kept.lasting(code));
     details
+}
+
+/// Changes what is said of a group: `make` says what it is to be, given what it is.
+///
+/// # Errors
+/// Those of `make` and of [`create`], [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when
+/// the condition is not met.
+pub async fn change(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
+) -> Result<GroupView, AppError> {
+    let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), make);
+    let outcome = records::retried(condition, attempt).await;
+    if outcome.is_err() {
+        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
+        registry.audit.record(entry).await?;
+    }
+    outcome
+}
+
+async fn change_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
+) -> Result<GroupView, AppError> {
+    let before = find(registry, key).await?;
+    records::check_version(condition, before.meta.version)?;
+    let draft = make(&view(ctx, registry, languages.clone(), Arc::clone(&before)).await?)?;
+    let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
+    let generation = consulted.generation.clone();
+    let mut problems = Vec::new();
+    let known = &before.details.identifiers;
+    identifiers::check(&generation, RecordKind::Group, known, &draft.identifiers, &mut problems);
+    identifiers::check_kept(known, &draft.identifiers, &mut problems);
+    let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
+    let details = resolve_members(registry, coded, &mut problems).await?;
+    check_members(ctx, &generation, &details, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    let extension = with_undeclared(&generation, &before.details.extension, details.extension);
+    let details = GroupDetails { extension, ..details };
+    let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
+    let targets = records::references(RecordKind::Group, &details.identifiers);
+    let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
+    write_change(ctx, registry, languages, (&before, details), entry).await
+}
+
+/// Writes what is to be said of a group now, if it is still as it was before.
+async fn write_change(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (before, details): (&Group, GroupDetails),
+    entry: AuditEntry,
+) -> Result<GroupView, AppError> {
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![Operation::UpdateGroup(before.id, before.meta.version, details)],
+        audit: vec![entry],
+    };
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
+        Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
+            Err(AppError::internal("the store answered the change of a group with something else"))
+        }
+    }
 }
 
 async fn resolve_members(

@@ -25,13 +25,76 @@ pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> R
     }
 }
 
-/// Checks that a record of that kind may be given each of the identifiers: its system is known, meant for such records, and
-/// the value looks like one of it. A value is never repeated.
-pub fn check(generation: &Generation, kind: RecordKind, identifiers: &[Identifier], problems: &mut Vec<FieldProblem>) {
+/// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known,
+/// meant for such records, and the value looks like one of it. A value is never repeated.
+pub fn check(
+    generation: &Generation,
+    kind: RecordKind,
+    before: &[Identifier],
+    identifiers: &[Identifier],
+    problems: &mut Vec<FieldProblem>,
+) {
     for (at, identifier) in identifiers.iter().enumerate() {
+        if before.iter().any(|former| former.key == identifier.key) {
+            continue;
+        }
         if let Err(problem) = generation.check_identifier(kind, identifier) {
             let field = format!("identifier[{at}].{}", problem.member());
             problems.push(FieldProblem { field, code: problem.code(), message: problem.to_string() });
         }
+    }
+}
+
+/// Checks that every identifier of a record is still there as it was, or has been given an end: identifiers are added and
+/// ended, never altered and never taken away.
+pub fn check_kept(before: &[Identifier], now: &[Identifier], problems: &mut Vec<FieldProblem>) {
+    for former in before {
+        let Some(at) = now.iter().position(|identifier| identifier.key == former.key) else {
+            let message = format!(
+                "an identifier of system `{}` is gone; an identifier is ended with `period.end`, never taken away",
+                former.key.system
+            );
+            problems.push(FieldProblem { field: "identifier".to_owned(), code: "immutable", message });
+            continue;
+        };
+        let (was, is) =
+            (former.period.unwrap_or_default(), now.get(at).and_then(|same| same.period).unwrap_or_default());
+        if was.start != is.start || (was.end.is_some() && was.end != is.end) {
+            let message = "the period of an identifier is altered; it can only be given an end".to_owned();
+            problems.push(FieldProblem { field: format!("identifier[{at}].period"), code: "immutable", message });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice::from_ref;
+
+    use super::*;
+    use crate::domain::calendar::{Period, parse_date};
+
+    fn identifier(key: &str, start: Option<&str>, end: Option<&str>) -> Identifier {
+        let day = |text: Option<&str>| text.and_then(|text| parse_date(text).ok());
+        let period = Period { start: day(start), end: day(end) };
+        Identifier { key: IdentifierKey::parse(key).unwrap(), period: Some(period).filter(|_| start.or(end).is_some()) }
+    }
+
+    fn problems(before: &[Identifier], now: &[Identifier]) -> Vec<String> {
+        let mut problems = Vec::new();
+        check_kept(before, now, &mut problems);
+        problems.into_iter().map(|problem| problem.field).collect()
+    }
+
+    #[test]
+    fn identifiers_are_added_and_ended_and_nothing_else() {
+        let open = identifier("urn:x:a|1", None, None);
+        let ended = identifier("urn:x:a|1", None, Some("2026-01-31"));
+        let other = identifier("urn:x:a|2", Some("2026-01-01"), None);
+        assert!(problems(from_ref(&open), &[other.clone(), open.clone()]).is_empty());
+        assert!(problems(from_ref(&open), from_ref(&ended)).is_empty());
+        assert!(problems(from_ref(&ended), from_ref(&ended)).is_empty());
+        assert_eq!(problems(from_ref(&open), from_ref(&other)), ["identifier"]);
+        assert_eq!(problems(&[ended], &[other.clone(), open]), ["identifier[1].period"]);
+        assert_eq!(problems(&[other], &[identifier("urn:x:a|2", None, None)]), ["identifier[0].period"]);
     }
 }

@@ -12,6 +12,7 @@ use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::Group;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
+use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
 use super::numbering::Numbering;
@@ -35,6 +36,7 @@ struct State {
     records: Records,
     individual_versions: BTreeMap<(RecordId, VersionId), Arc<Individual>>,
     group_versions: BTreeMap<(RecordId, VersionId), Arc<Group>>,
+    record_versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
     audit: Vec<AuditEntry>,
     numbering: Numbering,
     code_table: StoredCodeTable,
@@ -46,6 +48,8 @@ struct State {
 struct Records {
     individuals: BTreeMap<RecordId, Arc<Individual>>,
     groups: BTreeMap<RecordId, Arc<Group>>,
+    others: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
+    open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
     owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     clients: BTreeMap<ClientId, Arc<Client>>,
 }
@@ -72,6 +76,20 @@ impl Present for Records {
         Ok(self.groups.get(&id).cloned())
     }
 
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        Ok(match kind {
+            RecordKind::Individual => self.individuals.get(&id).cloned().map(ChangedRecord::Individual),
+            RecordKind::Group => self.groups.get(&id).cloned().map(ChangedRecord::Group),
+            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => {
+                self.others.get(&(kind, id)).cloned()
+            }
+        })
+    }
+
+    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        Ok(self.open_memberships.get(&slot).copied().flatten())
+    }
+
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
         Ok(self.owners.get(&(kind, key.clone())).cloned().unwrap_or_default())
     }
@@ -92,6 +110,8 @@ impl State {
         self.last = planner.last();
         let Planned { committed, changes, outcome, audit, .. } = planned;
         for change in &changes {
+            let (kind, id, version) = change.record.place();
+            self.record_versions.insert((kind, id, version), change.record.clone());
             match &change.record {
                 ChangedRecord::Individual(now) => {
                     self.individual_versions.insert((now.id, now.meta.version), Arc::clone(now));
@@ -99,10 +119,13 @@ impl State {
                 ChangedRecord::Group(now) => {
                     self.group_versions.insert((now.id, now.meta.version), Arc::clone(now));
                 }
+                ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {}
             }
         }
         self.records.individuals.extend(outcome.individuals);
         self.records.groups.extend(outcome.groups);
+        self.records.others.extend(outcome.records);
+        self.records.open_memberships.extend(outcome.open_memberships);
         self.records.owners.extend(outcome.owners);
         self.records.clients.extend(outcome.clients);
         for (key, setting) in outcome.settings {
@@ -166,6 +189,49 @@ impl Store for MemoryStore {
 
     async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
         Ok(self.state().group_versions.get(&(id, version)).cloned())
+    }
+
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        self.state().records.record(kind, id)
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        let state = self.state();
+        let found: Result<Vec<_>, _> = ids.iter().map(|id| state.records.record(kind, *id)).collect();
+        Ok(found?.into_iter().flatten().collect())
+    }
+
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        Ok(self.state().record_versions.get(&(kind, id, version)).cloned())
+    }
+
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let records = &self.state().records;
+        Ok(match kind {
+            RecordKind::Individual => {
+                scan(&records.individuals, after, limit).into_iter().map(ChangedRecord::Individual).collect()
+            }
+            RecordKind::Group => scan(&records.groups, after, limit).into_iter().map(ChangedRecord::Group).collect(),
+            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => {
+                let later = (Bound::Excluded((kind, after)), Bound::Included((kind, RecordId(u64::MAX))));
+                let later = records.others.range(later).take(limit.min(SCAN_RECORDS_MAX));
+                later.map(|(_, record)| record.clone()).collect()
+            }
+        })
+    }
+
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        self.state().records.open_membership(slot)
     }
 
     async fn identifier_owners(

@@ -12,23 +12,28 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{Change, ChangedRecord, Sequence};
+use crate::domain::change::{Change, ChangedRecord, Details, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
+use crate::domain::program::PROGRAMS_MAX;
+use crate::domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
+use crate::domain::record::{Record, RecordId, RecordKind, RecordMeta, VersionId};
 
 use super::record::client::client_as_stored;
 use super::record::instant::as_stored;
 use super::record::setting::setting_as_stored;
-use super::{Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, Operation, StoreError, Write, Written};
+use super::{Committed, IDENTIFIER_OWNERS_MAX, IdentifierOwner, Operation, RecordDetails, StoreError, Write, Written};
 
 /// The state that a write meets.
 pub(super) trait Present {
     fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError>;
     fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError>;
+    /// A program, membership or consent.
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError>;
+    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError>;
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError>;
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError>;
 }
@@ -38,6 +43,9 @@ pub(super) trait Present {
 pub(super) struct Last {
     pub individual: u64,
     pub group: u64,
+    pub program: u64,
+    pub membership: u64,
+    pub consent: u64,
     pub sequence: Sequence,
 }
 
@@ -46,6 +54,10 @@ pub(super) struct Last {
 pub(super) struct Outcome {
     pub individuals: BTreeMap<RecordId, Arc<Individual>>,
     pub groups: BTreeMap<RecordId, Arc<Group>>,
+    /// Programs, memberships and consents.
+    pub records: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
+    /// Which membership holds a slot; none, once it is closed.
+    pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
     pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub clients: BTreeMap<ClientId, Arc<Client>>,
     /// Absent ones are taken out.
@@ -108,9 +120,12 @@ impl<'p, P: Present> Planner<'p, P> {
 
     /// Lets later writes see this one.
     pub(super) fn accept(&mut self, planned: &Planned) {
-        let Outcome { individuals, groups, owners, clients, settings } = planned.outcome.clone();
+        let Outcome { individuals, groups, records, open_memberships, owners, clients, settings } =
+            planned.outcome.clone();
         self.accepted.individuals.extend(individuals);
         self.accepted.groups.extend(groups);
+        self.accepted.records.extend(records);
+        self.accepted.open_memberships.extend(open_memberships);
         self.accepted.owners.extend(owners);
         self.accepted.clients.extend(clients);
         self.accepted.settings.extend(settings);
@@ -150,6 +165,8 @@ impl<P: Present> Draft<'_, '_, P> {
                 check_version(before.meta.version, expected)?;
                 self.put_group(id, Some(before), details)
             }
+            Operation::Create(details) => self.create(details),
+            Operation::Update(id, expected, details) => self.update(id, expected, details),
             Operation::CreateClient(client) => {
                 if self.client(&client.id)?.is_some() {
                     return Err(StoreError::ClientExists(client.id));
@@ -214,6 +231,94 @@ impl<P: Present> Draft<'_, '_, P> {
         Ok(Written::Group(now))
     }
 
+    fn create(&mut self, details: RecordDetails) -> Result<Written, StoreError> {
+        let last = match &details {
+            RecordDetails::Program(_) if self.last.program >= PROGRAMS_MAX => {
+                return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
+            }
+            RecordDetails::Program(_) => &mut self.last.program,
+            RecordDetails::ProgramMembership(_) => &mut self.last.membership,
+            RecordDetails::Consent(_) => &mut self.last.consent,
+        };
+        *last = last.saturating_add(1);
+        let id = RecordId(*last);
+        match details {
+            RecordDetails::Program(details) => self.put(id, None, details),
+            RecordDetails::ProgramMembership(details) => self.put_membership(id, None, details),
+            RecordDetails::Consent(details) => self.put(id, None, details),
+        }
+    }
+
+    fn update(&mut self, id: RecordId, expected: VersionId, details: RecordDetails) -> Result<Written, StoreError> {
+        match details {
+            RecordDetails::Program(details) => {
+                let before = self.at_version(id, expected)?;
+                self.put(id, Some(before), details)
+            }
+            RecordDetails::ProgramMembership(details) => {
+                let before = self.at_version(id, expected)?;
+                self.put_membership(id, Some(before), details)
+            }
+            RecordDetails::Consent(details) => {
+                let before = self.at_version(id, expected)?;
+                self.put(id, Some(before), details)
+            }
+        }
+    }
+
+    /// The record to be replaced, if it is still at that version.
+    fn at_version<D: Details>(&self, id: RecordId, expected: VersionId) -> Result<Arc<Record<D>>, StoreError> {
+        let before = self.record(D::KIND, id)?.and_then(D::of).ok_or(StoreError::NotFound(D::KIND))?;
+        check_version(before.meta.version, expected)?;
+        Ok(before)
+    }
+
+    fn put<D: Details>(
+        &mut self,
+        id: RecordId,
+        before: Option<Arc<Record<D>>>,
+        details: D,
+    ) -> Result<Written, StoreError> {
+        let carried = before.as_ref().map(|record| record.details.identifiers()).unwrap_or_default();
+        self.claim(D::KIND, id, &carried, &details.identifiers())?;
+        let meta = self.meta(before.as_ref().map(|record| record.meta.version));
+        drop(carried);
+        let now = D::any(Arc::new(Record { id, meta, details }));
+        self.outcome.records.insert((D::KIND, id), now.clone());
+        self.changes.push(Change { sequence: self.last.sequence, record: now.clone() });
+        self.replaced.extend(before.map(D::any));
+        Ok(Written::Record(now))
+    }
+
+    /// Puts a membership, if no other one is open in its slot.
+    fn put_membership(
+        &mut self,
+        id: RecordId,
+        before: Option<Arc<Record<ProgramMembershipDetails>>>,
+        details: ProgramMembershipDetails,
+    ) -> Result<Written, StoreError> {
+        let former = before.as_ref().map(|record| record.details.slot());
+        if let Some(slot) = former.filter(|former| *former != details.slot()) {
+            self.leave(slot, id)?;
+        }
+        if !details.status.is_open() {
+            self.leave(details.slot(), id)?;
+        } else if self.open_membership(details.slot())?.is_some_and(|holder| holder != id) {
+            return Err(StoreError::MembershipOpen);
+        } else {
+            self.outcome.open_memberships.insert(details.slot(), Some(id));
+        }
+        self.put(id, before, details)
+    }
+
+    /// Frees a slot, if that membership holds it.
+    fn leave(&mut self, slot: MembershipSlot, id: RecordId) -> Result<(), StoreError> {
+        if self.open_membership(slot)? == Some(id) {
+            self.outcome.open_memberships.insert(slot, None);
+        }
+        Ok(())
+    }
+
     fn put_client(&mut self, client: Client) -> Written {
         let client = Arc::new(client_as_stored(client));
         self.outcome.clients.insert(client.id.clone(), Arc::clone(&client));
@@ -271,6 +376,22 @@ impl<P: Present> Draft<'_, '_, P> {
         match self.outcome.groups.get(&id).or_else(|| self.planner.accepted.groups.get(&id)) {
             Some(group) => Ok(Some(Arc::clone(group))),
             None => self.planner.present.group(id),
+        }
+    }
+
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        let drafted = self.outcome.records.get(&(kind, id));
+        match drafted.or_else(|| self.planner.accepted.records.get(&(kind, id))) {
+            Some(record) => Ok(Some(record.clone())),
+            None => self.planner.present.record(kind, id),
+        }
+    }
+
+    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        let drafted = self.outcome.open_memberships.get(&slot);
+        match drafted.or_else(|| self.planner.accepted.open_memberships.get(&slot)) {
+            Some(holder) => Ok(*holder),
+            None => self.planner.present.open_membership(slot),
         }
     }
 

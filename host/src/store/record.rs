@@ -13,6 +13,7 @@ pub mod client;
 pub mod code_table;
 pub mod coded_field;
 pub mod concept_group;
+pub mod consent;
 pub mod counter;
 pub mod earlier_version;
 pub mod extension;
@@ -24,13 +25,21 @@ pub mod individual;
 pub mod instant;
 pub mod kept_concepts;
 pub mod local_code;
+pub mod open_membership;
 pub mod parts;
+pub mod program;
+pub mod program_membership;
 #[cfg(test)]
 pub mod samples;
 pub mod setting;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use std::sync::Arc;
+
+use crate::domain::change::ChangedRecord;
+use crate::domain::record::{RecordId, RecordKind};
 
 use super::StoreError;
 
@@ -103,6 +112,36 @@ pub fn decode_as<F: StoredForm, D>(
 ) -> Result<D, StoreError> {
     convert(decode::<F>(bytes)?)
         .map_err(|unreadable| StoreError::Corrupt { what: F::WHAT, reason: unreadable.to_string() })
+}
+
+/// The bytes of a record of any kind.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when they are too many.
+pub fn encode_any(record: &ChangedRecord) -> Result<Vec<u8>, StoreError> {
+    match record {
+        ChangedRecord::Individual(record) => individual::encode(record),
+        ChangedRecord::Group(record) => group::encode(record),
+        ChangedRecord::Program(record) => program::encode(record),
+        ChangedRecord::ProgramMembership(record) => program_membership::encode(record),
+        ChangedRecord::Consent(record) => consent::encode(record),
+    }
+}
+
+/// The record of that kind and key that the bytes hold.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when they cannot be read.
+pub fn decode_any(kind: RecordKind, id: RecordId, bytes: &[u8]) -> Result<ChangedRecord, StoreError> {
+    Ok(match kind {
+        RecordKind::Individual => ChangedRecord::Individual(Arc::new(individual::decode(id, bytes)?)),
+        RecordKind::Group => ChangedRecord::Group(Arc::new(group::decode(id, bytes)?)),
+        RecordKind::Program => ChangedRecord::Program(Arc::new(program::decode(id, bytes)?)),
+        RecordKind::ProgramMembership => {
+            ChangedRecord::ProgramMembership(Arc::new(program_membership::decode(id, bytes)?))
+        }
+        RecordKind::Consent => ChangedRecord::Consent(Arc::new(consent::decode(id, bytes)?)),
+    })
 }
 
 #[cfg(test)]

@@ -28,13 +28,14 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::Sequence;
+use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::client::Client;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
 use crate::domain::group::Group;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
+use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
 use self::audit_buffer::{AuditBuffer, Waiting};
@@ -204,6 +205,42 @@ impl Store for SledStore {
         self.reader.group_version(id, version)
     }
 
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        self.reader.record(kind, id)
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        if ids.len() <= INLINE_READS_MAX {
+            return self.reader.records(kind, ids);
+        }
+        let ids = ids.to_vec();
+        self.read(move |reader| reader.records(kind, &ids)).await
+    }
+
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        self.reader.record_version(kind, id, version)
+    }
+
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        let limit = limit.min(SCAN_RECORDS_MAX);
+        let decode = move |id, bytes: &[u8]| record::decode_any(kind, id, bytes);
+        self.read(move |reader| reader.scan_records(kind, after, limit, decode)).await
+    }
+
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        self.reader.open_membership(slot)
+    }
+
     async fn identifier_owners(
         &self,
         kind: RecordKind,
@@ -218,12 +255,14 @@ impl Store for SledStore {
     async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
         let limit = limit.min(SCAN_RECORDS_MAX);
         let kind = RecordKind::Individual;
-        self.read(move |reader| reader.scan_records(kind, after, limit, record::individual::decode)).await
+        let decode = |id, bytes: &[u8]| record::individual::decode(id, bytes).map(Arc::new);
+        self.read(move |reader| reader.scan_records(kind, after, limit, decode)).await
     }
 
     async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
         let limit = limit.min(SCAN_RECORDS_MAX);
-        self.read(move |reader| reader.scan_records(RecordKind::Group, after, limit, record::group::decode)).await
+        let decode = |id, bytes: &[u8]| record::group::decode(id, bytes).map(Arc::new);
+        self.read(move |reader| reader.scan_records(RecordKind::Group, after, limit, decode)).await
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {

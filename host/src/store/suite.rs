@@ -2,6 +2,7 @@
 
 pub(super) mod clients;
 pub(super) mod identifiers;
+pub(super) mod programs;
 pub(super) mod records;
 pub(super) mod settings;
 pub(super) mod shared;
@@ -173,6 +174,13 @@ macro_rules! every_behaviour {
                 owners_keep_those_that_ended_it_and_those_that_dropped_it,
                 an_ended_identifier_cannot_be_reopened_while_another_holds_it,
                 owners_are_limited_and_the_holder_comes_first,
+            },
+            programs::{
+                every_kind_reads_back_with_its_older_versions,
+                people_and_groups_are_records_too,
+                a_beneficiary_has_one_open_membership_in_a_program,
+                one_of_many_is_enrolled,
+                programs_are_few,
             },
             clients::{
                 a_client_reads_back_and_survives,

@@ -21,6 +21,9 @@ pub struct Row {
     body: Option<fn(&str) -> Value>,
 }
 
+/// The scope that a row whose status is 403 needs beside those that it names: no caller of this table holds two.
+const NEEDED_BESIDE: &str = "group:read";
+
 /// Every endpoint.
 pub const ROWS: &[Row] = &[
     // A token in the header is no credentials here, and the request says nothing else: 400 for everybody.
@@ -34,8 +37,117 @@ pub const ROWS: &[Row] = &[
         status: 404,
         body: None,
     },
+    Row {
+        method: "PUT",
+        path: "/api/v2/Individual/{identifier}",
+        scopes: &["individual:update"],
+        status: 404,
+        body: Some(record),
+    },
+    Row {
+        method: "PATCH",
+        path: "/api/v2/Individual/{identifier}",
+        scopes: &["individual:update"],
+        status: 404,
+        body: Some(record),
+    },
+    Row {
+        method: "PUT",
+        path: "/api/v2/Group/{identifier}",
+        scopes: &["group:update"],
+        status: 404,
+        body: Some(record),
+    },
+    Row {
+        method: "PATCH",
+        path: "/api/v2/Group/{identifier}",
+        scopes: &["group:update"],
+        status: 404,
+        body: Some(record),
+    },
     Row { method: "POST", path: "/api/v2/Group", scopes: &["group:create"], status: 201, body: Some(record) },
     Row { method: "GET", path: "/api/v2/Group/{identifier}", scopes: &["group:read"], status: 404, body: None },
+    // A person's groups need `group:read` as well.
+    Row {
+        method: "GET",
+        path: "/api/v2/Individual/{identifier}/groups",
+        scopes: &["individual:read"],
+        status: 403,
+        body: None,
+    },
+    Row {
+        method: "POST",
+        path: "/api/v2/Group/{identifier}/$add-member",
+        scopes: &["group:update"],
+        status: 404,
+        body: Some(member),
+    },
+    Row {
+        method: "POST",
+        path: "/api/v2/Group/{identifier}/$remove-member",
+        scopes: &["group:update"],
+        status: 404,
+        body: Some(member),
+    },
+    Row {
+        method: "PATCH",
+        path: "/api/v2/Group/{identifier}/member/{member}",
+        scopes: &["group:update"],
+        status: 404,
+        body: Some(inactive),
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/Group/{identifier}/membership-history",
+        scopes: &["group:read"],
+        status: 404,
+        body: None,
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/Program",
+        scopes: &["program:search", "program:read"],
+        status: 200,
+        body: None,
+    },
+    Row { method: "GET", path: "/api/v2/Program/{identifier}", scopes: &["program:read"], status: 404, body: None },
+    Row {
+        method: "GET",
+        path: "/api/v2/ProgramMembership",
+        scopes: &["program_membership:search", "program_membership:read"],
+        status: 200,
+        body: None,
+    },
+    // The references of the body lead nowhere.
+    Row {
+        method: "POST",
+        path: "/api/v2/ProgramMembership",
+        scopes: &["program_membership:create"],
+        status: 422,
+        body: Some(membership),
+    },
+    Row {
+        method: "GET",
+        path: "/api/v2/ProgramMembership/{identifier}",
+        scopes: &["program_membership:read"],
+        status: 404,
+        body: None,
+    },
+    Row {
+        method: "PUT",
+        path: "/api/v2/ProgramMembership/{identifier}",
+        scopes: &["program_membership:update"],
+        status: 404,
+        body: Some(membership),
+    },
+    Row { method: "GET", path: "/api/v2/Consent/{consent_id}", scopes: &["consent:read"], status: 404, body: None },
+    Row {
+        method: "DELETE",
+        path: "/api/v2/Consent/{consent_id}",
+        scopes: &["consent:delete"],
+        status: 404,
+        body: None,
+    },
     Row {
         method: "POST",
         path: "/api/v2/Eligibility/$evaluate",
@@ -108,15 +220,24 @@ impl Row {
         if self.scopes.is_empty() {
             return self.status;
         }
-        let is_held = |needed: &&str| {
-            let (resource, _) = needed.split_once(':').expect("a scope");
-            caller.scope == **needed || caller.scope == format!("{resource}:all")
-        };
-        match (caller.is_known, self.scopes.iter().any(is_held)) {
+        match (caller.is_known, self.is_open_to(caller)) {
             (false, _) => 401,
             (true, false) => 403,
             (true, true) => self.status,
         }
+    }
+
+    fn is_open_to(&self, caller: &Caller) -> bool {
+        let is_held = |needed: &&str| {
+            let (resource, _) = needed.split_once(':').expect("a scope");
+            caller.scope == **needed || caller.scope == format!("{resource}:all")
+        };
+        self.scopes.iter().any(is_held)
+    }
+
+    /// The scopes that a caller who is refused is told to lack.
+    pub fn missing(&self, caller: &Caller) -> String {
+        if self.is_open_to(caller) { NEEDED_BESIDE.to_owned() } else { self.scopes.join(" or ") }
     }
 
     /// A request that would do, on one of the endpoint's paths.
@@ -125,6 +246,8 @@ impl Row {
         let name = format!("AUTH-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = path
             .replace("{identifier}", "urn:svc:vocab:id-type%23tax_id|0")
+            .replace("{member}", "urn:svc:vocab:id-type%23tax_id|1")
+            .replace("{consent_id}", "123e4567-e89b-42d3-a456-426614174000")
             .replace("{namespace}", "urn:iso:std:iso:5218")
             .replace("{code}", "2")
             .replace("{name}", "feminine_gender");
@@ -140,8 +263,21 @@ fn record(name: &str) -> Value {
     json!({"identifier": [{"system": NATIONAL_ID, "value": name}]})
 }
 
+fn member(name: &str) -> Value {
+    json!({"entity": {"reference": format!("Individual/{NATIONAL_ID}|{name}")}})
+}
+
+fn inactive(_: &str) -> Value {
+    json!({"inactive": true})
+}
+
 fn codes(_: &str) -> Value {
     json!({"codes": [FEMALE]})
+}
+
+fn membership(name: &str) -> Value {
+    let reference = |kind: &str| format!("{kind}/{NATIONAL_ID}|{name}");
+    json!({"program": reference("Program"), "beneficiary": reference("Individual"), "status": "draft"})
 }
 
 fn rule(_: &str) -> Value {

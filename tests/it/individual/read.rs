@@ -65,7 +65,7 @@ fn wrong_addresses_are_400_and_unknown_ones_404() {
     }
     "#);
     assert_eq!(client.get("/Individual/urn:unknown:system|x").status, 404);
-    let refused = client.get(&format!("{}?_elements=name", path("Individual", "NOBODY"))).expect(400);
+    let refused = client.get(&format!("{}?_element=name", path("Individual", "NOBODY"))).expect(400);
     assert!(refused.detail().contains("`_elements`"), "{}", refused.detail());
 }
 

@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
 use crate::admin::access::Administrator;
-use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_client, read_scope};
+use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_changes, read_client, read_scope};
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
@@ -41,6 +41,20 @@ pub async fn show(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
     let client = app.clients.show(&client_id(id)?)?;
+    Ok(Json(ClientBody::from(&*client)))
+}
+
+/// Changes the settings that the body names; `null` takes one out.
+pub async fn set(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    id: Result<Path<String>, PathRejection>,
+    JsonObject(members): JsonObject,
+) -> Result<Json<ClientBody>, ApiError> {
+    let mut problems = Problems::default();
+    let changes = read_changes(members, &mut problems);
+    let changes = problems.finish(changes)?;
+    let client = app.clients.set(&ctx, &client_id(id)?, changes).await?;
     Ok(Json(ClientBody::from(&*client)))
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::extension;
 use super::group::read_reference;
 use super::individual::{Identification, read_members};
+use super::program_membership::STATUSES;
 use super::reader::{ObjectReader, Problems, text_value};
 use super::shared::read_type;
 use crate::api::error::{DiagnosticItem, Problem};
@@ -13,22 +14,57 @@ use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{RowError, Subject, Verdict};
 use crate::domain::extension::ExtensionFields;
 use crate::domain::group::{GroupDetails, MEMBERS_MAX};
-use crate::domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::individual::LIST_ITEMS_MAX;
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
-use crate::domain::record::RecordKind;
+use crate::domain::program_membership::REASON_BYTES_MAX;
+use crate::domain::record::{RecordKind, VersionId};
 use crate::service::eligibility::decision::Decision;
 use crate::service::eligibility::evaluate::{
     EXPRESSION_BYTES_MAX, EvaluateRequest, Evaluated, SUBJECTS_MAX, SubjectInput, SubjectResult,
 };
-use crate::service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject};
+use crate::service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject, MembershipFact};
+use crate::service::program::ProgramRule;
 
-const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), ("group", Subject::Group)];
+/// The kinds of subjects as bodies name them.
+pub const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), ("group", Subject::Group)];
 
-/// Reads the body of `$evaluate`.
-pub fn read(members: Map<String, Value>, fields: &ExtensionFields, problems: &mut Problems) -> EvaluateRequest {
+/// Reads which program's rule a body of `$evaluate` asks for, if any.
+pub fn read_program(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<IdentifierKey> {
+    let value = members.remove("program").filter(|value| !value.is_null())?;
+    let text = text_value("program", value, SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems)?;
+    read_reference("program", &text, RecordKind::Program, problems)
+}
+
+/// The program's rule, where the body asks for one, or else the body's own.
+fn read_rule(
+    reader: &mut ObjectReader,
+    program: Option<&ProgramRule>,
+    problems: &mut Problems,
+) -> (String, Subject, Option<(String, VersionId)>) {
+    let named = reader.word("subject", SUBJECTS, problems);
+    let Some(program) = program else {
+        return (read_expression(reader, problems), named.unwrap_or(Subject::Individual), None);
+    };
+    if reader.take("expression").is_some() {
+        problems.add("expression", "contradiction", "a body names an `expression` or a `program`, not both");
+    }
+    if named.is_some_and(|named| named != program.subject) {
+        let message = format!("the program is about subjects of type `{}`", program.subject.name());
+        problems.add("subject", "contradiction", message);
+    }
+    (program.expression.clone(), program.subject, Some((program.reference.clone(), program.version)))
+}
+
+/// Reads the body of `$evaluate`; `program` is what [`read_program`] led to.
+pub fn read(
+    members: Map<String, Value>,
+    program: Option<&ProgramRule>,
+    fields: &ExtensionFields,
+    problems: &mut Problems,
+) -> EvaluateRequest {
     let mut reader = ObjectReader::root(members);
-    let expression = read_expression(&mut reader, problems);
-    let subject = reader.word("subject", SUBJECTS, problems).unwrap_or(Subject::Individual);
+    let (expression, subject, program) = read_rule(&mut reader, program, problems);
     let subjects = reader.list("subjects", SUBJECTS_MAX, problems);
     if subjects.as_ref().is_none_or(Vec::is_empty) && !reader.is_problem("subjects", problems) {
         problems.add("subjects", "required", "a list of references or records is needed, with at least one");
@@ -42,22 +78,13 @@ pub fn read(members: Map<String, Value>, fields: &ExtensionFields, problems: &mu
     }
     let as_of = reader.date("as_of", problems);
     reader.finish(problems);
-    EvaluateRequest { expression, subject, subjects: inputs, as_of }
+    EvaluateRequest { expression, program, subject, subjects: inputs, as_of }
 }
 
 /// An expression may hold line breaks, which other texts may not.
 fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String {
     match reader.take("expression") {
-        Some(Value::String(text)) if text.len() > EXPRESSION_BYTES_MAX => {
-            let message = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes, not {}", text.len());
-            problems.add("expression", "too_long", message);
-            String::new()
-        }
-        Some(Value::String(text)) => text,
-        Some(_) => {
-            problems.add("expression", "wrong_type", "an expression is a text");
-            String::new()
-        }
+        Some(value) => expression_value("expression", value, problems).unwrap_or_default(),
         None => {
             problems.add("expression", "required", "the rule to evaluate is needed");
             String::new()
@@ -65,14 +92,26 @@ fn read_expression(reader: &mut ObjectReader, problems: &mut Problems) -> String
     }
 }
 
+/// An expression that lies at `path`.
+pub fn expression_value(path: &str, value: Value, problems: &mut Problems) -> Option<String> {
+    match value {
+        Value::String(text) if text.len() > EXPRESSION_BYTES_MAX => {
+            let message = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes, not {}", text.len());
+            problems.add(path, "too_long", message);
+            None
+        }
+        Value::String(text) => Some(text),
+        _ => {
+            problems.add(path, "wrong_type", "an expression is a text");
+            None
+        }
+    }
+}
+
 fn read_subject_reference(path: &str, item: Value, subject: Subject, problems: &mut Problems) -> Option<SubjectInput> {
     let text = text_value(path, item, SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems)?;
-    let kind = match subject {
-        Subject::Individual => RecordKind::Individual,
-        Subject::Group => RecordKind::Group,
-    };
-    let key = read_reference(path, &text, kind, problems)?;
-    Some(SubjectInput::Reference(kind, key))
+    let key = read_reference(path, &text, subject.record_kind(), problems)?;
+    Some(SubjectInput::Reference(subject, key))
 }
 
 fn read_inline(
@@ -94,6 +133,9 @@ fn read_inline(
             })
             .collect()
     });
+    let programs = reader
+        .list("programs", LIST_ITEMS_MAX, problems)
+        .map(|items| items.into_iter().filter_map(|(path, item)| read_membership(path, item, problems)).collect());
     let me = match subject {
         Subject::Individual => InlineMe::Person(Box::new(read_person(&mut reader, fields, problems))),
         Subject::Group => {
@@ -109,7 +151,30 @@ fn read_inline(
         }
     };
     reader.finish(problems);
-    InlineSubject { me, members }
+    InlineSubject { me, members, programs }
+}
+
+fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option<MembershipFact> {
+    let mut reader = ObjectReader::at(path, item, problems);
+    let program = reader.text("program", SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems);
+    if program.is_none() && !reader.is_problem("program", problems) {
+        problems.add(
+            reader.path_of("program"),
+            "required",
+            "a membership names its program: `Program/<system>|<value>`",
+        );
+    }
+    let path = reader.path_of("program");
+    let program = program.and_then(|text| read_reference(&path, &text, RecordKind::Program, problems));
+    let fact = MembershipFact {
+        program: program.as_ref().map(|key| format!("{}/{}", RecordKind::Program, key.reveal())).unwrap_or_default(),
+        status: reader.word("status", STATUSES, problems),
+        enrollment_date: reader.date("enrollment_date", problems),
+        exit_date: reader.date("exit_date", problems),
+        exit_reason: reader.text("exit_reason", REASON_BYTES_MAX, problems),
+    };
+    reader.finish(problems);
+    program.map(|_| fact)
 }
 
 fn read_person(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> InlinePerson {
@@ -205,8 +270,8 @@ pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
     let numbered = request.subjects.iter().enumerate();
     numbered
         .map(|(at, subject)| match subject {
-            SubjectInput::Reference(kind, key) => format!("{kind}/{}", key.reveal()),
-            SubjectInput::Inline(_) => format!("subjects[{at}]"),
+            SubjectInput::Reference(kind, key) => format!("{}/{}", kind.record_kind(), key.reveal()),
+            SubjectInput::Inline(_) | SubjectInput::Stored(_) => format!("subjects[{at}]"),
         })
         .collect()
 }

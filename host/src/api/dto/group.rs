@@ -14,6 +14,9 @@ use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::vocabulary::DisplayedCode;
+use crate::service::group::history::{HistoryEntry, PlaceChange};
+use crate::service::group::members::{GroupPlace, MemberChange};
+use crate::service::records;
 
 /// Reads a body into a group whose codes and members are not checked yet.
 pub fn read(
@@ -41,8 +44,18 @@ pub fn read(
     details
 }
 
-fn read_member(path: String, item: Value, problems: &mut Problems) -> Option<Member<CodeUri, IdentifierKey>> {
+/// Reads one member that lies at `path`; nothing where nobody is named, which is a problem then.
+pub fn read_member(path: String, item: Value, problems: &mut Problems) -> Option<Member<CodeUri, IdentifierKey>> {
     let mut reader = ObjectReader::at(path, item, problems);
+    let individual = read_entity(&mut reader, problems);
+    let role = reader.code("role", problems);
+    let period = reader.period("period", problems);
+    let is_inactive = reader.boolean("inactive", problems).unwrap_or(false);
+    reader.finish(problems);
+    Some(Member { individual: individual?, role, period, is_inactive })
+}
+
+fn read_entity(reader: &mut ObjectReader, problems: &mut Problems) -> Option<IdentifierKey> {
     let individual = reader.object("entity", problems).and_then(|mut entity| {
         let reference = entity.text("reference", SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems);
         entity.take("display");
@@ -57,11 +70,42 @@ fn read_member(path: String, item: Value, problems: &mut Problems) -> Option<Mem
             "a member names its person: `{reference: \"Individual/<system>|<value>\"}`",
         );
     }
+    individual
+}
+
+/// Reads who leaves a group, and on which day: `{entity, period: {end}}`.
+pub fn read_removal(path: String, item: Value, problems: &mut Problems) -> Option<(IdentifierKey, Option<Date>)> {
+    let mut reader = ObjectReader::at(path, item, problems);
+    let individual = read_entity(&mut reader, problems);
+    let last_day = reader.object("period", problems).and_then(|mut period| {
+        let last_day = period.date("end", problems);
+        period.finish(problems);
+        last_day
+    });
+    reader.finish(problems);
+    Some((individual?, last_day))
+}
+
+/// Reads what is to be changed of a member's place: what is named is changed, `null` takes it out.
+pub fn read_member_patch(
+    path: String,
+    item: Value,
+    individual: IdentifierKey,
+    problems: &mut Problems,
+) -> MemberChange {
+    let names = |name: &str| item.get(name).is_some();
+    let (has_role, has_period, has_inactive) = (names("role"), names("period"), names("inactive"));
+    let mut reader = ObjectReader::at(path, item, problems);
     let role = reader.code("role", problems);
     let period = reader.period("period", problems);
-    let is_inactive = reader.boolean("inactive", problems).unwrap_or(false);
+    let is_inactive = reader.boolean("inactive", problems);
     reader.finish(problems);
-    Some(Member { individual: individual?, role, period, is_inactive })
+    MemberChange::Change {
+        individual,
+        role: has_role.then_some(role),
+        period: has_period.then_some(period),
+        is_inactive: has_inactive.then_some(is_inactive.unwrap_or(false)),
+    }
 }
 
 /// Reads `Individual/<system>|<value>`.
@@ -99,20 +143,10 @@ pub fn write<'a>(
     show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
 ) -> GroupBody<'a> {
     let details = &group.details;
-    let members: Option<Vec<MemberBody>> = details.members.as_ref().map(|members| {
-        members
-            .iter()
-            .filter_map(|member| {
-                let shown = show_member(member.individual)?;
-                Some(MemberBody {
-                    entity: EntityBody { reference: shown.reference, display: shown.display },
-                    role: member.role.map(|value| CodeBody::from(show(value))),
-                    period: member.period.map(PeriodBody::from),
-                    inactive: member.is_inactive,
-                })
-            })
-            .collect()
-    });
+    let members: Option<Vec<MemberBody>> = details
+        .members
+        .as_ref()
+        .map(|members| members.iter().filter_map(|member| MemberBody::new(member, show, show_member)).collect());
     GroupBody {
         kind: "Group",
         identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
@@ -158,6 +192,73 @@ struct MemberBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     period: Option<PeriodBody>,
     inactive: bool,
+}
+
+impl MemberBody {
+    fn new(
+        member: &Member,
+        show: &dyn Fn(CodedValue) -> DisplayedCode,
+        show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
+    ) -> Option<Self> {
+        let shown = show_member(member.individual)?;
+        Some(Self {
+            entity: EntityBody { reference: shown.reference, display: shown.display },
+            role: member.role.map(|value| CodeBody::from(show(value))),
+            period: member.period.map(PeriodBody::from),
+            inactive: member.is_inactive,
+        })
+    }
+}
+
+/// One thing that happened to a place in a group.
+#[derive(Debug, Serialize)]
+pub struct HistoryBody<'a> {
+    change: &'static str,
+    #[serde(flatten)]
+    member: MemberBody,
+    meta: MetaBody<'a>,
+}
+
+impl<'a> HistoryBody<'a> {
+    /// Writes an entry; nothing where the person cannot be shown.
+    pub fn new(
+        entry: &'a HistoryEntry,
+        show: &dyn Fn(CodedValue) -> DisplayedCode,
+        show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
+    ) -> Option<Self> {
+        let change = match entry.change {
+            PlaceChange::Added => "added",
+            PlaceChange::Changed => "changed",
+            PlaceChange::Removed => "removed",
+        };
+        let member = MemberBody::new(&entry.member, show, show_member)?;
+        Some(Self { change, member, meta: MetaBody::from(&entry.meta) })
+    }
+}
+
+/// A person's place in a group, told from the person's side.
+#[derive(Debug, Serialize)]
+pub struct PlaceBody {
+    group: EntityBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<CodeBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<PeriodBody>,
+    inactive: bool,
+}
+
+impl PlaceBody {
+    /// Writes a place; nothing where the group has no identifier, which cannot be.
+    pub fn new(place: &GroupPlace, show: &dyn Fn(CodedValue) -> DisplayedCode) -> Option<Self> {
+        let details = &place.group.details;
+        let reference = records::reference(RecordKind::Group, records::called(&details.identifiers)?);
+        Some(Self {
+            group: EntityBody { reference, display: details.name.clone() },
+            role: place.member.role.map(|value| CodeBody::from(show(value))),
+            period: place.member.period.map(PeriodBody::from),
+            inactive: place.member.is_inactive,
+        })
+    }
 }
 
 #[derive(Debug, Serialize)]

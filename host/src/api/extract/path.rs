@@ -6,7 +6,8 @@ use axum::http::request::Parts;
 
 use crate::api::error::{ApiError, Problem};
 use crate::domain::code::Namespace;
-use crate::domain::identifier::IdentifierKey;
+use crate::domain::consent::ConsentId;
+use crate::domain::identifier::{IdentifierError, IdentifierKey};
 
 /// An identifier `<system>|<value>` as the last part of a path, percent-decoded.
 #[derive(Debug)]
@@ -22,8 +23,37 @@ impl<S: Send + Sync> FromRequestParts<S> for IdentifierPath {
         };
         match IdentifierKey::parse(&text) {
             Ok(key) => Ok(Self(key)),
-            Err(error) => Err(Problem::malformed(format!("the identifier in the path is not valid: {error}")).into()),
+            Err(error) => Err(not_valid(&error)),
         }
+    }
+}
+
+/// A group and one of its members, each by an identifier, percent-decoded.
+#[derive(Debug)]
+pub struct MemberPath(pub IdentifierKey, pub IdentifierKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for MemberPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Ok(Path((group, member))) = path else { return Err(not_text().into()) };
+        let parse = |text: &str| IdentifierKey::parse(text).map_err(|error| not_valid(&error));
+        Ok(Self(parse(&group)?, parse(&member)?))
+    }
+}
+
+/// The name of a consent.
+#[derive(Debug)]
+pub struct ConsentPath(pub ConsentId);
+
+impl<S: Send + Sync> FromRequestParts<S> for ConsentPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
+        let Ok(Path(text)) = path else { return Err(not_text().into()) };
+        ConsentId::parse(&text).map(Self).map_err(|error| Problem::malformed(error.to_string()).into())
     }
 }
 
@@ -70,6 +100,10 @@ impl<S: Send + Sync> FromRequestParts<S> for NamePath {
         }
         Ok(Self(name))
     }
+}
+
+fn not_valid(error: &IdentifierError) -> ApiError {
+    Problem::malformed(format!("the identifier in the path is not valid: {error}")).into()
 }
 
 fn not_text() -> Problem {

@@ -7,7 +7,10 @@ use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
 use crate::api::error::{ApiError, Problem};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordKind;
 use crate::domain::search::{PAGE_COUNT_MAX, Page};
+use crate::domain::subject::Subject;
 
 /// The most parameters of one request.
 const PARAMETERS_MAX: usize = 100;
@@ -91,6 +94,19 @@ impl Parameters {
         }
     }
 
+    /// One of some words.
+    ///
+    /// # Errors
+    /// 400 for any other, naming them.
+    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*value));
+        }
+        let known: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        Err(Problem::malformed(format!("the parameter `{name}` is one of {}", known.join(", "))).into())
+    }
+
     /// `_count` and `_offset`.
     ///
     /// # Errors
@@ -122,6 +138,34 @@ impl Parameters {
         }
         text.finish()
     }
+}
+
+/// Reads `<kind>/<system>|<value>` or `<system>|<value>`; the kind, where it is named.
+///
+/// # Errors
+/// 400 when it is neither.
+pub fn reference(
+    name: &str,
+    text: &str,
+    kinds: &[RecordKind],
+) -> Result<(Option<RecordKind>, IdentifierKey), ApiError> {
+    let of_kind = |kind: &RecordKind| Some((*kind, text.strip_prefix(kind.name())?.strip_prefix('/')?));
+    let (kind, key) = match kinds.iter().find_map(of_kind) {
+        Some((kind, key)) => (Some(kind), key),
+        None => (None, text),
+    };
+    let key = IdentifierKey::parse(key).map_err(|error| Problem::malformed(format!("`{name}`: {error}")))?;
+    Ok((kind, key))
+}
+
+/// Reads who is meant: a person or a group, of either kind where none is named.
+///
+/// # Errors
+/// 400 as [`reference`].
+pub fn subject_reference(name: &str, text: &str) -> Result<(Vec<Subject>, IdentifierKey), ApiError> {
+    let (kind, key) = reference(name, text, &Subject::ALL.map(Subject::record_kind))?;
+    let kinds = Subject::ALL.into_iter().filter(|subject| kind.is_none_or(|kind| kind == subject.record_kind()));
+    Ok((kinds.collect(), key))
 }
 
 /// Digits only: `u64::from_str` would also take `+5`.

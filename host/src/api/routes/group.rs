@@ -1,5 +1,8 @@
 //! `/Group`
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -9,17 +12,23 @@ use super::individual::{etag, location};
 use super::search::languages;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::group::{self as body, ShownMember};
+use crate::api::dto::merge::patched;
 use crate::api::dto::reader::Problems;
 use crate::api::dto::shared::ReceiptBody;
+use crate::api::elements::{Elements, GROUP};
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
+use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
+use crate::context::OpContext;
+use crate::domain::individual::Individual;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::service::group::{self, GroupView};
 use crate::service::individual::reference;
+use crate::service::records;
 
 /// Reads one group by identifier.
 pub async fn read(
@@ -29,10 +38,13 @@ pub async fn read(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["_elements"])?;
+    let elements = Elements::read(&parameters, GROUP)?;
     let ctx = auth.into_context();
     let view = group::read(&ctx, &app.registry, languages(&app, &headers), &key).await?;
-    Ok(([(header::ETAG, etag(&view.group.meta))], Json(write(&view))).into_response())
+    let body = Elements::answer(elements.as_ref(), write(&view))?;
+    Ok(([(header::ETAG, etag(&view.group.meta))], body).into_response())
 }
 
 /// Registers a group.
@@ -57,15 +69,71 @@ pub async fn create(
     Ok((StatusCode::CREATED, headers, Json(write(&view))).into_response())
 }
 
+/// Replaces what is said of a group.
+pub async fn replace(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let mut problems = Problems::default();
+    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = problems.finish(draft)?;
+    let make = |_: &GroupView| Ok(draft.clone());
+    let view = group::change(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &make).await?;
+    Ok(changed(&ctx, &view))
+}
+
+/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+pub async fn patch(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(patch): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let make = |present: &GroupView| {
+        let members = patched(write(present), patch.clone())?;
+        let mut problems = Problems::default();
+        let draft = body::read(members, present.codes.extension_fields(), &mut problems);
+        problems.finish(draft)
+    };
+    let view = group::change(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &make).await?;
+    Ok(changed(&ctx, &view))
+}
+
+/// An answer to a change holds no more than a read would give this client.
+pub(super) fn changed(ctx: &OpContext, view: &GroupView) -> Response {
+    let tag = [(header::ETAG, etag(&view.group.meta))];
+    if !ctx.scopes.covers(Scope::new(Resource::Group, Action::Read)) {
+        let receipt = ReceiptBody::new("Group", &view.group.details.identifiers, &view.group.meta);
+        return (tag, Json(receipt)).into_response();
+    }
+    (tag, Json(write(view))).into_response()
+}
+
 fn write(view: &GroupView) -> body::GroupBody<'_> {
     let show = |value| view.codes.show(value);
     body::write(&view.group, view.today, view.codes.extension_fields(), &show, &|id| shown_member(view, id))
 }
 
 fn shown_member(view: &GroupView, id: RecordId) -> Option<ShownMember> {
-    let details = &view.members.get(&id)?.details;
-    let identifier =
-        details.identifiers.iter().find(|identifier| identifier.is_open()).or(details.identifiers.first())?;
+    shown_among(&view.members, view.shows_names, id)
+}
+
+/// How one of these people is shown as a member.
+pub(super) fn shown_among(
+    members: &HashMap<RecordId, Arc<Individual>>,
+    shows_names: bool,
+    id: RecordId,
+) -> Option<ShownMember> {
+    let details = &members.get(&id)?.details;
     let display = details.name.as_ref().map(crate::domain::person_name::PersonName::display);
-    Some(ShownMember { reference: reference(&identifier.key), display: display.filter(|_| view.shows_names) })
+    let reference = reference(records::called(&details.identifiers)?);
+    Some(ShownMember { reference, display: display.filter(|_| shows_names) })
 }

@@ -9,13 +9,17 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::search::{Envelope, languages};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::individual as body;
+use crate::api::dto::merge::patched;
 use crate::api::dto::reader::Problems;
+use crate::api::elements::{Elements, INDIVIDUAL};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
+use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
+use crate::context::OpContext;
 use crate::domain::calendar::parse_date;
 use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
@@ -24,7 +28,7 @@ use crate::domain::record::{RecordKind, RecordMeta};
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::search::{DateCondition, DateOperator};
 use crate::domain::vocabulary::CodedField;
-use crate::service::individual::{self, SearchRequest};
+use crate::service::individual::{self, IndividualView, SearchRequest};
 
 /// The characters of an identifier that a path part cannot hold as they are.
 const PATH_PART: &AsciiSet = &CONTROLS
@@ -53,11 +57,13 @@ pub async fn read(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::parse(&query)?.expect_only(&[])?;
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["_elements"])?;
+    let elements = Elements::read(&parameters, INDIVIDUAL)?;
     let ctx = auth.into_context();
     let view = individual::read(&ctx, &app.registry, languages(&app, &headers), &key).await?;
-    let body = body::write(&view.individual, view.codes.extension_fields(), &|value| view.codes.show(value));
-    Ok(([(header::ETAG, etag(&view.individual.meta))], Json(body)).into_response())
+    let body = Elements::answer(elements.as_ref(), write(&view))?;
+    Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
 }
 
 /// Registers an individual.
@@ -82,6 +88,59 @@ pub async fn create(
     Ok((StatusCode::CREATED, headers, Json(body)).into_response())
 }
 
+/// Replaces what is said of an individual.
+pub async fn replace(
+    auth: Auth<scope::IndividualUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let mut problems = Problems::default();
+    let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let draft = problems.finish(draft)?;
+    let make = |_: &IndividualView| Ok(draft.clone());
+    let languages = languages(&app, &headers);
+    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &make).await?;
+    Ok(changed(&ctx, &view))
+}
+
+/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+pub async fn patch(
+    auth: Auth<scope::IndividualUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(patch): JsonObject<RECORD_BYTES_MAX>,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let make = |present: &IndividualView| {
+        let members = patched(write(present), patch.clone())?;
+        let mut problems = Problems::default();
+        let draft = body::read(members, present.codes.extension_fields(), &mut problems);
+        problems.finish(draft)
+    };
+    let languages = languages(&app, &headers);
+    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &make).await?;
+    Ok(changed(&ctx, &view))
+}
+
+/// An answer to a change holds no more than a read would give this client.
+fn changed(ctx: &OpContext, view: &IndividualView) -> Response {
+    let tag = [(header::ETAG, etag(&view.individual.meta))];
+    if !ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read)) {
+        return (tag, Json(body::write_receipt(&view.individual))).into_response();
+    }
+    (tag, Json(write(view))).into_response()
+}
+
+fn write(view: &IndividualView) -> body::IndividualBody<'_> {
+    body::write(&view.individual, view.codes.extension_fields(), &|value| view.codes.show(value))
+}
+
 /// Searches individuals.
 pub async fn search(
     auth: Auth<scope::IndividualRead>,
@@ -92,6 +151,7 @@ pub async fn search(
     let parameters = Parameters::parse(&query)?;
     let request = read_conditions(&parameters)?;
     let page = parameters.page()?;
+    let elements = Elements::read(&parameters, INDIVIDUAL)?;
     let ctx = auth.into_context();
     let found = individual::search(&ctx, &app.registry, languages(&app, &headers), request, page).await?;
     let bodies = found
@@ -99,14 +159,18 @@ pub async fn search(
         .iter()
         .map(|individual| body::write(individual, found.codes.extension_fields(), &|value| found.codes.show(value)));
     let path = format!("{}{BASE_PATH}/Individual", app.public_url);
-    Ok(Json(Envelope::new(bodies.collect(), found.total, page, &path, &parameters)).into_response())
+    let Some(elements) = elements else {
+        return Ok(Json(Envelope::new(bodies.collect(), found.total, page, &path, &parameters)).into_response());
+    };
+    let bodies: Result<Vec<_>, _> = bodies.map(|body| elements.keep(body)).collect();
+    Ok(Json(Envelope::new(bodies?, found.total, page, &path, &parameters)).into_response())
 }
 
 /// The filters of a search, beside `_count` and `_offset`.
 fn read_conditions(parameters: &Parameters) -> Result<SearchRequest, ApiError> {
     let coded =
         || CodedField::individual_singles().chain(CodedField::individual_lists()).chain([CodedField::AddressCountry]);
-    let mut known = vec!["identifier", "name", "birth_date", "active", "_count", "_offset"];
+    let mut known = vec!["identifier", "name", "birth_date", "active", "_count", "_offset", "_elements"];
     known.extend(coded().map(CodedField::path));
     parameters.expect_only(&known)?;
     let mut request = SearchRequest { active: parameters.boolean("active")?, ..SearchRequest::default() };
@@ -166,7 +230,13 @@ pub fn etag(meta: &RecordMeta) -> String {
 #[must_use]
 pub fn location(app: &AppState, kind: RecordKind, identifiers: &[crate::domain::identifier::Identifier]) -> String {
     let key = identifiers.first().map(|identifier| identifier.key.reveal()).unwrap_or_default();
-    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, utf8_percent_encode(&key, PATH_PART))
+    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key))
+}
+
+/// A text as one part of a path.
+#[must_use]
+pub fn path_part(text: &str) -> String {
+    utf8_percent_encode(text, PATH_PART).to_string()
 }
 
 #[cfg(test)]

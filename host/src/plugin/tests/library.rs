@@ -286,7 +286,13 @@ pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<M
 }
 
 pub(super) fn administrator() -> OpContext {
-    OpContext { actor: Actor::Administrator, scopes: ScopeSet::default(), request_id: "test".into(), now: now() }
+    OpContext {
+        actor: Actor::Administrator,
+        organization: None,
+        scopes: ScopeSet::default(),
+        request_id: "test".into(),
+        now: now(),
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::decision::{Decision, expression_digest};
 use super::exhausted::Asked;
 use super::facts::{InlineSubject, SubjectFacts};
 use super::layout;
-use super::load::{Loader, inline_codes};
+use super::load::{Loader, Needs, inline_codes};
 use super::questions;
 use super::schema::{ROLE_PATH, schema};
 use crate::context::OpContext;
@@ -20,8 +20,9 @@ use crate::domain::eligibility::{
     Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Subject, Verdict,
 };
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::record::{RecordKind, VersionId};
+use crate::domain::record::VersionId;
 use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::subject::SubjectReference;
 use crate::error::{AppError, ExpressionProblem};
 use crate::plugin::{EligibilityEngine, EngineError, FaultKind, RuleSession, run_rule};
 use crate::service::audit;
@@ -37,7 +38,9 @@ pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 #[derive(Debug, Clone)]
 pub enum SubjectInput {
     /// A record of the register.
-    Reference(RecordKind, IdentifierKey),
+    Reference(Subject, IdentifierKey),
+    /// A record of the register that was found already.
+    Stored(SubjectReference),
     /// A record given in the request.
     Inline(Box<InlineSubject>),
 }
@@ -47,6 +50,8 @@ pub enum SubjectInput {
 pub struct EvaluateRequest {
     /// The rule.
     pub expression: String,
+    /// The program whose rule it is, by reference and at that version.
+    pub program: Option<(String, VersionId)>,
     /// What it decides about.
     pub subject: Subject,
     /// About whom.
@@ -82,21 +87,44 @@ pub struct Evaluated {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Evaluates a rule.
+/// On whose word a rule reads the register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// The caller's: what it reads needs the caller's scopes.
+    Caller,
+    /// A program's: the administrator wrote the rule.
+    Program,
+}
+
+/// Evaluates a rule for whoever asks.
 ///
 /// # Errors
-/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
-/// not right, [`AppError::MissingScope`] when the rule reads what the client may not.
+/// As [`evaluate_for`].
 pub async fn evaluate(
     ctx: &OpContext,
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     request: EvaluateRequest,
 ) -> Result<Evaluated, AppError> {
+    evaluate_for(ctx, registry, engine, request, Authority::Caller).await
+}
+
+/// Evaluates a rule.
+///
+/// # Errors
+/// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
+/// not right, [`AppError::MissingScope`] when the rule reads what the client may not.
+pub async fn evaluate_for(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    request: EvaluateRequest,
+    authority: Authority,
+) -> Result<Evaluated, AppError> {
     let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
     let targets = request.subjects.iter().filter_map(|subject| match subject {
-        SubjectInput::Reference(kind, key) => Some(format!("{kind}/{}", key.reveal())),
-        SubjectInput::Inline(_) => None,
+        SubjectInput::Reference(kind, key) => Some(format!("{}/{}", kind.record_kind(), key.reveal())),
+        SubjectInput::Inline(_) | SubjectInput::Stored(_) => None,
     });
     let targets: Vec<String> = targets.collect();
     let asked = Asked {
@@ -106,7 +134,7 @@ pub async fn evaluate(
     };
     let outcome = match registry.exhausted.recall(&ctx.actor, &asked, ctx.now) {
         Some(message) => Err(budget_problem(message)),
-        None => run(ctx, registry, engine, request).await.map_err(|failure| match failure {
+        None => run(ctx, registry, engine, request, authority).await.map_err(|failure| match failure {
             Failure::App(error) => error,
             Failure::Engine(error) => {
                 if let Some(message) = exhaustion(&error) {
@@ -152,6 +180,7 @@ async fn run(
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     request: EvaluateRequest,
+    authority: Authority,
 ) -> Result<Evaluated, Failure> {
     let generation = registry.vocabularies.current();
     let evaluation = Evaluation {
@@ -161,6 +190,7 @@ async fn run(
         generation,
         as_of: request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
         request,
+        authority,
     };
     let (expression, schema) = (evaluation.request.expression.clone(), evaluation.schema.clone());
     let runtime = tokio::runtime::Handle::current();
@@ -175,14 +205,18 @@ struct Evaluation {
     schema: Arc<Schema>,
     as_of: Date,
     request: EvaluateRequest,
+    authority: Authority,
 }
 
 impl Evaluation {
     fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, Failure> {
         let references = session.references().to_vec();
-        self.check_scopes(&references)?;
+        if self.authority == Authority::Caller {
+            self.check_scopes(&references)?;
+        }
+        let needs = Needs { household: reads_household(&references), programs: reads_programs(&references) };
         let loader = Loader { registry: &self.registry, generation: &self.generation, as_of: self.as_of };
-        let loaded = runtime.block_on(loader.load(&self.request.subjects, reads_household(&references)))?;
+        let loaded = runtime.block_on(loader.load(&self.request.subjects, needs))?;
         // Taken after the records: a code that was published and recorded meanwhile is answered for too. Inline records are read
         // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
         let generation = self.consulted(session.questions())?;
@@ -221,14 +255,19 @@ impl Evaluation {
         let mut needed = Vec::new();
         let reads_members = reads_household(references);
         for subject in &self.request.subjects {
-            if let SubjectInput::Reference(kind, _) = subject {
-                match kind {
-                    RecordKind::Individual => needed.push(Resource::Individual),
-                    RecordKind::Group => needed.push(Resource::Group),
-                }
-                if reads_members {
-                    needed.extend([Resource::Individual, Resource::Group]);
-                }
+            let kind = match subject {
+                SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => kind,
+                SubjectInput::Inline(_) => continue,
+            };
+            match kind {
+                Subject::Individual => needed.push(Resource::Individual),
+                Subject::Group => needed.push(Resource::Group),
+            }
+            if reads_members {
+                needed.extend([Resource::Individual, Resource::Group]);
+            }
+            if reads_programs(references) {
+                needed.push(Resource::ProgramMembership);
             }
         }
         for resource in needed {
@@ -248,7 +287,7 @@ impl Evaluation {
             concept_groups: format!("sha256:{}", generation.concept_groups_digest()),
             schema: self.schema.version.clone(),
             as_of: self.as_of,
-            versions: versions.into_iter().collect(),
+            versions: versions.into_iter().chain(self.request.program.clone()).collect(),
         }
     }
 }
@@ -261,6 +300,10 @@ fn reads_household(references: &[Reference]) -> bool {
     references.iter().any(|reference| {
         reference.space == RowSpace::Members || (reference.space == RowSpace::Me && reference.path == ROLE_PATH)
     })
+}
+
+fn reads_programs(references: &[Reference]) -> bool {
+    references.iter().any(|reference| reference.space == RowSpace::Programs)
 }
 
 fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -> Vec<SubjectResult> {
@@ -281,7 +324,7 @@ fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -
     results
 }
 
-fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
+pub(super) fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
     let message = match diagnostics.first() {
         Some(first) => format!("line {}, column {}: {}", first.line, first.column, first.message),
         None => "it was refused".to_owned(),
@@ -313,7 +356,7 @@ fn budget_problem(message: String) -> AppError {
 
 /// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to mend and
 /// never a 5xx.
-fn engine_error(error: EngineError) -> AppError {
+pub(super) fn engine_error(error: EngineError) -> AppError {
     match error {
         EngineError::Diagnostics(diagnostics) => refused(diagnostics),
         EngineError::Exhausted { .. } | EngineError::EngineBudget { .. } => {

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use jiff::civil::Date;
+
 use crate::domain::code::{CodeUri, CodedValue};
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::program_membership::MembershipStatus;
+use crate::service::program_membership::MembershipView;
 
 /// A person as a rule sees one.
 #[derive(Debug, Clone)]
@@ -62,6 +66,45 @@ pub struct SubjectFacts {
     pub me: Me,
     /// Its household.
     pub members: Members,
+    /// Its memberships in programs.
+    pub programs: Programs,
+}
+
+/// In which programs the subject is or was.
+#[derive(Debug, Clone)]
+pub enum Programs {
+    /// In these; none is an answer too.
+    Known(Vec<MembershipFact>),
+    /// It cannot be said.
+    Unknown,
+}
+
+/// One membership as a rule sees it.
+#[derive(Debug, Clone)]
+pub struct MembershipFact {
+    /// `Program/<system>|<value>`
+    pub program: String,
+    /// Where it stands.
+    pub status: Option<MembershipStatus>,
+    /// Since when the subject takes part.
+    pub enrollment_date: Option<Date>,
+    /// Since when it does not any more.
+    pub exit_date: Option<Date>,
+    /// Why it does not any more.
+    pub exit_reason: Option<String>,
+}
+
+impl From<&MembershipView> for MembershipFact {
+    fn from(view: &MembershipView) -> Self {
+        let details = &view.membership.details;
+        Self {
+            program: view.program.clone(),
+            status: Some(details.status),
+            enrollment_date: details.enrollment_date,
+            exit_date: details.exit_date,
+            exit_reason: details.exit_reason.clone(),
+        }
+    }
 }
 
 /// A person given in a request, its codes not checked yet.
@@ -80,6 +123,8 @@ pub struct InlineSubject {
     pub me: InlineMe,
     /// Its household, where the request says it.
     pub members: Option<Vec<InlinePerson>>,
+    /// Its memberships in programs, where the request says them.
+    pub programs: Option<Vec<MembershipFact>>,
 }
 
 /// The subject itself, as given.

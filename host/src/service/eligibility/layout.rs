@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::facts::{Me, Members, PersonInHousehold, SubjectFacts};
+use super::facts::{Me, Members, MembershipFact, PersonInHousehold, Programs, SubjectFacts};
 use super::schema::ROLE_PATH;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::code::{CodeNumber, CodedValue};
@@ -21,6 +21,7 @@ enum Row<'a> {
     Address(&'a Address),
     Code(CodedValue),
     Value(&'a ExtensionValue),
+    Membership(&'a MembershipFact),
 }
 
 /// One value, before it has a column.
@@ -54,7 +55,7 @@ fn extension_of<'a>(row: &Row<'a>) -> Option<&'a Extension> {
     match row {
         Row::Person(details, _) => Some(&details.extension),
         Row::Group(details) => Some(&details.extension),
-        Row::Address(_) | Row::Code(_) | Row::Value(_) => None,
+        Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => None,
     }
 }
 
@@ -83,13 +84,16 @@ pub(super) fn batch(
     let reads_members = references.iter().any(|reference| reference.space == RowSpace::Members);
     let mut members = Vec::new();
     let children = children_of(subjects, &mut members)?;
+    let reads_programs = references.iter().any(|reference| reference.space == RowSpace::Programs);
+    let mut programs = Vec::new();
+    let program_children = programs_of(subjects, &mut programs)?;
     let mut columns = Vec::new();
     // A reference without a path asks which rows there are, as `size(members)` does; the children say it.
     for reference in references.iter().filter(|reference| !reference.path.is_empty()) {
         let rows = match reference.space {
             RowSpace::Me => me.as_slice(),
             RowSpace::Members => members.as_slice(),
-            RowSpace::Programs => &[],
+            RowSpace::Programs => programs.as_slice(),
         };
         add_columns(schema, reference, rows, &mut columns)?;
     }
@@ -97,7 +101,7 @@ pub(super) fn batch(
         as_of,
         rows: count(subjects.len())?,
         members: reads_members.then_some(children),
-        programs: None,
+        programs: reads_programs.then_some(program_children),
         columns,
     })
 }
@@ -142,6 +146,22 @@ fn children_of<'a>(subjects: &[&'a SubjectFacts], rows: &mut Vec<Row<'a>>) -> Re
                 known.push(true);
             }
             Members::Unknown => known.push(false),
+        }
+        offsets.push(count(rows.len())?);
+    }
+    Ok(Children { offsets, known: known.finish() })
+}
+
+fn programs_of<'a>(subjects: &[&'a SubjectFacts], rows: &mut Vec<Row<'a>>) -> Result<Children, AppError> {
+    let mut offsets = vec![0];
+    let mut known = Bitmap::default();
+    for subject in subjects {
+        match &subject.programs {
+            Programs::Known(memberships) => {
+                rows.extend(memberships.iter().map(Row::Membership));
+                known.push(true);
+            }
+            Programs::Unknown => known.push(false),
         }
         offsets.push(count(rows.len())?);
     }
@@ -212,7 +232,7 @@ fn list_rows<'a>(path: &str, rows: &[Row<'a>]) -> Result<ListRows<'a>, AppError>
                     true
                 })
             }
-            Row::Group(_) | Row::Address(_) | Row::Code(_) | Row::Value(_) => false,
+            Row::Group(_) | Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => false,
         };
         debug_assert!(is_recorded || items.len() == before);
         valid.push(is_recorded);
@@ -272,6 +292,14 @@ fn cell<'a>(row: Row<'a>, path: &str) -> Option<Cell<'a>> {
                 ExtensionContent::Many(_) => None,
             }
         }
+        Row::Membership(fact) => match path {
+            "program" => Some(Cell::Text(&fact.program)),
+            "status" => fact.status.map(|status| Cell::Text(status.name())),
+            "enrollment_date" => fact.enrollment_date.map(|day| Cell::Day(days_since_epoch(day))),
+            "exit_date" => fact.exit_date.map(|day| Cell::Day(days_since_epoch(day))),
+            "exit_reason" => text(&fact.exit_reason),
+            _ => None,
+        },
         Row::Group(details) => match path {
             "active" => Some(Cell::Boolean(details.active.unwrap_or(true))),
             "name" => text(&details.name),
@@ -417,7 +445,11 @@ mod tests {
             field("crops", ExtensionContent::Many(Vec::new())),
             field("plots", ExtensionContent::One(ExtensionValue::Text("many".into()))),
         ]);
-        let subject = |details| SubjectFacts { me: Me::Person(person(details, None)), members: Members::Unknown };
+        let subject = |details| SubjectFacts {
+            me: Me::Person(person(details, None)),
+            members: Members::Unknown,
+            programs: Programs::Unknown,
+        };
         let subjects = [subject(first), subject(second), subject(IndividualDetails::default())];
         let references =
             ["crops", "plots", "note"].map(|name| reference(RowSpace::Me, &format!("extension.farmer.{name}")));
@@ -447,8 +479,13 @@ mod tests {
             SubjectFacts {
                 me: Me::Person(person(born.clone(), Some(9))),
                 members: Members::Known(vec![person(born, Some(9)), person(unknown.clone(), None)]),
+                programs: Programs::Known(Vec::new()),
             },
-            SubjectFacts { me: Me::Person(person(unknown, None)), members: Members::Unknown },
+            SubjectFacts {
+                me: Me::Person(person(unknown, None)),
+                members: Members::Unknown,
+                programs: Programs::Unknown,
+            },
         ];
         let references = [
             reference(RowSpace::Me, "birth_date"),

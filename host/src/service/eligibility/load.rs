@@ -6,23 +6,41 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::evaluate::SubjectInput;
-use super::facts::{InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, SubjectFacts};
+use super::facts::{
+    InlineMe, InlinePerson, InlineSubject, Me, Members, MembershipFact, Person, PersonInHousehold, Programs,
+    SubjectFacts,
+};
+use crate::columns::MembershipTerm;
 use crate::domain::code::CodeUri;
 use crate::domain::group::{Group, GroupDetails};
-use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::search::Page;
+use crate::domain::subject::{Subject, SubjectReference};
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
-use crate::service::codes::{resolve, resolve_group, resolve_individual};
+use crate::service::codes::{Held, resolve, resolve_group, resolve_individual};
+use crate::service::program_membership::{self, MembershipView};
 use crate::service::registry::Registry;
-use crate::service::{group, identifiers, individual};
+use crate::service::{group, identifiers, individual, records};
 use crate::vocab::Generation;
 
 /// The code of a group that is a household.
 const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
 /// The most people that one request looks at, members of households included: some 1,000 large households.
 const ROWS_MAX: usize = 20_000;
+
+/// The most memberships of one subject that a rule looks at.
+const MEMBERSHIPS_MAX: u32 = 1_000;
+
+/// What a rule reads beside the subject itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// Who lives with it.
+    pub household: bool,
+    /// Its memberships in programs.
+    pub programs: bool,
+}
 
 /// Fetches facts as they stand on one day under one generation.
 pub(super) struct Loader<'a> {
@@ -62,6 +80,16 @@ impl Reads {
         }
     }
 
+    /// A membership without an identifier of its own is named by beneficiary and program; of several such, the newest counts.
+    fn note_membership(&mut self, view: &MembershipView) {
+        let membership = &view.membership;
+        let reference = match records::called(&membership.details.identifiers) {
+            Some(own) => records::reference(RecordKind::ProgramMembership, own),
+            None => format!("ProgramMembership of {} in {}", view.beneficiary, view.program),
+        };
+        self.versions.insert(reference, membership.meta.version);
+    }
+
     fn note_group(&mut self, stored: &Group) {
         if let Some(first) = stored.details.identifiers.first() {
             self.versions.insert(group::reference(&first.key), stored.meta.version);
@@ -74,11 +102,20 @@ impl Loader<'_> {
     ///
     /// # Errors
     /// When they are too many or the store fails. A subject that does not exist is no error of the whole.
-    pub(super) async fn load(&self, subjects: &[SubjectInput], needs_household: bool) -> Result<Loaded, AppError> {
+    pub(super) async fn load(&self, subjects: &[SubjectInput], needs: Needs) -> Result<Loaded, AppError> {
         let mut loaded = Loaded::default();
         for (at, subject) in subjects.iter().enumerate() {
-            let SubjectInput::Reference(kind, key) = subject else { continue };
-            match self.stored(*kind, key, needs_household, &mut loaded.reads).await {
+            let facts = match subject {
+                SubjectInput::Reference(kind, key) => {
+                    match identifiers::find(&*self.registry.store, kind.record_kind(), key).await {
+                        Ok(id) => self.stored(SubjectReference { kind: *kind, id }, needs, &mut loaded.reads).await,
+                        Err(error) => Err(error),
+                    }
+                }
+                SubjectInput::Stored(stored) => self.stored(*stored, needs, &mut loaded.reads).await,
+                SubjectInput::Inline(_) => continue,
+            };
+            match facts {
                 Err(_) if loaded.reads.rows > ROWS_MAX => return Err(too_many()),
                 facts @ (Ok(_) | Err(AppError::NotFound(_) | AppError::Ambiguous)) => {
                     drop(loaded.stored.insert(at, facts));
@@ -102,8 +139,8 @@ impl Loader<'_> {
         let mut problems = Vec::new();
         for (at, subject) in subjects.iter().enumerate() {
             match subject {
-                SubjectInput::Reference(kind, _) => {
-                    all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(*kind))));
+                SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => {
+                    all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(kind.record_kind()))));
                 }
                 SubjectInput::Inline(inline) => match self.inline(inline) {
                     Ok(facts) => all.push(Ok(facts)),
@@ -120,33 +157,34 @@ impl Loader<'_> {
 
     async fn stored(
         &self,
-        kind: RecordKind,
-        key: &IdentifierKey,
-        needs_household: bool,
+        subject: SubjectReference,
+        needs: Needs,
         reads: &mut Reads,
     ) -> Result<SubjectFacts, AppError> {
-        match kind {
-            RecordKind::Individual => {
-                let id = identifiers::find(&*self.registry.store, kind, key).await?;
+        let id = subject.id;
+        let programs = if needs.programs { self.programs(subject, reads).await? } else { Programs::Unknown };
+        match subject.kind {
+            Subject::Individual => {
                 reads.count_row()?;
-                let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(kind))?;
-                let members = if needs_household { self.household(id, reads).await? } else { Members::Unknown };
+                let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(RecordKind::Individual))?;
+                let members = if needs.household { self.household(id, reads).await? } else { Members::Unknown };
                 let role = match &members {
                     Members::Known(members) => members.iter().find(|member| is_stored_as(member, id)),
                     Members::Unknown => None,
                 };
                 let role = role.and_then(|member| member.role);
-                Ok(SubjectFacts { me: Me::Person(PersonInHousehold { person: Person::Stored(stored), role }), members })
+                let me = Me::Person(PersonInHousehold { person: Person::Stored(stored), role });
+                Ok(SubjectFacts { me, members, programs })
             }
-            RecordKind::Group => {
-                let stored = group::find(self.registry, key).await?;
+            Subject::Group => {
+                let stored = self.registry.store.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
                 reads.note_group(&stored);
-                let members = if needs_household {
+                let members = if needs.household {
                     Members::Known(self.members(&stored.details, reads).await?)
                 } else {
                     Members::Unknown
                 };
-                Ok(SubjectFacts { me: Me::StoredGroup(stored), members })
+                Ok(SubjectFacts { me: Me::StoredGroup(stored), members, programs })
             }
         }
     }
@@ -189,6 +227,27 @@ impl Loader<'_> {
         }
     }
 
+    /// The memberships of a subject, whatever their status. They count as people do.
+    async fn programs(&self, subject: SubjectReference, reads: &mut Reads) -> Result<Programs, AppError> {
+        let of_subject = [vec![MembershipTerm::Beneficiary(subject)]];
+        let page = Page { offset: 0, count: MEMBERSHIPS_MAX };
+        let found = self.registry.columns.snapshot().memberships(&of_subject, page);
+        if found.total > u64::from(MEMBERSHIPS_MAX) {
+            let message =
+                format!("a rule looks at up to {MEMBERSHIPS_MAX} memberships of one subject, and this one has more");
+            return Err(AppError::invalid("subjects", "too_many", message));
+        }
+        let mut facts = Vec::with_capacity(found.ids.len());
+        for id in found.ids {
+            reads.count_row()?;
+            let membership = records::by_id(&*self.registry.store, id).await?;
+            let view = program_membership::view(self.registry, membership).await?;
+            reads.note_membership(&view);
+            facts.push(MembershipFact::from(&view));
+        }
+        Ok(Programs::Known(facts))
+    }
+
     async fn members(&self, details: &GroupDetails, reads: &mut Reads) -> Result<Vec<PersonInHousehold>, AppError> {
         let mut members = Vec::new();
         for member in details.active_members(self.as_of) {
@@ -222,13 +281,17 @@ impl Loader<'_> {
                 }
                 Err(other) => return Err(other),
             },
-            InlineMe::Group(draft) => {
-                Some(Me::InlineGroup(Box::new(resolve_group(self.generation, (**draft).clone(), &mut problems))))
-            }
+            InlineMe::Group(draft) => Some(Me::InlineGroup(Box::new(resolve_group(
+                self.generation,
+                &Held::default(),
+                (**draft).clone(),
+                &mut problems,
+            )))),
         };
         let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
+        let programs = inline.programs.clone().map_or(Programs::Unknown, Programs::Known);
         match me {
-            Some(me) if problems.is_empty() => Ok(SubjectFacts { me, members }),
+            Some(me) if problems.is_empty() => Ok(SubjectFacts { me, members, programs }),
             Some(_) | None => Err(AppError::Invalid(problems)),
         }
     }
@@ -239,7 +302,7 @@ impl Loader<'_> {
             .role
             .as_ref()
             .and_then(|code| resolve(self.generation, CodedField::MemberRole, "role".to_owned(), code, &mut problems));
-        match resolve_individual(self.generation, person.details.clone()) {
+        match resolve_individual(self.generation, &Held::default(), person.details.clone()) {
             Ok(details) if problems.is_empty() => {
                 Ok(PersonInHousehold { person: Person::Inline(Box::new(details)), role })
             }

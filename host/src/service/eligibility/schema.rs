@@ -21,6 +21,7 @@ pub fn schema(subject: Subject, extension: &ExtensionFields) -> Schema {
     extension_fields(RowSpace::Me, extension, &mut fields);
     person_fields(RowSpace::Members, &mut fields);
     extension_fields(RowSpace::Members, extension, &mut fields);
+    program_fields(&mut fields);
     Schema { version: digest(subject, &fields), subject, fields }
 }
 
@@ -79,6 +80,19 @@ fn extension_fields(space: RowSpace, extension: &ExtensionFields, fields: &mut V
         is_repeated: field.repeated,
         vocabularies: field.vocabulary.iter().cloned().collect(),
     }));
+}
+
+fn program_fields(fields: &mut Vec<Field>) {
+    for (path, kind) in [
+        ("program", FieldType::Text),
+        ("status", FieldType::Text),
+        ("enrollment_date", FieldType::Date),
+        ("exit_date", FieldType::Date),
+        ("exit_reason", FieldType::Text),
+    ] {
+        let space = RowSpace::Programs;
+        fields.push(Field { space, path: path.to_owned(), kind, is_repeated: false, vocabularies: Vec::new() });
+    }
 }
 
 fn digest(subject: Subject, fields: &[Field]) -> String {

@@ -115,7 +115,13 @@ impl PluginAdministration {
 
     /// Writes down what the server installed by itself.
     async fn synced(&self, installed: &InstalledPlugin, now: Timestamp) -> Result<SyncedFile, AppError> {
-        let ctx = OpContext { actor: Actor::System, scopes: ScopeSet::default(), request_id: "start".into(), now };
+        let ctx = OpContext {
+            actor: Actor::System,
+            organization: None,
+            scopes: ScopeSet::default(),
+            request_id: "start".into(),
+            now,
+        };
         self.audit_install(&ctx, installed, "[plugins] allow_unsigned").await?;
         Ok(SyncedFile::Installed(installed.manifest().name.clone()))
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::change::{Change, ChangedRecord};
 use crate::domain::client::ClientId;
+use crate::domain::record::RecordKind;
 use crate::store::StoreError;
 
 use super::instant::milliseconds;
@@ -30,6 +31,29 @@ enum StoredTouchedV1 {
     Client { id: String },
 }
 
+/// What one write touched, version 2: records of every kind. Written only where version 1 has no word for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredChangeV2 {
+    at_ms: i64,
+    touched: Vec<StoredTouchedV2>,
+}
+
+impl StoredForm for StoredChangeV2 {
+    const VERSION: u8 = 2;
+    const WHAT: &'static str = "change";
+}
+
+/// One thing that a write touched: a record with the version that it made, or a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum StoredTouchedV2 {
+    Individual { id: u64, version: u64 },
+    Group { id: u64, version: u64 },
+    Program { id: u64, version: u64 },
+    ProgramMembership { id: u64, version: u64 },
+    Consent { id: u64, version: u64 },
+    Client { id: String },
+}
+
 /// The bytes of what a write touched.
 ///
 /// # Errors
@@ -39,12 +63,37 @@ pub fn encode<'c>(
     changes: &[Change],
     clients: impl Iterator<Item = &'c ClientId>,
 ) -> Result<Vec<u8>, StoreError> {
-    let records = changes.iter().map(|change| match &change.record {
-        ChangedRecord::Individual(now) => StoredTouchedV1::Individual { id: now.id.0, version: now.meta.version.0 },
-        ChangedRecord::Group(now) => StoredTouchedV1::Group { id: now.id.0, version: now.meta.version.0 },
-    });
-    let clients = clients.map(|client| StoredTouchedV1::Client { id: client.as_str().to_owned() });
-    super::encode(&StoredChangeV1 { at_ms: milliseconds(at), touched: records.chain(clients).collect() })
+    let clients: Vec<String> = clients.map(|client| client.as_str().to_owned()).collect();
+    let at_ms = milliseconds(at);
+    let of_version_1: Option<Vec<StoredTouchedV1>> = changes.iter().map(|change| touched_v1(&change.record)).collect();
+    let Some(mut touched) = of_version_1 else {
+        let records = changes.iter().map(|change| touched_v2(&change.record));
+        let clients = clients.into_iter().map(|id| StoredTouchedV2::Client { id });
+        return super::encode(&StoredChangeV2 { at_ms, touched: records.chain(clients).collect() });
+    };
+    touched.extend(clients.into_iter().map(|id| StoredTouchedV1::Client { id }));
+    super::encode(&StoredChangeV1 { at_ms, touched })
+}
+
+fn touched_v1(record: &ChangedRecord) -> Option<StoredTouchedV1> {
+    let (_, id, version) = record.place();
+    match record {
+        ChangedRecord::Individual(_) => Some(StoredTouchedV1::Individual { id: id.0, version: version.0 }),
+        ChangedRecord::Group(_) => Some(StoredTouchedV1::Group { id: id.0, version: version.0 }),
+        ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => None,
+    }
+}
+
+fn touched_v2(record: &ChangedRecord) -> StoredTouchedV2 {
+    let (kind, id, version) = record.place();
+    let (id, version) = (id.0, version.0);
+    match kind {
+        RecordKind::Individual => StoredTouchedV2::Individual { id, version },
+        RecordKind::Group => StoredTouchedV2::Group { id, version },
+        RecordKind::Program => StoredTouchedV2::Program { id, version },
+        RecordKind::ProgramMembership => StoredTouchedV2::ProgramMembership { id, version },
+        RecordKind::Consent => StoredTouchedV2::Consent { id, version },
+    }
 }
 
 /// Checks that the bytes say what a write touched.
@@ -52,5 +101,8 @@ pub fn encode<'c>(
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn check(bytes: &[u8]) -> Result<(), StoreError> {
+    if bytes.first() == Some(&StoredChangeV2::VERSION) {
+        return decode::<StoredChangeV2>(bytes).map(|_| ());
+    }
     decode::<StoredChangeV1>(bytes).map(|_| ())
 }

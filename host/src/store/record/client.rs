@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
+use crate::domain::organization::Organization;
 use crate::domain::scope::{Scope, ScopeSet};
 use crate::store::StoreError;
 
@@ -29,6 +30,18 @@ impl StoredForm for StoredClientV1 {
     const WHAT: &'static str = "client";
 }
 
+/// A client, version 2: one that belongs to an organization. Written only where version 1 has no word for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredClientV2 {
+    client: StoredClientV1,
+    organization: String,
+}
+
+impl StoredForm for StoredClientV2 {
+    const VERSION: u8 = 2;
+    const WHAT: &'static str = "client";
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum StoredClientStatusV1 {
     Active,
@@ -47,7 +60,13 @@ struct StoredClientSecretV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredClientV1::from(client))
+    let stored = StoredClientV1::from(client);
+    match &client.organization {
+        None => super::encode(&stored),
+        Some(organization) => {
+            super::encode(&StoredClientV2 { client: stored, organization: organization.as_str().to_owned() })
+        }
+    }
 }
 
 /// The client that the bytes hold.
@@ -55,6 +74,13 @@ pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Client, StoreError> {
+    if bytes.first() == Some(&StoredClientV2::VERSION) {
+        return decode_as(bytes, |stored: StoredClientV2| {
+            let organization = Organization::parse(&stored.organization);
+            let organization = organization.map_err(|_| Unreadable::field("organization"))?;
+            Ok(Client { organization: Some(organization), ..Client::try_from(stored.client)? })
+        });
+    }
     decode_as(bytes, |stored: StoredClientV1| Client::try_from(stored))
 }
 
@@ -100,6 +126,7 @@ impl TryFrom<StoredClientV1> for Client {
         Ok(Self {
             id: ClientId::parse(&stored.id).map_err(|_| Unreadable::field("id"))?,
             name: ClientName::parse(&stored.name).map_err(|_| Unreadable::field("name"))?,
+            organization: None,
             status: match stored.status {
                 StoredClientStatusV1::Active => ClientStatus::Active,
                 StoredClientStatusV1::Disabled => ClientStatus::Disabled,

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::audit::StoredAuditV1;
-use super::change::StoredChangeV1;
-use super::client::StoredClientV1;
+use super::change::{StoredChangeV1, StoredChangeV2};
+use super::client::{StoredClientV1, StoredClientV2};
 use super::code_table::StoredCodeTableV1;
 use super::concept_group::StoredConceptGroupV1;
+use super::consent::StoredConsentV1;
 use super::counter::StoredCounterV1;
 use super::earlier_version::StoredEarlierVersionV1;
 use super::group::{StoredGroupV1, StoredGroupV2};
@@ -20,10 +21,15 @@ use super::identifier::StoredOwnersV1;
 use super::individual::{StoredIndividualV1, StoredIndividualV2};
 use super::kept_concepts::StoredKeptConceptsV1;
 use super::local_code::StoredLocalCodeV1;
+use super::open_membership::StoredOpenMembershipV1;
+use super::program::StoredProgramV1;
+use super::program_membership::StoredProgramMembershipV1;
 use super::*;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
+use crate::domain::client::Client;
 use crate::domain::code::{CodeUri, Namespace};
 use crate::domain::extension::Extension;
+use crate::domain::organization::Organization;
 use crate::domain::record::RecordId;
 use crate::store::{IdentifierOwner, StoredCodeTable};
 
@@ -106,9 +112,42 @@ fn old_settings_are_read() {
 }
 
 #[test]
+fn old_programs_are_read() {
+    let sample = samples::full_program();
+    let old = check::<StoredProgramV1>("program-v1", &program::encode(&sample).unwrap());
+    assert_eq!(program::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_memberships_are_read() {
+    let sample = samples::full_membership();
+    let old =
+        check::<StoredProgramMembershipV1>("program-membership-v1", &program_membership::encode(&sample).unwrap());
+    assert_eq!(program_membership::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_consents_are_read() {
+    let sample = samples::full_consent();
+    let old = check::<StoredConsentV1>("consent-v1", &consent::encode(&sample).unwrap());
+    assert_eq!(consent::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_open_memberships_are_read() {
+    let today = open_membership::encode(Some(RecordId(300))).unwrap();
+    let old = check::<StoredOpenMembershipV1>("open-membership-v1", &today);
+    assert_eq!(open_membership::decode(&old).unwrap(), Some(RecordId(300)));
+    assert_eq!(open_membership::decode(&open_membership::encode(None).unwrap()).unwrap(), None);
+}
+
+#[test]
 fn old_clients_are_read() {
     let sample = samples::full_client();
     let old = check::<StoredClientV1>("client-v1", &client::encode(&sample).unwrap());
+    assert_eq!(client::decode(&old).unwrap(), sample);
+    let sample = Client { organization: Some(Organization::parse("Ministry of Health").unwrap()), ..sample };
+    let old = check::<StoredClientV2>("client-v2", &client::encode(&sample).unwrap());
     assert_eq!(client::decode(&old).unwrap(), sample);
 }
 
@@ -150,6 +189,22 @@ fn old_changes_are_read() {
     let at = samples::meta().last_updated;
     let today = change::encode(at, &changes, std::iter::once(&client.id)).unwrap();
     check::<StoredChangeV1>("change-v1", &today);
+}
+
+#[test]
+fn old_changes_of_every_kind_are_read() {
+    let record = |record| Change { sequence: Sequence(5), record };
+    let changes = [
+        record(ChangedRecord::Individual(samples::full_individual().into())),
+        record(ChangedRecord::Group(samples::full_group().into())),
+        record(ChangedRecord::Program(samples::full_program().into())),
+        record(ChangedRecord::ProgramMembership(samples::full_membership().into())),
+        record(ChangedRecord::Consent(samples::full_consent().into())),
+    ];
+    let client = samples::full_client();
+    let at = samples::meta().last_updated;
+    let today = change::encode(at, &changes, std::iter::once(&client.id)).unwrap();
+    change::check(&check::<StoredChangeV2>("change-v2", &today)).unwrap();
 }
 
 #[test]
@@ -201,5 +256,9 @@ proptest! {
         let _ = identifier::decode(&versioned);
         let _ = change::check(&versioned);
         let _ = counter::decode(&versioned);
+        let _ = program::decode(RecordId(1), &versioned);
+        let _ = program_membership::decode(RecordId(1), &versioned);
+        let _ = consent::decode(RecordId(1), &versioned);
+        let _ = open_membership::decode(&versioned);
     }
 }

@@ -7,7 +7,8 @@ use crate::domain::calendar::{Period, date_from_days, days_since_epoch};
 use crate::domain::client::ClientId;
 use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
 use crate::domain::identifier::{Identifier, IdentifierKey, IdentifierValue, SystemUri};
-use crate::domain::record::{RecordMeta, VersionId};
+use crate::domain::record::{RecordId, RecordMeta, VersionId};
+use crate::domain::subject::{Subject, SubjectReference};
 use crate::domain::vocabulary::LocalizedText;
 
 use super::{Unreadable, instant};
@@ -117,6 +118,52 @@ impl From<CodedValue> for StoredCodedValueV1 {
 impl From<StoredCodedValueV1> for CodedValue {
     fn from(stored: StoredCodedValueV1) -> Self {
         Self { number: CodeNumber(stored.number), edition: EditionNumber(stored.edition) }
+    }
+}
+
+/// A person or a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StoredSubjectV1 {
+    /// A person.
+    Individual,
+    /// A group.
+    Group,
+}
+
+impl From<Subject> for StoredSubjectV1 {
+    fn from(kind: Subject) -> Self {
+        match kind {
+            Subject::Individual => Self::Individual,
+            Subject::Group => Self::Group,
+        }
+    }
+}
+
+impl From<StoredSubjectV1> for Subject {
+    fn from(stored: StoredSubjectV1) -> Self {
+        match stored {
+            StoredSubjectV1::Individual => Self::Individual,
+            StoredSubjectV1::Group => Self::Group,
+        }
+    }
+}
+
+/// One person or group, by key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSubjectReferenceV1 {
+    kind: StoredSubjectV1,
+    id: u64,
+}
+
+impl From<SubjectReference> for StoredSubjectReferenceV1 {
+    fn from(reference: SubjectReference) -> Self {
+        Self { kind: reference.kind.into(), id: reference.id.0 }
+    }
+}
+
+impl From<StoredSubjectReferenceV1> for SubjectReference {
+    fn from(stored: StoredSubjectReferenceV1) -> Self {
+        Self { kind: stored.kind.into(), id: RecordId(stored.id) }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::calendar::{Period, date_from_days};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
 use crate::domain::code::{Code, CodeNumber, CodeUri, CodedValue, EditionNumber, Namespace};
+use crate::domain::consent::{Consent, ConsentDetails, ConsentId};
 use crate::domain::deployment::{EarlierVersion, KeptConcepts};
 use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use crate::domain::group::{Group, GroupDetails, Member};
@@ -17,9 +18,13 @@ use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Address, Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
 use crate::domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
 use crate::domain::manifest::ExtensionPath;
+use crate::domain::organization::{LegalBasis, Organization};
 use crate::domain::person_name::PersonName;
+use crate::domain::program::{Program, ProgramDetails};
+use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
 use crate::domain::record::{RecordId, RecordMeta, VersionId};
-use crate::domain::scope::Scope;
+use crate::domain::scope::{Resource, Scope};
+use crate::domain::subject::{Subject, SubjectReference};
 use crate::domain::vocabulary::{
     CodedField, Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
 };
@@ -232,12 +237,62 @@ pub fn full_group() -> Group {
     Group { id: RecordId(2), meta: meta(), details }
 }
 
+/// A program with every field set.
+pub fn full_program() -> Program {
+    let year = Period { start: Some(Date::constant(2026, 1, 1)), end: Some(Date::constant(2026, 12, 31)) };
+    let details = ProgramDetails {
+        identifiers: vec![Identifier { key: IdentifierKey::parse("urn:x:program|PSNP").unwrap(), period: None }],
+        active: Some(true),
+        name: "Productive Safety Net".into(),
+        description: Some("Food and cash for work".into()),
+        program_type: Some("cash".into()),
+        target_type: Subject::Group,
+        eligibility: Some("members.size() > 3".into()),
+        enforce_eligibility: true,
+        period: Some(year),
+    };
+    Program { id: RecordId(5), meta: meta(), details }
+}
+
+/// A membership with every field set.
+pub fn full_membership() -> ProgramMembership {
+    let details = ProgramMembershipDetails {
+        identifiers: vec![Identifier { key: IdentifierKey::parse("urn:x:place|M-1").unwrap(), period: None }],
+        program: RecordId(5),
+        beneficiary: SubjectReference { kind: Subject::Group, id: RecordId(2) },
+        status: MembershipStatus::Exited,
+        enrollment_date: Some(Date::constant(2026, 1, 15)),
+        exit_date: Some(Date::constant(2026, 6, 30)),
+        exit_reason: Some("moved away".into()),
+        override_reason: Some("flood".into()),
+    };
+    ProgramMembership { id: RecordId(300), meta: meta(), details }
+}
+
+/// A consent with every field set.
+pub fn full_consent() -> Consent {
+    let details = ConsentDetails {
+        id: ConsentId::parse("123e4567-e89b-42d3-a456-426614174000").unwrap(),
+        subject: SubjectReference { kind: Subject::Individual, id: RecordId(7) },
+        grantee: Organization::parse("Ministry of Health").unwrap(),
+        purpose: Some("vaccination".into()),
+        effective_date: Date::constant(2026, 1, 1),
+        expiry_date: Some(Date::constant(2026, 12, 31)),
+        resources: vec![Resource::Individual, Resource::ProgramMembership],
+        fields: Some(vec!["birth_date".into(), "extension.farmer".into()]),
+        legal_basis: LegalBasis::Consent,
+        is_withdrawn: false,
+    };
+    Consent { id: RecordId(9), meta: meta(), details }
+}
+
 /// A client with every field set.
 pub fn full_client() -> Client {
     let instant = |text: &str| text.parse::<Timestamp>().unwrap();
     Client {
         id: client_id("demo-client_1"),
         name: ClientName::parse("Demo · دفتر").unwrap(),
+        organization: None,
         status: ClientStatus::Disabled,
         grants: ["individual:read", "group:all"].iter().map(|text| Scope::parse(text).unwrap()).collect(),
         secrets: vec![ClientSecret {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{Change, ChangedRecord};
+use crate::domain::change::Change;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::record::RecordKind;
 use crate::store::plan::{Planned, Planner};
@@ -173,22 +173,20 @@ fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     let outcome = &planned.outcome;
     let mut values = Vec::new();
     for replaced in &planned.replaced {
-        values.push(match replaced {
-            ChangedRecord::Individual(before) => {
-                let key = keys::history(RecordKind::Individual, before.id, before.meta.version);
-                (key, record::individual::encode(before)?)
-            }
-            ChangedRecord::Group(before) => {
-                let key = keys::history(RecordKind::Group, before.id, before.meta.version);
-                (key, record::group::encode(before)?)
-            }
-        });
+        let (kind, id, version) = replaced.place();
+        values.push((keys::history(kind, id, version), record::encode_any(replaced)?));
     }
     for (id, individual) in &outcome.individuals {
         values.push((keys::record(RecordKind::Individual, *id), record::individual::encode(individual)?));
     }
     for (id, group) in &outcome.groups {
         values.push((keys::record(RecordKind::Group, *id), record::group::encode(group)?));
+    }
+    for ((kind, id), changed) in &outcome.records {
+        values.push((keys::record(*kind, *id), record::encode_any(changed)?));
+    }
+    for (slot, holder) in &outcome.open_memberships {
+        values.push((keys::open_membership(*slot), record::open_membership::encode(*holder)?));
     }
     for ((kind, key), owners) in &outcome.owners {
         values.push((keys::identifier(*kind, key), record::identifier::encode(owners)?));

@@ -6,6 +6,7 @@
 use crate::domain::client::ClientId;
 use crate::domain::deployment::SettingKey;
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::record::setting::SettingKind;
 
@@ -23,6 +24,8 @@ pub(super) const HISTORY: u8 = b'h';
 pub(super) const IDENTIFIER: u8 = b'i';
 /// Counters, by name.
 pub(super) const COUNTER: u8 = b'n';
+/// Which membership is open, by program and beneficiary.
+pub(super) const OPEN_MEMBERSHIP: u8 = b'o';
 /// Records, by kind and key.
 pub(super) const RECORD: u8 = b'r';
 /// What each write touched, by its place in the order of writes.
@@ -34,6 +37,9 @@ fn kind_byte(kind: RecordKind) -> u8 {
     match kind {
         RecordKind::Individual => 1,
         RecordKind::Group => 2,
+        RecordKind::Program => 3,
+        RecordKind::ProgramMembership => 4,
+        RecordKind::Consent => 5,
     }
 }
 
@@ -68,6 +74,13 @@ pub(super) fn identifier(kind: RecordKind, key: &IdentifierKey) -> Vec<u8> {
     bytes.push(0);
     bytes.extend_from_slice(value);
     bytes
+}
+
+/// The key of the membership that is open in a slot.
+pub(super) fn open_membership(slot: MembershipSlot) -> Vec<u8> {
+    let mut program = numbered(&[OPEN_MEMBERSHIP], slot.program.0);
+    program.push(kind_byte(slot.beneficiary.kind.record_kind()));
+    numbered(&program, slot.beneficiary.id.0)
 }
 
 /// The key of a client.

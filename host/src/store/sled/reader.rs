@@ -6,11 +6,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::domain::audit::AuditEntry;
+use crate::domain::change::ChangedRecord;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::Setting;
 use crate::domain::group::Group;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
+use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::plan::{Last, Present};
 use crate::store::record;
@@ -60,6 +62,28 @@ impl Reader {
         record::group::decode(id, &bytes).map(Arc::new).map(Some)
     }
 
+    pub(super) fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        let present = self.record(kind, id)?;
+        if present.as_ref().is_none_or(|present| present.place().2 == version) {
+            return Ok(present);
+        }
+        let Some(bytes) = self.get(&keys::history(kind, id, version))? else { return Ok(None) };
+        record::decode_any(kind, id, &bytes).map(Some)
+    }
+
+    pub(super) fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(self.record(kind, *id)?);
+        }
+        Ok(found)
+    }
+
     pub(super) fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
@@ -74,13 +98,13 @@ impl Reader {
         after: RecordId,
         limit: usize,
         decode: impl Fn(RecordId, &[u8]) -> Result<R, StoreError>,
-    ) -> Result<Vec<Arc<R>>, StoreError> {
+    ) -> Result<Vec<R>, StoreError> {
         let first = keys::record(kind, after);
         let last = keys::record(kind, RecordId(u64::MAX));
         let mut records = Vec::with_capacity(limit.min(1024));
         for item in self.database.range((Bound::Excluded(first), Bound::Included(last))).take(limit) {
             let (key, value) = self.next(item)?;
-            records.push(Arc::new(decode(RecordId(number(&key)?), &value)?));
+            records.push(decode(RecordId(number(&key)?), &value)?);
         }
         Ok(records)
     }
@@ -153,6 +177,9 @@ impl Reader {
         Ok(Last {
             individual: self.last_number(&keys::record_prefix(RecordKind::Individual))?,
             group: self.last_number(&keys::record_prefix(RecordKind::Group))?,
+            program: self.last_number(&keys::record_prefix(RecordKind::Program))?,
+            membership: self.last_number(&keys::record_prefix(RecordKind::ProgramMembership))?,
+            consent: self.last_number(&keys::record_prefix(RecordKind::Consent))?,
             sequence: crate::domain::change::Sequence(self.last_number(&[keys::CHANGE])?),
         })
     }
@@ -175,6 +202,16 @@ impl Present for Reader {
     fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
         let Some(bytes) = self.get(&keys::record(RecordKind::Group, id))? else { return Ok(None) };
         record::group::decode(id, &bytes).map(Arc::new).map(Some)
+    }
+
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        let Some(bytes) = self.get(&keys::record(kind, id))? else { return Ok(None) };
+        record::decode_any(kind, id, &bytes).map(Some)
+    }
+
+    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        let Some(bytes) = self.get(&keys::open_membership(slot))? else { return Ok(None) };
+        record::open_membership::decode(&bytes)
     }
 
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {

@@ -206,6 +206,9 @@ fn plural_of(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Individual => "individuals",
         RecordKind::Group => "groups",
+        RecordKind::Program => "programs",
+        RecordKind::ProgramMembership => "memberships in programs",
+        RecordKind::Consent => "consents",
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::columns::Snapshot;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::change::ChangedRecord;
 use crate::domain::code::{CodeNumber, CodedValue};
 use crate::domain::extension::{EXTENSION, Extension};
 use crate::domain::group::GroupDetails;
@@ -76,6 +77,17 @@ impl Carriers {
                 carriers.note(RecordKind::Group, record.id, &record.details.identifiers, systems);
             }
         }
+        for kind in [RecordKind::Program, RecordKind::ProgramMembership] {
+            let mut after = RecordId(0);
+            loop {
+                let page = store.scan_records(kind, after, PAGE_RECORDS).await?;
+                let Some(last) = page.last() else { break };
+                after = last.place().1;
+                for record in &page {
+                    carriers.note(kind, record.place().1, identifiers_of(record), systems);
+                }
+            }
+        }
         Ok(carriers)
     }
 
@@ -96,6 +108,7 @@ impl Carriers {
         let named = match kind {
             RecordKind::Individual => &mut self.individuals,
             RecordKind::Group => &mut self.groups,
+            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => return,
         };
         if named.len() < RECORDS_TOLD_MAX {
             named.insert(id);
@@ -198,6 +211,17 @@ impl Touching<'_> {
         touched.dedup();
         let reference = format!("{kind}/{}", identifiers.first()?.key.reveal());
         (!touched.is_empty()).then_some(TouchedRecord { reference, codes: touched })
+    }
+}
+
+/// The identifiers of a program or a membership; a consent has none of these systems.
+fn identifiers_of(record: &ChangedRecord) -> &[Identifier] {
+    match record {
+        ChangedRecord::Individual(record) => &record.details.identifiers,
+        ChangedRecord::Group(record) => &record.details.identifiers,
+        ChangedRecord::Program(record) => &record.details.identifiers,
+        ChangedRecord::ProgramMembership(record) => &record.details.identifiers,
+        ChangedRecord::Consent(_) => &[],
     }
 }
 

@@ -1,0 +1,91 @@
+//! `/programs`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::admin::access::Administrator;
+use crate::api::dto::merge::patched;
+use crate::api::dto::program::{self as body, WrittenProgramBody};
+use crate::api::dto::reader::Problems;
+use crate::api::error::ApiError;
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::if_match::IfMatch;
+use crate::api::extract::path::IdentifierPath;
+use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::routes::individual::etag;
+use crate::api::routes::program::read_conditions;
+use crate::api::routes::search::Envelope;
+use crate::app::AppState;
+use crate::domain::program::ProgramDetails;
+use crate::error::AppError;
+use crate::service::program::{self, WrittenProgram};
+
+/// Adds a program.
+pub async fn create(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let mut problems = Problems::default();
+    let details = body::read(members, &mut problems);
+    let details = whole(problems.finish(details)?)?;
+    let written = program::create(&ctx, &app.registry, &app.engine, details).await?;
+    Ok(answer(StatusCode::CREATED, &written))
+}
+
+/// Searches programs; the filters are those of the public API.
+pub async fn list(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    let conditions = read_conditions(&parameters)?;
+    let page = parameters.page()?;
+    let found = program::search(&ctx, &app.registry, conditions, page).await?;
+    let bodies = found.programs.iter().map(|program| body::write(program)).collect();
+    let path = format!("{}/programs", crate::admin::router::BASE_PATH);
+    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+}
+
+/// Shows one program.
+pub async fn show(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+) -> Result<Response, ApiError> {
+    let program = program::read(&ctx, &app.registry, &key).await?;
+    Ok(([(header::ETAG, etag(&program.meta))], Json(body::write(&program))).into_response())
+}
+
+/// Changes the fields that the body names; `null` takes one out (RFC 7396).
+pub async fn update(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    IfMatch(condition): IfMatch,
+    JsonObject(patch): JsonObject,
+) -> Result<Response, ApiError> {
+    let before = program::read(&ctx, &app.registry, &key).await?;
+    let actual = before.meta.version;
+    if let Some(expected) = condition.unmet_at(actual) {
+        return Err(AppError::VersionMismatch { expected, actual }.into());
+    }
+    let members = patched(body::write(&before), patch)?;
+    let mut problems = Problems::default();
+    let details = body::read(members, &mut problems);
+    let details = whole(problems.finish(details)?)?;
+    let written = program::replace(&ctx, &app.registry, &app.engine, &before, details).await?;
+    Ok(answer(StatusCode::OK, &written))
+}
+
+fn whole(details: Option<ProgramDetails>) -> Result<ProgramDetails, AppError> {
+    details.ok_or_else(|| AppError::internal("a program was neither read nor refused"))
+}
+
+fn answer(status: StatusCode, written: &WrittenProgram) -> Response {
+    let tag = etag(&written.program.meta);
+    (status, [(header::ETAG, tag)], Json(WrittenProgramBody::new(&written.program, &written.warnings))).into_response()
+}

@@ -1,0 +1,135 @@
+//! The members of a group, one at a time, and a person's places in groups.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+
+use super::group::{changed, shown_among};
+use super::individual::{location, path_part};
+use super::search::{Envelope, languages};
+use crate::api::access::{Auth, scope};
+use crate::api::dto::group::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
+use crate::api::dto::reader::Problems;
+use crate::api::error::ApiError;
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::if_match::Conditions;
+use crate::api::extract::path::{IdentifierPath, MemberPath};
+use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::router::BASE_PATH;
+use crate::app::AppState;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordKind;
+use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::search::Page;
+use crate::error::AppError;
+use crate::service::codes::CodeView;
+use crate::service::group::history::membership_history;
+use crate::service::group::members::{MemberChange, change_member, places_of};
+
+/// Adds somebody to a group.
+pub async fn add(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let change = MemberChange::Add(whole(members, read_member)?);
+    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
+    let location = [(header::LOCATION, location(&app, RecordKind::Group, &view.group.details.identifiers))];
+    Ok((StatusCode::CREATED, location, changed(&ctx, &view)).into_response())
+}
+
+/// Lets somebody leave a group.
+pub async fn remove(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let (individual, last_day) = whole(members, read_removal)?;
+    let change = MemberChange::Remove { individual, last_day };
+    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
+    Ok(changed(&ctx, &view))
+}
+
+/// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
+pub async fn patch(
+    auth: Auth<scope::GroupUpdate>,
+    State(app): State<AppState>,
+    MemberPath(key, individual): MemberPath,
+    Conditions { query, condition, headers }: Conditions,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    query.expect_only(&[])?;
+    let ctx = auth.into_context();
+    let change = whole(members, |path, item, problems| Some(read_member_patch(path, item, individual, problems)))?;
+    let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
+    Ok(changed(&ctx, &view))
+}
+
+/// Reads a body that is one member.
+fn whole<T>(
+    members: Map<String, Value>,
+    read: impl FnOnce(String, Value, &mut Problems) -> Option<T>,
+) -> Result<T, AppError> {
+    let mut problems = Problems::default();
+    let read = read(String::new(), Value::Object(members), &mut problems);
+    problems.finish(read)?.ok_or_else(|| AppError::internal("a member was neither read nor refused"))
+}
+
+/// Tells who joined and left a group.
+pub async fn history(
+    auth: Auth<scope::GroupRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    (RawQuery(query), headers): (RawQuery, HeaderMap),
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["_count", "_offset"])?;
+    let page = parameters.page()?;
+    let ctx = auth.into_context();
+    let found = membership_history(&ctx, &app.registry, languages(&app, &headers), &key, page).await?;
+    let shows_names = ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read));
+    let show_member = |id| shown_among(&found.members, shows_names, id);
+    let show = |value| found.codes.show(value);
+    let bodies = found.entries.iter().filter_map(|entry| HistoryBody::new(entry, &show, &show_member)).collect();
+    let path = format!("{}/membership-history", location_of(&app, RecordKind::Group, &key));
+    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+}
+
+/// Lists a person's places in groups.
+pub async fn groups(
+    auth: Auth<scope::IndividualRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    (RawQuery(query), headers): (RawQuery, HeaderMap),
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&["_count", "_offset"])?;
+    let page = parameters.page()?;
+    let ctx = auth.into_context();
+    let places = places_of(&ctx, &app.registry, &key).await?;
+    let codes = CodeView::new(app.registry.vocabularies.current(), languages(&app, &headers));
+    let show = |value| codes.show(value);
+    let total = places.len() as u64;
+    let bodies = page_of(&places, page).filter_map(|place| PlaceBody::new(place, &show)).collect();
+    let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
+    Ok(Json(Envelope::new(bodies, total, page, &path, &parameters)).into_response())
+}
+
+fn page_of<T>(all: &[T], page: Page) -> impl Iterator<Item = &T> {
+    all.iter().skip(usize::try_from(page.offset).unwrap_or(usize::MAX)).take(page.count as usize)
+}
+
+/// The URL of a record as it was asked for.
+fn location_of(app: &AppState, kind: RecordKind, key: &IdentifierKey) -> String {
+    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal()))
+}

@@ -1,0 +1,137 @@
+//! `/ProgramMembership`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::individual::{etag, path_part};
+use super::search::Envelope;
+use crate::api::access::{Auth, scope};
+use crate::api::dto::program_membership::{self as body, Purpose, STATUSES};
+use crate::api::dto::reader::Problems;
+use crate::api::dto::shared::ReceiptBody;
+use crate::api::error::ApiError;
+use crate::api::extract::body::JsonObject;
+use crate::api::extract::if_match::IfMatch;
+use crate::api::extract::path::IdentifierPath;
+use crate::api::extract::query::{Parameters, RawQuery, reference, subject_reference};
+use crate::api::router::BASE_PATH;
+use crate::app::AppState;
+use crate::context::OpContext;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordKind;
+use crate::domain::scope::{Action, Resource, Scope};
+use crate::error::AppError;
+use crate::service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
+use crate::service::records;
+
+/// Reads one membership, by its own identifier or the beneficiary's.
+pub async fn read(
+    auth: Auth<scope::ProgramMembershipRead>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let address = address(key, &query)?;
+    let ctx = auth.into_context();
+    let view = program_membership::read(&ctx, &app.registry, &address).await?;
+    Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::write(&view))).into_response())
+}
+
+/// Searches memberships.
+pub async fn search(
+    auth: Auth<scope::ProgramMembershipSearch>,
+    State(app): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::parse(&query)?;
+    let conditions = read_conditions(&parameters)?;
+    let page = parameters.page()?;
+    let ctx = auth.into_context();
+    let found = program_membership::search(&ctx, &app.registry, conditions, page).await?;
+    let bodies = found.memberships.iter().map(body::write).collect();
+    let path = format!("{}{BASE_PATH}/ProgramMembership", app.public_url);
+    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+}
+
+/// Enrols a beneficiary.
+pub async fn create(
+    auth: Auth<scope::ProgramMembershipCreate>,
+    State(app): State<AppState>,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let ctx = auth.into_context();
+    let mut problems = Problems::default();
+    let draft = body::read(members, Purpose::Create, &mut problems);
+    let draft = whole(problems.finish(draft)?)?;
+    let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
+    let location = [(header::LOCATION, location(&app, &view))];
+    Ok((location, answer(&ctx, StatusCode::CREATED, &view)).into_response())
+}
+
+/// Replaces what a membership says.
+pub async fn replace(
+    auth: Auth<scope::ProgramMembershipUpdate>,
+    State(app): State<AppState>,
+    IdentifierPath(key): IdentifierPath,
+    (RawQuery(query), IfMatch(condition)): (RawQuery, IfMatch),
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    let address = address(key, &query)?;
+    let ctx = auth.into_context();
+    let mut problems = Problems::default();
+    let draft = body::read(members, Purpose::Replace, &mut problems);
+    let draft = whole(problems.finish(draft)?)?;
+    let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, &condition, draft).await?;
+    Ok(answer(&ctx, StatusCode::OK, &view))
+}
+
+fn whole(draft: Option<MembershipDraft>) -> Result<MembershipDraft, AppError> {
+    draft.ok_or_else(|| AppError::internal("a membership was neither read nor refused"))
+}
+
+/// An answer to a write holds no more than a read would give this client.
+fn answer(ctx: &OpContext, status: StatusCode, view: &MembershipView) -> Response {
+    let membership = &view.membership;
+    let tag = [(header::ETAG, etag(&membership.meta))];
+    if ctx.scopes.covers(Scope::new(Resource::ProgramMembership, Action::Read)) {
+        return (status, tag, Json(body::write(view))).into_response();
+    }
+    let receipt = ReceiptBody::new("ProgramMembership", &membership.details.identifiers, &membership.meta);
+    (status, tag, Json(receipt)).into_response()
+}
+
+/// The URL of a membership: by its own identifier, or by the beneficiary's within the program.
+fn location(app: &AppState, view: &MembershipView) -> String {
+    let base = format!("{}{BASE_PATH}/{}", app.public_url, RecordKind::ProgramMembership);
+    if let Some(own) = records::called(&view.membership.details.identifiers) {
+        return format!("{base}/{}", path_part(&own.reveal()));
+    }
+    let key = view.beneficiary.split_once('/').map_or(view.beneficiary.as_str(), |(_, key)| key);
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("program", &view.program);
+    format!("{base}/{}?{}", path_part(key), query.finish())
+}
+
+fn address(key: IdentifierKey, query: &str) -> Result<MembershipAddress, ApiError> {
+    let parameters = Parameters::parse(query)?;
+    parameters.expect_only(&["program"])?;
+    let program = parameters.one("program")?;
+    let program =
+        program.map(|text| Ok::<_, ApiError>(reference("program", text, &[RecordKind::Program])?.1)).transpose()?;
+    Ok(MembershipAddress { key, program })
+}
+
+fn read_conditions(parameters: &Parameters) -> Result<MembershipQuery, ApiError> {
+    parameters.expect_only(&["beneficiary", "program", "status", "_count", "_offset"])?;
+    let mut query = MembershipQuery::default();
+    for text in parameters.all("beneficiary") {
+        query.beneficiaries.push(subject_reference("beneficiary", text)?);
+    }
+    for text in parameters.all("program") {
+        query.programs.push(reference("program", text, &[RecordKind::Program])?.1);
+    }
+    query.statuses.extend(parameters.word("status", STATUSES)?);
+    Ok(query)
+}

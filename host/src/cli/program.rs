@@ -1,0 +1,221 @@
+//! `daftar program`
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::admin_client::{AdminClient, Payload};
+use super::client::part;
+use super::{CliError, GlobalArgs, output};
+
+/// How many programs are asked for at a time.
+const PAGE_PROGRAMS: usize = 100;
+
+/// What is done with programs.
+#[derive(Debug, Subcommand)]
+pub enum ProgramCommand {
+    /// Add a program
+    Create {
+        /// What it is found by: `SYSTEM|VALUE`; several after one another
+        #[arg(long, required = true, num_args = 1.., value_name = "SYSTEM|VALUE")]
+        identifier: Vec<String>,
+        /// What it is called
+        #[arg(long)]
+        name: String,
+        /// Whom it enrols
+        #[arg(long, value_parser = ["individual", "group"])]
+        target_type: String,
+        #[command(flatten)]
+        more: MoreArgs,
+    },
+    /// List all programs
+    List,
+    /// Change what is given, and leave the rest as it is
+    Update {
+        /// One of its identifiers: `SYSTEM|VALUE`
+        id: String,
+        /// What it is called
+        #[arg(long)]
+        name: Option<String>,
+        /// Whether it is in use
+        #[arg(long, value_name = "true|false")]
+        active: Option<bool>,
+        /// Whether nobody is enrolled against the expression's word
+        #[arg(long, value_name = "true|false", conflicts_with = "enforce_eligibility")]
+        enforce: Option<bool>,
+        /// Take the expression out
+        #[arg(long, conflicts_with = "eligibility")]
+        no_eligibility: bool,
+        #[command(flatten)]
+        more: MoreArgs,
+    },
+    /// Give a program its last day
+    End {
+        /// One of its identifiers: `SYSTEM|VALUE`
+        id: String,
+        /// The last day, `YYYY-MM-DD`
+        #[arg(long, value_name = "D")]
+        on: String,
+    },
+}
+
+/// What a program may have.
+#[derive(Debug, Args)]
+pub struct MoreArgs {
+    /// Who may be enrolled, such as `age_years(me.birth_date) >= 60`
+    #[arg(long, value_name = "EXPR")]
+    eligibility: Option<String>,
+    /// Enrol nobody against the expression's word
+    #[arg(long)]
+    enforce_eligibility: bool,
+    /// What it is for
+    #[arg(long)]
+    description: Option<String>,
+    /// What kind of program, in your own words
+    #[arg(long)]
+    program_type: Option<String>,
+    /// The first day, `YYYY-MM-DD`
+    #[arg(long, value_name = "D")]
+    start: Option<String>,
+    /// The last day, `YYYY-MM-DD`
+    #[arg(long, value_name = "D")]
+    end: Option<String>,
+}
+
+impl MoreArgs {
+    /// The members of a body that were given.
+    fn members(self) -> Map<String, Value> {
+        let mut members = Map::new();
+        let texts =
+            [("eligibility", self.eligibility), ("description", self.description), ("program_type", self.program_type)];
+        for (name, text) in texts {
+            members.extend(text.map(|text| (name.to_owned(), Value::String(text))));
+        }
+        if self.enforce_eligibility {
+            members.insert("enforce_eligibility".to_owned(), Value::Bool(true));
+        }
+        let mut period = Map::new();
+        for (name, day) in [("start", self.start), ("end", self.end)] {
+            period.extend(day.map(|day| (name.to_owned(), Value::String(day))));
+        }
+        if !period.is_empty() {
+            members.insert("period".to_owned(), Value::Object(period));
+        }
+        members
+    }
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, command: ProgramCommand) -> Result<(), CliError> {
+    let admin = AdminClient::connect(global)?;
+    let result = execute(global, &admin, command);
+    admin.close();
+    result
+}
+
+fn execute(global: &GlobalArgs, admin: &AdminClient, command: ProgramCommand) -> Result<(), CliError> {
+    match command {
+        ProgramCommand::Create { identifier, name, target_type, more } => {
+            let identifiers: Result<Vec<Value>, CliError> =
+                identifier.iter().map(|text| read_identifier(text)).collect();
+            let mut body = more.members();
+            body.insert("identifier".to_owned(), Value::Array(identifiers?));
+            body.insert("name".to_owned(), Value::String(name));
+            body.insert("target_type".to_owned(), Value::String(target_type));
+            let created = admin.call("POST", "/programs", Payload::Json(&Value::Object(body)))?;
+            show(global, &created);
+        }
+        ProgramCommand::List => list(global, admin)?,
+        ProgramCommand::Update { id, name, active, enforce, no_eligibility, more } => {
+            let mut body = more.members();
+            body.extend(name.map(|name| ("name".to_owned(), Value::String(name))));
+            body.extend(active.map(|active| ("active".to_owned(), Value::Bool(active))));
+            body.extend(enforce.map(|enforce| ("enforce_eligibility".to_owned(), Value::Bool(enforce))));
+            if no_eligibility {
+                body.insert("eligibility".to_owned(), Value::Null);
+            }
+            if body.is_empty() {
+                return Err(CliError::failed(
+                    "nothing to change was given; `daftar program update --help` lists what can be",
+                ));
+            }
+            show(global, &patch(admin, &id, &Value::Object(body))?);
+        }
+        ProgramCommand::End { id, on } => show(global, &patch(admin, &id, &json!({"period": {"end": on}}))?),
+    }
+    Ok(())
+}
+
+fn read_identifier(text: &str) -> Result<Value, CliError> {
+    match text.split_once('|') {
+        Some((system, value)) => Ok(json!({"system": system, "value": value})),
+        None => Err(CliError::failed(format!("an identifier is written `SYSTEM|VALUE`, and `{text}` has no `|`"))),
+    }
+}
+
+fn patch(admin: &AdminClient, id: &str, body: &Value) -> Result<Value, CliError> {
+    admin.call("PATCH", &format!("/programs/{}", part(id)), Payload::Json(body))
+}
+
+fn list(global: &GlobalArgs, admin: &AdminClient) -> Result<(), CliError> {
+    let mut programs = Vec::new();
+    loop {
+        let path = format!("/programs?_count={PAGE_PROGRAMS}&_offset={}", programs.len());
+        let page = admin.call("GET", &path, Payload::Empty)?;
+        let found = page.get("data").and_then(Value::as_array).cloned().unwrap_or_default();
+        let is_last = found.len() < PAGE_PROGRAMS;
+        programs.extend(found);
+        if is_last {
+            break;
+        }
+    }
+    if global.json {
+        output::json(&json!({"data": programs}));
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = programs
+        .iter()
+        .map(|program| {
+            let text = |name| output::text_of(program, name).to_owned();
+            vec![identifier(program), text("name"), text("target_type"), period(program), text("eligibility")]
+        })
+        .collect();
+    output::table(&["identifier", "name", "target_type", "period", "eligibility"], &rows);
+    Ok(())
+}
+
+/// The first identifier, as it is typed.
+fn identifier(program: &Value) -> String {
+    let first = program.get("identifier").and_then(|identifiers| identifiers.get(0)).unwrap_or(&Value::Null);
+    format!("{}|{}", output::text_of(first, "system"), output::text_of(first, "value"))
+}
+
+fn period(program: &Value) -> String {
+    let period = program.get("period").unwrap_or(&Value::Null);
+    match (output::text_of(period, "start"), output::text_of(period, "end")) {
+        ("", "") => String::new(),
+        (start, end) => format!("{start}..{end}"),
+    }
+}
+
+fn show(global: &GlobalArgs, program: &Value) {
+    if global.json {
+        output::json(program);
+        return;
+    }
+    let text = |name| output::text_of(program, name).to_owned();
+    let is = |name| program.get(name).and_then(Value::as_bool).unwrap_or(true).to_string();
+    for (label, value) in [
+        ("identifier", identifier(program)),
+        ("name", text("name")),
+        ("active", is("active")),
+        ("target_type", text("target_type")),
+        ("eligibility", text("eligibility")),
+        ("enforced", is("enforce_eligibility")),
+        ("period", period(program)),
+    ] {
+        output::line(format_args!("{label:<11} {value}"));
+    }
+    for warning in program.get("warnings").and_then(Value::as_array).into_iter().flatten() {
+        output::line(format_args!("warning     {}", output::text_of(warning, "message")));
+    }
+}

@@ -1,0 +1,102 @@
+//! Programs, memberships and consents in memory: how they are found.
+//!
+//! Of programs, which are few, the records themselves are kept; of the others what they are searched by.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::terms::{AllTerms, Prepared as PreparedTerms, TermIndex};
+use crate::domain::change::ChangedRecord;
+use crate::domain::consent::Consent;
+use crate::domain::organization::Organization;
+use crate::domain::program::Program;
+use crate::domain::program_membership::{MembershipStatus, ProgramMembership};
+use crate::domain::record::RecordId;
+use crate::domain::subject::SubjectReference;
+
+/// What a membership is searched by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MembershipTerm {
+    /// Whose it is.
+    Beneficiary(SubjectReference),
+    /// In which program.
+    Program(RecordId),
+    /// Where it stands.
+    Status(MembershipStatus),
+}
+
+/// What a consent is searched by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConsentTerm {
+    /// Who consents.
+    Subject(SubjectReference),
+    /// To whom.
+    Grantee(Organization),
+}
+
+/// Programs, memberships and consents, cheap to copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct About {
+    pub(super) programs: Arc<BTreeMap<RecordId, Arc<Program>>>,
+    pub(super) memberships: TermIndex<MembershipTerm>,
+    pub(super) consents: TermIndex<ConsentTerm>,
+}
+
+/// The terms of each row.
+#[derive(Default)]
+pub(super) struct Terms {
+    memberships: AllTerms<MembershipTerm>,
+    consents: AllTerms<ConsentTerm>,
+}
+
+/// Records taken apart.
+#[derive(Default)]
+pub(super) struct Prepared {
+    programs: Vec<Arc<Program>>,
+    memberships: Vec<PreparedTerms<MembershipTerm>>,
+    consents: Vec<PreparedTerms<ConsentTerm>>,
+}
+
+impl Prepared {
+    /// Takes a record apart; people and groups are not of these.
+    pub(super) fn add(&mut self, record: &ChangedRecord) {
+        match record {
+            ChangedRecord::Program(program) => self.programs.push(Arc::clone(program)),
+            ChangedRecord::ProgramMembership(membership) => {
+                self.memberships.push((membership.id, terms_of_membership(membership)));
+            }
+            ChangedRecord::Consent(consent) => self.consents.push((consent.id, terms_of_consent(consent))),
+            ChangedRecord::Individual(_) | ChangedRecord::Group(_) => {}
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.memberships.is_empty() && self.consents.is_empty()
+    }
+}
+
+fn terms_of_membership(membership: &ProgramMembership) -> Vec<MembershipTerm> {
+    let details = &membership.details;
+    vec![
+        MembershipTerm::Beneficiary(details.beneficiary),
+        MembershipTerm::Program(details.program),
+        MembershipTerm::Status(details.status),
+    ]
+}
+
+fn terms_of_consent(consent: &Consent) -> Vec<ConsentTerm> {
+    let details = &consent.details;
+    vec![ConsentTerm::Subject(details.subject), ConsentTerm::Grantee(details.grantee.clone())]
+}
+
+impl About {
+    /// Writes records.
+    pub(super) fn write(&mut self, terms: &mut Terms, records: Prepared) {
+        if !records.programs.is_empty() {
+            let programs = Arc::make_mut(&mut self.programs);
+            programs.extend(records.programs.into_iter().map(|program| (program.id, program)));
+        }
+        self.memberships.write(&mut terms.memberships, records.memberships);
+        self.consents.write(&mut terms.consents, records.consents);
+    }
+}

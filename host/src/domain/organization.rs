@@ -1,0 +1,112 @@
+//! Who clients belong to and to whom consents are given.
+
+use std::fmt;
+
+/// The longest name of an organization, in characters.
+pub const ORGANIZATION_CHARACTERS_MAX: usize = 200;
+
+/// Why a text does not name an organization.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an organization's name has 1 to {ORGANIZATION_CHARACTERS_MAX} characters and no control characters")]
+pub struct OrganizationError;
+
+/// The name of an organization. Two are the same when they are written the same, letter for letter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Organization(String);
+
+impl Organization {
+    /// Reads a name; white space around it does not count.
+    ///
+    /// # Errors
+    /// When it is empty, too long or holds control characters.
+    pub fn parse(text: &str) -> Result<Self, OrganizationError> {
+        let trimmed = text.trim();
+        let is_valid = !trimmed.is_empty()
+            && trimmed.chars().count() <= ORGANIZATION_CHARACTERS_MAX
+            && !trimmed.chars().any(char::is_control);
+        if is_valid { Ok(Self(trimmed.to_owned())) } else { Err(OrganizationError) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Organization {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// On what ground personal data may be looked at; the six of GDPR article 6(1), in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LegalBasis {
+    /// The person agreed.
+    Consent,
+    /// A contract with the person needs it.
+    Contract,
+    /// The law demands it.
+    LegalObligation,
+    /// Somebody's life depends on it.
+    VitalInterests,
+    /// A task in the public interest needs it.
+    PublicTask,
+    /// A legitimate interest that outweighs the person's.
+    LegitimateInterests,
+}
+
+impl LegalBasis {
+    /// Every one.
+    pub const ALL: [Self; 6] = [
+        Self::Consent,
+        Self::Contract,
+        Self::LegalObligation,
+        Self::VitalInterests,
+        Self::PublicTask,
+        Self::LegitimateInterests,
+    ];
+
+    /// The name on the wire and in the store.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Consent => "consent",
+            Self::Contract => "contract",
+            Self::LegalObligation => "legal_obligation",
+            Self::VitalInterests => "vital_interests",
+            Self::PublicTask => "public_task",
+            Self::LegitimateInterests => "legitimate_interests",
+        }
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_short_plain_text() {
+        let longest = "ش".repeat(ORGANIZATION_CHARACTERS_MAX);
+        assert_eq!(Organization::parse("  Ministry of Health ").unwrap().as_str(), "Ministry of Health");
+        assert!(Organization::parse(&longest).is_ok());
+        for wrong in ["", "  ", "a\nb", "a\0", &format!("{longest}x")] {
+            assert!(Organization::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_legal_basis_reads_back_as_written() {
+        for basis in LegalBasis::ALL {
+            assert_eq!(LegalBasis::parse(basis.name()), Some(basis));
+        }
+        assert_eq!(LegalBasis::parse("Consent"), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! One member of a group at a time: added, changed, removed.
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::{GroupView, check_members, find, reference, write_change};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::{Period, utc_day};
+use crate::domain::code::CodeUri;
+use crate::domain::group::{Group, GroupDetails, MEMBERS_MAX, Member};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::{RecordId, RecordKind, VersionCondition};
+use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::vocabulary::CodedField;
+use crate::error::{AppError, FieldProblem};
+use crate::service::codes::{Held, resolve};
+use crate::service::registry::Registry;
+use crate::service::{audit, identifiers, records, subjects};
+use crate::vocab::{Generation, LanguagePreference};
+
+/// What is to become of one member.
+#[derive(Debug, Clone)]
+pub enum MemberChange {
+    /// Somebody joins: since today, where no period is given.
+    Add(Member<CodeUri, IdentifierKey>),
+    /// Somebody leaves; the place stays in the record.
+    Remove {
+        /// Who.
+        individual: IdentifierKey,
+        /// The last day; today, where it is not given.
+        last_day: Option<Date>,
+    },
+    /// What is said of a place that somebody has is changed.
+    Change {
+        /// Who.
+        individual: IdentifierKey,
+        /// As what; `Some(None)` takes it out.
+        role: Option<Option<CodeUri>>,
+        /// When; `Some(None)` takes it out.
+        period: Option<Option<Period>>,
+        /// Whether the place is set aside.
+        is_inactive: Option<bool>,
+    },
+}
+
+impl MemberChange {
+    fn individual(&self) -> &IdentifierKey {
+        match self {
+            Self::Add(member) => &member.individual,
+            Self::Remove { individual, .. } | Self::Change { individual, .. } => individual,
+        }
+    }
+
+    fn note(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "member added",
+            Self::Remove { .. } => "member removed",
+            Self::Change { .. } => "member changed",
+        }
+    }
+}
+
+/// Changes one member of a group.
+///
+/// # Errors
+/// [`AppError::Invalid`] with what is not right, [`AppError::NotThere`] where the member to be changed is none,
+/// [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when the condition is not met.
+pub async fn change_member(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    change: &MemberChange,
+) -> Result<GroupView, AppError> {
+    let attempt = || change_member_once(ctx, registry, languages.clone(), (key, condition), change);
+    let outcome = records::retried(condition, attempt).await;
+    if outcome.is_err() {
+        let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets(key, change));
+        entry.note = Some(change.note().to_owned());
+        registry.audit.record(entry).await?;
+    }
+    outcome
+}
+
+fn targets(key: &IdentifierKey, change: &MemberChange) -> Vec<String> {
+    vec![reference(key), records::reference(RecordKind::Individual, change.individual())]
+}
+
+async fn change_member_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    change: &MemberChange,
+) -> Result<GroupView, AppError> {
+    let before = find(registry, key).await?;
+    records::check_version(condition, before.meta.version)?;
+    let mut problems = Vec::new();
+    let individual = match identifiers::find(&*registry.store, RecordKind::Individual, change.individual()).await {
+        Ok(individual) => individual,
+        Err(AppError::NotFound(_)) if matches!(change, MemberChange::Change { .. }) => return Err(no_such_member()),
+        Err(error) => {
+            subjects::unresolved("entity.reference", error, &mut problems)?;
+            return Err(AppError::Invalid(problems));
+        }
+    };
+    let generation = registry.vocabularies.current();
+    let today = utc_day(ctx.now);
+    let mut details = before.details.clone();
+    let at = apply(&generation, today, &mut details, individual, change, &mut problems)?;
+    check_members(ctx, &generation, &details, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems.into_iter().map(|problem| of_the_member(at, problem)).collect()));
+    }
+    let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
+    entry.note = Some(change.note().to_owned());
+    write_change(ctx, registry, languages, (&before, details), entry).await
+}
+
+/// Changes the list of members, and says which one was touched.
+fn apply(
+    generation: &Generation,
+    today: Date,
+    details: &mut GroupDetails,
+    individual: RecordId,
+    change: &MemberChange,
+    problems: &mut Vec<FieldProblem>,
+) -> Result<Option<usize>, AppError> {
+    let held = Held::of_group(details);
+    let mut role_of = |code: &CodeUri| {
+        let held = held.find(generation, CodedField::MemberRole.path(), code);
+        held.or_else(|| resolve(generation, CodedField::MemberRole, "role".to_owned(), code, problems))
+    };
+    match change {
+        MemberChange::Add(new) => {
+            let role = new.role.as_ref().and_then(&mut role_of);
+            let members = details.members.get_or_insert_default();
+            if members.len() >= MEMBERS_MAX {
+                let message = format!("a group has at most {MEMBERS_MAX} members, those that left included");
+                problems.push(problem("entity", "too_many", message));
+                return Ok(None);
+            }
+            let period = new.period.or(Some(Period { start: Some(today), end: None }));
+            members.push(Member { individual, role, period, is_inactive: new.is_inactive });
+            Ok(members.len().checked_sub(1))
+        }
+        MemberChange::Remove { last_day, .. } => {
+            let place = |member: &&mut Member| member.individual == individual && member.is_active(today);
+            let Some(member) = details.members.iter_mut().flatten().find(place) else {
+                let message = "that person is no active member of the group".to_owned();
+                problems.push(problem("entity.reference", "not_a_member", message));
+                return Ok(None);
+            };
+            let last_day = last_day.unwrap_or(today);
+            let start = member.period.and_then(|period| period.start);
+            if start.is_some_and(|start| last_day < start) {
+                let message = "the last day lies before the day of joining".to_owned();
+                problems.push(problem("period.end", "invalid_date", message));
+            }
+            member.period = Some(Period { start, end: Some(last_day) });
+            // The last day is part of a period: who leaves today no longer counts today.
+            member.is_inactive = last_day <= today;
+            Ok(None)
+        }
+        MemberChange::Change { role, period, is_inactive, .. } => {
+            let role = role.as_ref().map(|role| role.as_ref().and_then(&mut role_of));
+            let members = details.members.as_deref_mut().unwrap_or_default();
+            let is_place = |member: &Member| member.individual == individual;
+            let active = members.iter().position(|member| is_place(member) && member.is_active(today));
+            let at = active.or_else(|| members.iter().rposition(is_place)).ok_or_else(no_such_member)?;
+            let Some(member) = members.get_mut(at) else { return Err(no_such_member()) };
+            member.role = role.unwrap_or(member.role);
+            member.period = period.unwrap_or(member.period);
+            member.is_inactive = is_inactive.unwrap_or(member.is_inactive);
+            Ok(Some(at))
+        }
+    }
+}
+
+fn no_such_member() -> AppError {
+    AppError::NotThere(problem("member", "not_a_member", "no such member of the group".to_owned()))
+}
+
+fn problem(field: &str, code: &'static str, message: String) -> FieldProblem {
+    FieldProblem { field: field.to_owned(), code, message }
+}
+
+/// A problem of the touched member, told by the names of the request, which holds that member alone.
+fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
+    let prefix = at.map(|at| format!("member[{at}]."));
+    match prefix.and_then(|prefix| problem.field.strip_prefix(&prefix).map(str::to_owned)) {
+        Some(field) => FieldProblem { field, ..problem },
+        None => problem,
+    }
+}
+
+/// A person's place in one group.
+pub struct GroupPlace {
+    /// The group.
+    pub group: Arc<Group>,
+    /// The place.
+    pub member: Member,
+}
+
+/// Every place that a person has or had in a group, by group.
+///
+/// # Errors
+/// [`AppError::MissingScope`] without `group:read`, [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn places_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Vec<GroupPlace>, AppError> {
+    let needed = Scope::new(Resource::Group, Action::Read);
+    let found = if ctx.scopes.covers(needed) {
+        identifiers::find(&*registry.store, RecordKind::Individual, key).await
+    } else {
+        Err(AppError::MissingScope { required: needed.to_string(), granted: ctx.scopes.clone() })
+    };
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    let targets = vec![records::reference(RecordKind::Individual, key)];
+    let mut entry = audit::entry(ctx, AuditAction::Read, outcome, targets);
+    entry.note = Some("groups".to_owned());
+    registry.audit.record(entry).await?;
+    let individual = found?;
+    let mut places = Vec::new();
+    for id in registry.columns.snapshot().groups_of(individual) {
+        let Some(group) = registry.store.group(id).await? else { continue };
+        let members = group.details.members.iter().flatten().filter(|member| member.individual == individual);
+        places.extend(members.map(|member| GroupPlace { group: Arc::clone(&group), member: member.clone() }));
+    }
+    Ok(places)
+}

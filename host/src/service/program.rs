@@ -1,0 +1,253 @@
+//! What is done with programs: written by the administrator, read and searched by clients.
+
+use std::sync::Arc;
+
+use super::eligibility::check::check_expression;
+use super::registry::Registry;
+use super::{audit, identifiers, records};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::utc_day;
+use crate::domain::eligibility::Diagnostic;
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::person_name::search_words;
+use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
+use crate::domain::record::{RecordKind, VersionId};
+use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::search::Page;
+use crate::domain::subject::Subject;
+use crate::error::{AppError, FieldProblem};
+use crate::plugin::EligibilityEngine;
+use crate::store::{Operation, RecordDetails, Write};
+
+/// A program as it was written, with what is doubtful about its expression.
+pub struct WrittenProgram {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Diagnostics that did not stop it.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Adds a program.
+///
+/// # Errors
+/// [`AppError::Invalid`] with every field that is not right, [`AppError::Expression`] when the expression does not compile,
+/// [`AppError::NoEngine`] when nothing can tell whether it does, [`AppError::IdentifierInUse`].
+pub async fn create(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    details: ProgramDetails,
+) -> Result<WrittenProgram, AppError> {
+    let mut problems = Vec::new();
+    check_details(registry, &[], &details, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    let warnings = check_eligibility(registry, engine, &details).await?;
+    let program = write(ctx, registry, None, details).await?;
+    Ok(WrittenProgram { program, warnings })
+}
+
+/// Replaces what a program says, if it is still as `before`.
+///
+/// # Errors
+/// As [`create`], and [`AppError::VersionMismatch`].
+pub async fn replace(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    before: &Program,
+    details: ProgramDetails,
+) -> Result<WrittenProgram, AppError> {
+    let mut problems = Vec::new();
+    check_details(registry, &before.details.identifiers, &details, &mut problems);
+    identifiers::check_kept(&before.details.identifiers, &details.identifiers, &mut problems);
+    if details.target_type != before.details.target_type {
+        problems.push(FieldProblem {
+            field: "target_type".to_owned(),
+            code: "immutable",
+            message: format!(
+                "the program enrols beneficiaries of type `{}`, and that never changes; create another program",
+                before.details.target_type.name()
+            ),
+        });
+    }
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    // An expression that stays as it is was checked when it was written: a program can be ended without an engine.
+    let warnings = if details.eligibility == before.details.eligibility {
+        Vec::new()
+    } else {
+        check_eligibility(registry, engine, &details).await?
+    };
+    let program = write(ctx, registry, Some(before), details).await?;
+    Ok(WrittenProgram { program, warnings })
+}
+
+fn check_details(
+    registry: &Registry,
+    before: &[Identifier],
+    details: &ProgramDetails,
+    problems: &mut Vec<FieldProblem>,
+) {
+    identifiers::check(&registry.vocabularies.current(), RecordKind::Program, before, &details.identifiers, problems);
+    if details.enforce_eligibility && details.eligibility.is_none() {
+        problems.push(FieldProblem {
+            field: "enforce_eligibility".to_owned(),
+            code: "contradiction",
+            message: "there is no expression to enforce: give `eligibility`, or leave `enforce_eligibility` out"
+                .to_owned(),
+        });
+    }
+}
+
+async fn check_eligibility(
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    details: &ProgramDetails,
+) -> Result<Vec<Diagnostic>, AppError> {
+    match &details.eligibility {
+        Some(expression) => check_expression(registry, engine, expression, details.target_type).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+async fn write(
+    ctx: &OpContext,
+    registry: &Registry,
+    before: Option<&Program>,
+    details: ProgramDetails,
+) -> Result<Arc<Program>, AppError> {
+    let targets = records::references(RecordKind::Program, &details.identifiers);
+    let details = RecordDetails::Program(details);
+    let (action, operation) = match before {
+        None => (AuditAction::Create, Operation::Create(details)),
+        Some(before) => (AuditAction::Update, Operation::Update(before.id, before.meta.version, details)),
+    };
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![operation],
+        audit: vec![audit::entry(ctx, action, AuditOutcome::Allowed, targets)],
+    };
+    records::written(registry.store.commit(write).await?)
+}
+
+/// Reads a program by identifier.
+///
+/// # Errors
+/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Arc<Program>, AppError> {
+    let found = records::find(&*registry.store, key).await;
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    let targets = vec![records::reference(RecordKind::Program, key)];
+    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    found
+}
+
+/// Conditions on programs, all of which must hold. Empty: every program.
+#[derive(Debug, Default)]
+pub struct ProgramQuery {
+    /// Has that identifier, open or ended; each of them.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Words, each of which begins a word of the name.
+    pub name_words: Vec<String>,
+    /// Whether it is in use; a program that does not say is.
+    pub active: Option<bool>,
+    /// Whom it enrols.
+    pub target_type: Option<Subject>,
+    /// Where it stands today.
+    pub phase: Option<ProgramPhase>,
+}
+
+/// What a search found.
+pub struct ProgramPage {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the page, in the order of their creation.
+    pub programs: Vec<Arc<Program>>,
+}
+
+/// Searches programs.
+///
+/// # Errors
+/// When the search cannot be written into the audit log.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    query: ProgramQuery,
+    page: Page,
+) -> Result<ProgramPage, AppError> {
+    let today = utc_day(ctx.now);
+    let snapshot = registry.columns.snapshot();
+    let mut total = 0;
+    let mut programs = Vec::new();
+    for program in snapshot.programs().filter(|program| query.holds(&program.details, today)) {
+        if total >= page.offset && programs.len() < page.count as usize {
+            programs.push(Arc::clone(program));
+        }
+        total += 1;
+    }
+    let called = programs.iter().filter_map(|program| records::called(&program.details.identifiers));
+    let targets = called.map(|key| records::reference(RecordKind::Program, key)).collect();
+    registry.audit.record(audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets)).await?;
+    Ok(ProgramPage { total, programs })
+}
+
+impl ProgramQuery {
+    fn holds(&self, details: &ProgramDetails, today: jiff::civil::Date) -> bool {
+        let carries = |key: &IdentifierKey| details.identifiers.iter().any(|identifier| identifier.key == *key);
+        self.identifiers.iter().all(carries)
+            && self.active.is_none_or(|active| active == details.is_active())
+            && self.target_type.is_none_or(|target| target == details.target_type)
+            && self.phase.is_none_or(|phase| phase == details.phase(today))
+            && self.name_holds(&details.name)
+    }
+
+    fn name_holds(&self, name: &str) -> bool {
+        if self.name_words.is_empty() {
+            return true;
+        }
+        let words = search_words(name);
+        self.name_words.iter().all(|beginning| words.iter().any(|word| word.starts_with(beginning)))
+    }
+}
+
+/// A program's own rule.
+#[derive(Debug)]
+pub struct ProgramRule {
+    /// `Program/<system>|<value>`, as it was asked for.
+    pub reference: String,
+    /// At which version of the program.
+    pub version: VersionId,
+    /// The expression.
+    pub expression: String,
+    /// Whom it is about.
+    pub subject: Subject,
+}
+
+/// The rule of a program that a request names.
+///
+/// # Errors
+/// [`AppError::MissingScope`] without `program:read`; [`AppError::Invalid`] where there is no such program or it has no
+/// expression.
+pub async fn rule_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<ProgramRule, AppError> {
+    let scope = Scope::new(Resource::Program, Action::Read);
+    if !ctx.scopes.covers(scope) {
+        return Err(AppError::MissingScope { required: scope.to_string(), granted: ctx.scopes.clone() });
+    }
+    let program: Arc<Program> = match records::find(&*registry.store, key).await {
+        Ok(program) => program,
+        Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => {
+            return Err(AppError::invalid("program", "unresolved_reference", error.to_string()));
+        }
+        Err(other) => return Err(other),
+    };
+    let Some(expression) = program.details.eligibility.clone() else {
+        return Err(AppError::invalid("program", "no_expression", "the program has no eligibility expression"));
+    };
+    let reference = records::reference(RecordKind::Program, key);
+    Ok(ProgramRule { reference, version: program.meta.version, expression, subject: program.details.target_type })
+}

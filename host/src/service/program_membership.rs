@@ -1,0 +1,399 @@
+//! What is done with memberships in programs: enrol, change, read, search.
+
+mod rules;
+
+use std::sync::Arc;
+
+use self::rules::{Entry, check_dates, check_transition};
+use super::eligibility::program_rule::{RuleWord, ask_program};
+use super::registry::Registry;
+use super::{audit, identifiers, records, subjects};
+use crate::columns::MembershipTerm;
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::utc_day;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
+use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
+use crate::domain::record::{RecordId, RecordKind, VersionCondition};
+use crate::domain::search::{PAGE_COUNT_MAX, Page};
+use crate::domain::subject::{Subject, SubjectReference};
+use crate::error::{AppError, FieldProblem};
+use crate::plugin::EligibilityEngine;
+use crate::store::{IDENTIFIER_OWNERS_MAX, Operation, RecordDetails, StoreError, Write};
+
+/// A membership as a request gives it: program and beneficiary by identifier.
+pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey, IdentifierKey>;
+
+/// A membership with what its program and its beneficiary are called.
+pub struct MembershipView {
+    /// The membership.
+    pub membership: Arc<ProgramMembership>,
+    /// `Program/<system>|<value>`
+    pub program: String,
+    /// `Individual/<system>|<value>` or `Group/<system>|<value>`
+    pub beneficiary: String,
+}
+
+/// How one membership is addressed.
+#[derive(Debug, Clone)]
+pub struct MembershipAddress {
+    /// Its own identifier, or the beneficiary's.
+    pub key: IdentifierKey,
+    /// In which program.
+    pub program: Option<IdentifierKey>,
+}
+
+/// Enrols a beneficiary, or writes down that it applied, left, or was refused.
+///
+/// # Errors
+/// [`AppError::Invalid`] with every field that is not right, references that do not resolve among them;
+/// [`AppError::Conflict`] for a second open membership and for a program that is over; [`AppError::NotEligible`].
+pub async fn create(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    draft: MembershipDraft,
+) -> Result<MembershipView, AppError> {
+    let targets = targets_of(&draft);
+    let outcome = write(ctx, registry, engine, None, draft).await;
+    answer(ctx, registry, AuditAction::Create, targets, outcome).await
+}
+
+/// Replaces what a membership says.
+///
+/// # Errors
+/// As [`create`] and [`find`], and [`AppError::VersionMismatch`] when the condition is not met.
+pub async fn replace(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    address: &MembershipAddress,
+    condition: &VersionCondition,
+    draft: MembershipDraft,
+) -> Result<MembershipView, AppError> {
+    let targets = targets_of(&draft);
+    let attempt = || replace_once(ctx, registry, engine, address, condition, draft.clone());
+    let outcome = records::retried(condition, attempt).await;
+    answer(ctx, registry, AuditAction::Update, targets, outcome).await
+}
+
+async fn replace_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    address: &MembershipAddress,
+    condition: &VersionCondition,
+    draft: MembershipDraft,
+) -> Result<Arc<ProgramMembership>, AppError> {
+    let before = find(registry, address).await?;
+    records::check_version(condition, before.meta.version)?;
+    write(ctx, registry, engine, Some(&before), draft).await
+}
+
+/// Writes a refusal down, or shows what was written.
+async fn answer(
+    ctx: &OpContext,
+    registry: &Registry,
+    action: AuditAction,
+    targets: Vec<String>,
+    outcome: Result<Arc<ProgramMembership>, AppError>,
+) -> Result<MembershipView, AppError> {
+    match outcome {
+        Ok(membership) => view(registry, membership).await,
+        Err(error) => {
+            let mut entry = audit::entry(ctx, action, AuditOutcome::Refused, targets);
+            if let AppError::NotEligible { outcome, .. } = &error {
+                entry.note = Some(format!("the program's expression says {outcome}"));
+            }
+            registry.audit.record(entry).await?;
+            Err(error)
+        }
+    }
+}
+
+/// Checks a draft against what is there, and writes it.
+async fn write(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    before: Option<&ProgramMembership>,
+    draft: MembershipDraft,
+) -> Result<Arc<ProgramMembership>, AppError> {
+    let today = utc_day(ctx.now);
+    let mut targets = targets_of(&draft);
+    let mut problems = Vec::new();
+    let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
+    let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
+    identifiers::check(&generation, kind, known, &draft.identifiers, &mut problems);
+    let program = resolve_program(registry, &draft.program, &mut problems).await?;
+    let beneficiary = subjects::resolve(&*registry.store, "beneficiary", &draft.beneficiary, &mut problems).await?;
+    let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
+    check_target(&program, &beneficiary, &mut problems);
+    if let Some(before) = before {
+        let (was, is) = (before.details.slot(), (program.id, beneficiary));
+        for (field, is_same) in [("program", was.program == is.0), ("beneficiary", was.beneficiary == is.1)] {
+            if !is_same {
+                problems.push(problem(field, "immutable", "it never changes: end this membership and create another"));
+            }
+        }
+        identifiers::check_kept(&before.details.identifiers, &draft.identifiers, &mut problems);
+    }
+    let mut details = ProgramMembershipDetails {
+        identifiers: draft.identifiers,
+        program: program.id,
+        beneficiary,
+        status: draft.status,
+        enrollment_date: draft.enrollment_date,
+        exit_date: draft.exit_date,
+        exit_reason: draft.exit_reason,
+        override_reason: draft.override_reason,
+    };
+    check_dates(&mut details, before.map(|before| &before.details), today, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    let mut note = format!("status {}", details.status.name());
+    if check_transition(before.map(|before| before.details.status), details.status)? == Entry::Enrolled {
+        check_open(&program, today)?;
+        if let Some(word) = ask(ctx, registry, engine, &program, &details).await? {
+            note = format!("{note}; the program's expression says {}", word.name());
+            if word != RuleWord::Eligible {
+                note.push_str("; overridden");
+            }
+        }
+    }
+    targets.extend(records::references(RecordKind::ProgramMembership, &details.identifiers));
+    let details = RecordDetails::ProgramMembership(details);
+    let (action, operation) = match before {
+        None => (AuditAction::Create, Operation::Create(details)),
+        Some(before) => (AuditAction::Update, Operation::Update(before.id, before.meta.version, details)),
+    };
+    let mut entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets);
+    entry.note = Some(note);
+    let write = Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry] };
+    match registry.store.commit(write).await {
+        Ok(committed) => records::written(committed),
+        Err(error @ StoreError::MembershipOpen) => {
+            Err(AppError::Conflict(format!("{error}; change that one, or end it first")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the expression of a program that enforces it says of whoever enters; nothing, where it is not enforced.
+async fn ask(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    program: &Arc<Program>,
+    details: &ProgramMembershipDetails,
+) -> Result<Option<RuleWord>, AppError> {
+    let Some(expression) = program.details.eligibility.as_ref().filter(|_| program.details.enforce_eligibility) else {
+        return Ok(None);
+    };
+    let answer = ask_program(ctx, registry, engine, expression, details.beneficiary).await;
+    let is_overridden = details.override_reason.is_some();
+    match answer {
+        Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
+        Ok(answer) => Err(AppError::NotEligible { outcome: answer.word.name(), missing: answer.missing }),
+        // Who overrides the word of an expression need not wait until it can be had.
+        Err(_) if is_overridden => Ok(Some(RuleWord::Silent)),
+        Err(AppError::Expression(refused)) => Err(AppError::Conflict(format!(
+            "the program's eligibility expression cannot be evaluated any more ({refused}): the administrator mends it with `daftar program update`, or enrol with `override {{reason}}`"
+        ))),
+        Err(other) => Err(other),
+    }
+}
+
+fn check_open(program: &Program, today: jiff::civil::Date) -> Result<(), AppError> {
+    if program.details.is_active() && program.details.phase(today) != ProgramPhase::Ended {
+        return Ok(());
+    }
+    Err(AppError::Conflict("nobody is enrolled in a program that has ended or is not active".to_owned()))
+}
+
+fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mut Vec<FieldProblem>) {
+    let target = program.details.target_type;
+    if beneficiary.kind != target {
+        let message = format!(
+            "the program enrols beneficiaries of type `{}`: write `{}/<system>|<value>`",
+            target.name(),
+            target.record_kind()
+        );
+        problems.push(problem("beneficiary", "wrong_target_type", &message));
+    }
+}
+
+async fn resolve_program(
+    registry: &Registry,
+    key: &IdentifierKey,
+    problems: &mut Vec<FieldProblem>,
+) -> Result<Option<Arc<Program>>, AppError> {
+    match records::find::<ProgramDetails>(&*registry.store, key).await {
+        Ok(program) => Ok(Some(program)),
+        Err(error) => subjects::unresolved("program", error, problems).map(|()| None),
+    }
+}
+
+fn problem(field: &str, code: &'static str, message: &str) -> FieldProblem {
+    FieldProblem { field: field.to_owned(), code, message: message.to_owned() }
+}
+
+fn targets_of(draft: &MembershipDraft) -> Vec<String> {
+    vec![
+        records::reference(RecordKind::Program, &draft.program),
+        records::reference(draft.beneficiary.kind.record_kind(), &draft.beneficiary.id),
+    ]
+}
+
+/// Reads a membership.
+///
+/// # Errors
+/// As [`find`].
+pub async fn read(
+    ctx: &OpContext,
+    registry: &Registry,
+    address: &MembershipAddress,
+) -> Result<MembershipView, AppError> {
+    let found = find(registry, address).await;
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
+    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    view(registry, found?).await
+}
+
+/// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the
+/// program that is named.
+///
+/// # Errors
+/// [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
+async fn find(registry: &Registry, address: &MembershipAddress) -> Result<Arc<ProgramMembership>, AppError> {
+    let store = &*registry.store;
+    let program = match &address.program {
+        Some(key) => Some(owners(registry, RecordKind::Program, key).await?),
+        None => None,
+    };
+    let is_in = |membership: &ProgramMembership| {
+        program.as_ref().is_none_or(|programs| programs.contains(&membership.details.program))
+    };
+    match records::find::<ProgramMembershipDetails>(store, &address.key).await {
+        Ok(own) if is_in(&own) => return Ok(own),
+        Ok(_) | Err(AppError::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let mut conditions = vec![beneficiary_terms(registry, &[Subject::Individual, Subject::Group], &address.key).await?];
+    conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
+    let page = Page { offset: 0, count: PAGE_COUNT_MAX };
+    let several = registry.columns.snapshot().memberships(&conditions, page);
+    match several.ids.as_slice() {
+        [] => Err(AppError::NotFound(RecordKind::ProgramMembership)),
+        [only] => records::by_id(store, *only).await,
+        [..] => {
+            conditions.push(open_terms());
+            let open = registry.columns.snapshot().memberships(&conditions, page);
+            match (open.ids.as_slice(), &program) {
+                ([only], Some(_)) => records::by_id(store, *only).await,
+                (_, None) => Err(AppError::Conflict(
+                    "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier".to_owned(),
+                )),
+                (_, Some(_)) => Err(AppError::Conflict(
+                    "the beneficiary has several memberships in that program and none is open: name the membership by its own identifier".to_owned(),
+                )),
+            }
+        }
+    }
+}
+
+fn open_terms() -> Vec<MembershipTerm> {
+    let open = MembershipStatus::ALL.into_iter().filter(|status| status.is_open());
+    open.map(MembershipTerm::Status).collect()
+}
+
+fn terms_of(ids: &[RecordId], term: impl Fn(RecordId) -> MembershipTerm) -> Vec<MembershipTerm> {
+    ids.iter().copied().map(term).collect()
+}
+
+/// Every record of a kind that carries or carried an identifier.
+async fn owners(registry: &Registry, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<RecordId>, AppError> {
+    let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
+    Ok(owners.into_iter().map(|owner| owner.id).collect())
+}
+
+async fn beneficiary_terms(
+    registry: &Registry,
+    kinds: &[Subject],
+    key: &IdentifierKey,
+) -> Result<Vec<MembershipTerm>, AppError> {
+    let carriers = subjects::carriers(&*registry.store, kinds, key).await?;
+    Ok(carriers.into_iter().map(MembershipTerm::Beneficiary).collect())
+}
+
+/// Conditions on memberships, all of which must hold. Empty: every membership.
+#[derive(Debug, Default)]
+pub struct MembershipQuery {
+    /// Whose, of these kinds; each of them.
+    pub beneficiaries: Vec<(Vec<Subject>, IdentifierKey)>,
+    /// In that program; each of them.
+    pub programs: Vec<IdentifierKey>,
+    /// Where it stands: one of these, where any are named.
+    pub statuses: Vec<MembershipStatus>,
+}
+
+/// What a search found.
+pub struct MembershipPage {
+    /// How many there are in all.
+    pub total: u64,
+    /// Those of the page, in the order of their creation.
+    pub memberships: Vec<MembershipView>,
+}
+
+/// Searches memberships.
+///
+/// # Errors
+/// When the store fails.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    query: MembershipQuery,
+    page: Page,
+) -> Result<MembershipPage, AppError> {
+    let mut conditions = Vec::new();
+    for (kinds, key) in &query.beneficiaries {
+        conditions.push(beneficiary_terms(registry, kinds, key).await?);
+    }
+    for key in &query.programs {
+        conditions.push(terms_of(&owners(registry, RecordKind::Program, key).await?, MembershipTerm::Program));
+    }
+    if !query.statuses.is_empty() {
+        conditions.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());
+    }
+    let found = registry.columns.snapshot().memberships(&conditions, page);
+    let mut memberships = Vec::with_capacity(found.ids.len());
+    for id in found.ids {
+        memberships.push(view(registry, records::by_id(&*registry.store, id).await?).await?);
+    }
+    let targets = memberships.iter().map(|view| view.beneficiary.clone()).collect();
+    let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
+    entry.note = Some("searched memberships".to_owned());
+    registry.audit.record(entry).await?;
+    Ok(MembershipPage { total: found.total, memberships })
+}
+
+/// A membership with what its program and its beneficiary are called now.
+///
+/// # Errors
+/// When the store fails; a record that is not there is a defect.
+pub async fn view(registry: &Registry, membership: Arc<ProgramMembership>) -> Result<MembershipView, AppError> {
+    let details = &membership.details;
+    let program = records::by_id::<ProgramDetails>(&*registry.store, details.program).await?;
+    let program = called(RecordKind::Program, &program.details.identifiers)?;
+    let beneficiary = subjects::called(&*registry.store, details.beneficiary).await?;
+    Ok(MembershipView { membership, program, beneficiary })
+}
+
+fn called(kind: RecordKind, identifiers: &[crate::domain::identifier::Identifier]) -> Result<String, AppError> {
+    let key = records::called(identifiers);
+    let key = key.ok_or_else(|| AppError::internal(format!("a {kind} has no identifier")))?;
+    Ok(records::reference(kind, key))
+}

@@ -1,0 +1,151 @@
+//! Which statuses and days of a membership go together, and what may follow on what.
+
+use jiff::civil::Date;
+
+use super::problem;
+use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use crate::error::{AppError, FieldProblem};
+
+/// What a change of status means for the beneficiary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// It enters `enrolled`, from nowhere or from another status.
+    Enrolled,
+    /// Anything else.
+    Other,
+}
+
+/// Checks that a status may follow on the present one.
+///
+/// # Errors
+/// [`AppError::Conflict`] naming what may follow.
+pub(super) fn check_transition(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, AppError> {
+    if from != Some(to)
+        && let Some(from) = from
+        && !from.successors().contains(&to)
+    {
+        let successors: Vec<String> = from.successors().iter().map(|next| format!("`{}`", next.name())).collect();
+        let what_may = match successors.as_slice() {
+            [] => "it stays as it is; whoever comes back gets a new membership".to_owned(),
+            some => format!("it may become {}", some.join(", ")),
+        };
+        let message = format!("a membership that is `{}` cannot become `{}`: {what_may}", from.name(), to.name());
+        return Err(AppError::Conflict(message));
+    }
+    let enters = to == MembershipStatus::Enrolled && from != Some(to);
+    Ok(if enters { Entry::Enrolled } else { Entry::Other })
+}
+
+/// Fills in the days that a status implies, and checks that days, reason and status go together.
+///
+/// A beneficiary that takes part without a given day does so since the day known already, or else since today; likewise for
+/// one that left.
+pub(super) fn check_dates(
+    details: &mut ProgramMembershipDetails,
+    before: Option<&ProgramMembershipDetails>,
+    today: Date,
+    problems: &mut Vec<FieldProblem>,
+) {
+    let status = details.status;
+    let known = |day: fn(&ProgramMembershipDetails) -> Option<Date>| before.and_then(day);
+    match status {
+        MembershipStatus::Enrolled | MembershipStatus::Paused => {
+            let since = details.enrollment_date.or_else(|| known(|before| before.enrollment_date));
+            details.enrollment_date = Some(since.unwrap_or(today));
+        }
+        MembershipStatus::Exited => {
+            details.enrollment_date = details.enrollment_date.or_else(|| known(|before| before.enrollment_date));
+            let since = details.exit_date.or_else(|| known(|before| before.exit_date));
+            details.exit_date = Some(since.unwrap_or(today));
+        }
+        MembershipStatus::Draft | MembershipStatus::NotEligible | MembershipStatus::Duplicated => {}
+    }
+    if status != MembershipStatus::Exited {
+        let given = [("exit_date", details.exit_date.is_some()), ("exit_reason", details.exit_reason.is_some())];
+        for (field, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            let message = format!("it goes with the status `exited`, not with `{}`", status.name());
+            problems.push(problem(field, "contradiction", &message));
+        }
+    }
+    if let (Some(since), Some(until)) = (details.enrollment_date, details.exit_date)
+        && until < since
+    {
+        problems.push(problem("exit_date", "invalid_date", "the day of leaving lies before the day of enrolment"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::RecordId;
+    use crate::domain::subject::{Subject, SubjectReference};
+
+    const TODAY: Date = Date::constant(2026, 3, 1);
+
+    fn membership(status: MembershipStatus) -> ProgramMembershipDetails {
+        ProgramMembershipDetails {
+            identifiers: Vec::new(),
+            program: RecordId(1),
+            beneficiary: SubjectReference { kind: Subject::Individual, id: RecordId(1) },
+            status,
+            enrollment_date: None,
+            exit_date: None,
+            exit_reason: None,
+            override_reason: None,
+        }
+    }
+
+    fn fields(details: &mut ProgramMembershipDetails) -> Vec<String> {
+        let mut problems = Vec::new();
+        check_dates(details, None, TODAY, &mut problems);
+        problems.into_iter().map(|problem| problem.field).collect()
+    }
+
+    #[test]
+    fn only_entering_enrolled_asks_the_expression() {
+        use MembershipStatus::{Draft, Enrolled, Exited, Paused};
+        for (from, to, entry) in [
+            (None, Enrolled, Entry::Enrolled),
+            (None, Exited, Entry::Other),
+            (Some(Draft), Enrolled, Entry::Enrolled),
+            (Some(Paused), Enrolled, Entry::Enrolled),
+            (Some(Enrolled), Enrolled, Entry::Other),
+            (Some(Exited), Exited, Entry::Other),
+        ] {
+            assert_eq!(check_transition(from, to).unwrap(), entry, "{from:?} {to:?}");
+        }
+        let error = check_transition(Some(Exited), Enrolled).unwrap_err().to_string();
+        assert!(error.starts_with("a membership that is `exited` cannot become `enrolled`: it stays"), "{error}");
+        let error = check_transition(Some(Enrolled), Draft).unwrap_err().to_string();
+        assert!(error.ends_with("it may become `paused`, `exited`, `not_eligible`, `duplicated`"), "{error}");
+    }
+
+    #[test]
+    fn days_are_filled_in_from_what_is_known_or_from_today() {
+        let mut enrolled = membership(MembershipStatus::Enrolled);
+        assert!(fields(&mut enrolled).is_empty());
+        assert_eq!(enrolled.enrollment_date, Some(TODAY));
+        let earlier = ProgramMembershipDetails { enrollment_date: Some(Date::constant(2025, 1, 1)), ..enrolled };
+        let mut exited = membership(MembershipStatus::Exited);
+        check_dates(&mut exited, Some(&earlier), TODAY, &mut Vec::new());
+        assert_eq!((exited.enrollment_date, exited.exit_date), (earlier.enrollment_date, Some(TODAY)));
+        let mut draft = membership(MembershipStatus::Draft);
+        assert!(fields(&mut draft).is_empty());
+        assert_eq!(draft.enrollment_date, None);
+    }
+
+    #[test]
+    fn a_way_out_needs_an_exit_and_follows_the_way_in() {
+        let (out, reason) = (Some(Date::constant(2026, 1, 31)), Some("moved".to_owned()));
+        let mut paused =
+            ProgramMembershipDetails { exit_date: out, exit_reason: reason, ..membership(MembershipStatus::Paused) };
+        assert_eq!(fields(&mut paused), ["exit_date", "exit_reason", "exit_date"]);
+        let since = |day| ProgramMembershipDetails {
+            enrollment_date: Some(day),
+            exit_date: out,
+            ..membership(MembershipStatus::Exited)
+        };
+        assert!(fields(&mut since(Date::constant(2026, 1, 31))).is_empty());
+        assert_eq!(fields(&mut since(Date::constant(2026, 2, 1))), ["exit_date"]);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is the same for every kind of record: finding it, telling which one it is, and writing it at the version it was read.
+
+use std::sync::Arc;
+
+use super::identifiers;
+use crate::domain::change::Details;
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::record::{Record, RecordId, RecordKind, VersionCondition, VersionId};
+use crate::error::AppError;
+use crate::store::{Committed, Store};
+
+/// How often a change that names no version is tried in all.
+const ATTEMPTS_MAX: usize = 4;
+
+/// The record that an identifier addresses.
+///
+/// # Errors
+/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
+pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<Arc<Record<D>>, AppError> {
+    by_id(store, identifiers::find(store, D::KIND, key).await?).await
+}
+
+/// The record of a key that another record holds.
+///
+/// # Errors
+/// When the store fails; a record that is not there is a defect.
+pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
+    let record = store.record(D::KIND, id).await?.and_then(D::of);
+    record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
+}
+
+/// Makes a change again while others change the record meanwhile, where the caller named no version.
+///
+/// # Errors
+/// The last attempt's.
+pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
+    condition: &VersionCondition,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, AppError> {
+    let mut attempts = 1;
+    loop {
+        let outcome = attempt().await;
+        let is_overtaken = matches!(outcome, Err(AppError::VersionMismatch { .. }));
+        if !is_overtaken || *condition != VersionCondition::Any || attempts == ATTEMPTS_MAX {
+            return outcome;
+        }
+        attempts += 1;
+    }
+}
+
+/// Checks that a record is at a version at which it may be changed.
+///
+/// # Errors
+/// [`AppError::VersionMismatch`].
+pub fn check_version(condition: &VersionCondition, actual: VersionId) -> Result<(), AppError> {
+    match condition.unmet_at(actual) {
+        Some(expected) => Err(AppError::VersionMismatch { expected, actual }),
+        None => Ok(()),
+    }
+}
+
+/// What the first operation of a write made.
+///
+/// # Errors
+/// [`AppError::Internal`] when it is of another kind.
+pub fn written<D: Details>(committed: Committed) -> Result<Arc<Record<D>>, AppError> {
+    committed
+        .first()
+        .ok_or_else(|| AppError::internal(format!("the store answered a write of a {} otherwise", D::KIND)))
+}
+
+/// Writes `<kind>/<system>|<value>`. Personal data where the kind is.
+#[must_use]
+pub fn reference(kind: RecordKind, key: &IdentifierKey) -> String {
+    format!("{kind}/{}", key.reveal())
+}
+
+/// The identifier by which a record is called: the first that still holds, or else the first.
+#[must_use]
+pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
+    let open = identifiers.iter().find(|identifier| identifier.is_open());
+    open.or(identifiers.first()).map(|identifier| &identifier.key)
+}
+
+/// Every identifier of a record as a reference, for the audit log.
+#[must_use]
+pub fn references(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {
+    identifiers.iter().map(|identifier| reference(kind, &identifier.key)).collect()
+}

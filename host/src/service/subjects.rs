@@ -1,0 +1,78 @@
+//! People and groups as other records refer to them.
+
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordKind;
+use crate::domain::subject::{Subject, SubjectReference};
+use crate::error::{AppError, FieldProblem};
+use crate::store::{IDENTIFIER_OWNERS_MAX, Store};
+
+use super::{identifiers, records};
+
+/// Who a reference means; a reference that leads nowhere is a problem of its field.
+///
+/// # Errors
+/// When the store fails.
+pub async fn resolve(
+    store: &dyn Store,
+    field: &str,
+    given: &SubjectReference<IdentifierKey>,
+    problems: &mut Vec<FieldProblem>,
+) -> Result<Option<SubjectReference>, AppError> {
+    match identifiers::find(store, given.kind.record_kind(), &given.id).await {
+        Ok(id) => Ok(Some(SubjectReference { kind: given.kind, id })),
+        Err(error) => unresolved(field, error, problems).map(|()| None),
+    }
+}
+
+/// A reference that leads nowhere is a problem of its field; anything else ends the request.
+///
+/// # Errors
+/// What ends the request.
+pub fn unresolved(field: &str, error: AppError, problems: &mut Vec<FieldProblem>) -> Result<(), AppError> {
+    match error {
+        AppError::NotFound(_) | AppError::Ambiguous => {
+            let (code, message) = ("unresolved_reference", error.to_string());
+            problems.push(FieldProblem { field: field.to_owned(), code, message });
+            Ok(())
+        }
+        other => Err(other),
+    }
+}
+
+/// Everybody of these kinds who carries or carried an identifier: what a search by it means.
+///
+/// # Errors
+/// When the store fails.
+pub async fn carriers(
+    store: &dyn Store,
+    kinds: &[Subject],
+    key: &IdentifierKey,
+) -> Result<Vec<SubjectReference>, AppError> {
+    let mut found = Vec::new();
+    for kind in kinds {
+        let owners = store.identifier_owners(kind.record_kind(), key, IDENTIFIER_OWNERS_MAX).await?;
+        found.extend(owners.into_iter().map(|owner| SubjectReference { kind: *kind, id: owner.id }));
+    }
+    Ok(found)
+}
+
+/// What a person or a group that another record holds is called now: `Individual/<system>|<value>`.
+///
+/// # Errors
+/// When the store fails; one that is not there is a defect.
+pub async fn called(store: &dyn Store, subject: SubjectReference) -> Result<String, AppError> {
+    let (kind, identifiers) = match subject.kind {
+        Subject::Individual => {
+            let individual = store.individual(subject.id).await?;
+            (RecordKind::Individual, individual.map(|found| found.details.identifiers.clone()))
+        }
+        Subject::Group => {
+            let group = store.group(subject.id).await?;
+            (RecordKind::Group, group.map(|found| found.details.identifiers.clone()))
+        }
+    };
+    let key = identifiers.as_deref().and_then(records::called);
+    let key =
+        key.ok_or_else(|| AppError::internal(format!("a reference leads to no {kind} that has an identifier")))?;
+    Ok(records::reference(kind, key))
+}

@@ -1,0 +1,85 @@
+//! `daftar consent`, on a server that runs and on one that is stopped.
+
+use std::path::Path;
+
+use daftar_tests::TestApp;
+use daftar_tests::process::run;
+use daftar_tests::records::{person, reference};
+use serde_json::{Value, json};
+
+const GRANTEE: &str = "Ministry of Health";
+
+fn json_of(data_dir: &Path, arguments: &[&str]) -> Value {
+    run(data_dir, &[&["consent", "--json"], arguments].concat()).expect_success().json()
+}
+
+fn administer(data_dir: &Path) {
+    let subject = reference("1");
+    let needed = ["create", "--subject", &subject, "--grantee", GRANTEE, "--effective", "2026-01-01"];
+    let more = ["--scope", "individual", "group", "--fields", "name,birth_date", "--expires", "2099-12-31"];
+    let created = json_of(data_dir, &[&needed[..], &more].concat());
+    assert_eq!((&created["fields"], &created["status"]), (&json!(["name", "birth_date"]), &json!("given")));
+    assert_eq!(json_of(data_dir, &["list"])["data"], json!([created]));
+    assert_eq!(json_of(data_dir, &["list", "--subject", &subject, "--grantee", GRANTEE])["data"], json!([created]));
+    assert_eq!(json_of(data_dir, &["list", "--grantee", "Nobody"])["data"], json!([]));
+    let text = run(data_dir, &["consent", "list"]).expect_success().stdout;
+    assert!(text.starts_with("CONSENT_ID") && text.contains("2026-01-01..2099-12-31"), "{text}");
+    let id = created["consent_id"].as_str().unwrap();
+    assert_eq!(json_of(data_dir, &["withdraw", id])["status"], "withdrawn");
+    for (arguments, what) in [
+        (&["withdraw", "1"][..], "UUID"),
+        (&["withdraw", "123e4567-e89b-42d3-a456-426614174000"], "no such Consent"),
+        (&[&needed[..], &["--scope", "vocabulary"]].concat(), "`individual`, `group`, `program_membership`"),
+        (&[&needed[..], &["--scope", "group", "--fields", "nam"]].concat(), "fields"),
+    ] {
+        let refused = run(data_dir, &[&["consent"], arguments].concat());
+        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.stderr.contains(what), "{refused:?}");
+    }
+}
+
+fn register() -> TestApp {
+    let app = TestApp::start();
+    drop(app.client(&["individual:create"]).create_individual(&person("1", json!({}))));
+    app
+}
+
+#[test]
+fn consents_are_administered_on_a_running_server() {
+    let app = register();
+    administer(app.data_dir());
+}
+
+#[test]
+fn consents_are_administered_on_a_stopped_server() {
+    let mut app = register();
+    app.stop();
+    administer(app.data_dir());
+}
+
+#[test]
+fn a_client_belongs_to_the_organization_that_it_is_given_to() {
+    let app = register();
+    let client = |arguments: &[&str]| run(app.data_dir(), &[&["client", "--json"], arguments].concat());
+    let created = client(&["create", "--name", "n", "--scope", "consent:read", "--organization", GRANTEE]);
+    let created = created.expect_success().json();
+    let id = created["client_id"].as_str().unwrap();
+    assert_eq!(client(&["show", id]).expect_success().json()["organization"], GRANTEE);
+    let set = |arguments: &[&str]| client(&[&["set", id], arguments].concat()).expect_success().json();
+    let limited = set(&["--name", "m", "--rate-limit-per-minute", "7", "--rate-limit-per-day", "70"]);
+    assert_eq!((&limited["name"], &limited["organization"]), (&json!("m"), &json!(GRANTEE)), "the rest stays");
+    assert_eq!((&limited["rate_limit_per_minute"], &limited["rate_limit_per_day"]), (&json!(7), &json!(70)));
+    let bare = set(&["--organization", "", "--rate-limit-per-minute", "0"]);
+    assert_eq!((bare.get("organization"), bare.get("rate_limit_per_minute")), (None, None));
+    assert_eq!(bare["rate_limit_per_day"], 70);
+    for (arguments, what) in [
+        (&["set", id][..], "nothing to change"),
+        (&["set", id, "--name", ""], "name"),
+        (&["set", "client-9", "--name", "x"], "no such client"),
+        (&["set", id, "--rate-limit-per-day", "10000001"], "rate limit"),
+    ] {
+        let refused = client(arguments);
+        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.stderr.contains(what), "{refused:?}");
+    }
+}
