@@ -10,7 +10,7 @@ use super::breaker::Breaker;
 use super::compile::Compiled;
 use super::contents;
 use super::engine::SandboxEngine;
-use super::fault::PluginFault;
+use super::fault::{PluginFault, excerpt};
 use super::host::log::PluginLog;
 use super::limits::PluginLimits;
 use super::package::{Digest, Package};
@@ -218,7 +218,9 @@ pub(super) fn link(
     check_resources(&compiled.component, &limits)
         .map_err(|reason| InstallError::of(name, InstallStep::TooLarge, reason))?;
     let linked = wit::link(package.version(), package.manifest().kind, engine.wasmtime(), &compiled.component)
-        .map_err(|error| InstallError::of(name, InstallStep::InterfaceVersion, error.root_cause()))?;
+        .map_err(|error| {
+            InstallError::of(name, InstallStep::InterfaceVersion, excerpt(&error.root_cause().to_string()))
+        })?;
     Ok(LoadedPlugin {
         manifest: package.manifest().clone(),
         digest: package.digest(),

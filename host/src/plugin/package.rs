@@ -125,7 +125,10 @@ impl Candidate {
         let Self { bytes, manifest, digest } = self;
         let refuse = |step, reason: &dyn fmt::Display| InstallError::of(&manifest.name, step, reason);
         let types = Validator::new_with_features(features()).validate_all(&bytes).map_err(|error| {
-            refuse(InstallStep::Unreadable, &format_args!("it is damaged or uses what is not allowed: {error}"))
+            refuse(
+                InstallStep::Unreadable,
+                &format_args!("it is damaged or uses what is not allowed: {}", excerpt(&error.to_string())),
+            )
         })?;
         let version = spoken(&manifest)?;
         let outline = Outline::of(&bytes).map_err(|reason| refuse(InstallStep::Unreadable, &reason))?;
@@ -298,6 +301,9 @@ impl Outline {
     }
 }
 
+/// The most names of a file that one message tells.
+const NAMES_TOLD_MAX: usize = 20;
+
 /// Lists every import that gives a plugin something to call and is not granted to its kind.
 fn check_imports(
     outline: &Outline,
@@ -309,14 +315,24 @@ fn check_imports(
     let is_allowed = |name: &str| {
         granted.contains(&name) || (version.type_imports().contains(&name) && holds_types_only(types, name))
     };
-    let refused: Vec<_> =
-        outline.imports.iter().filter(|name| !is_allowed(name)).map(|name| format!("`{}`", excerpt(name))).collect();
+    let refused: Vec<&str> = outline.imports.iter().map(String::as_str).filter(|name| !is_allowed(name)).collect();
     if refused.is_empty() {
         return Ok(());
     }
     let offered = if granted.is_empty() { "no imports".to_owned() } else { granted.join(", ") };
-    let reason = format!("it imports {}; a {} is granted {offered}", refused.join(", "), manifest.kind);
+    let reason = format!("it imports {}; a {} is granted {offered}", named(refused), manifest.kind);
     Err(InstallError::of(&manifest.name, InstallStep::Imports, reason))
+}
+
+/// Names that a file holds, as many as a message takes.
+fn named(names: Vec<&str>) -> String {
+    let untold = names.len().saturating_sub(NAMES_TOLD_MAX);
+    let mut told: Vec<String> =
+        names.into_iter().take(NAMES_TOLD_MAX).map(|name| format!("`{}`", excerpt(name))).collect();
+    if untold > 0 {
+        told.push(format!("{untold} more"));
+    }
+    told.join(", ")
 }
 
 /// Whether an import is an interface that holds nothing but types.
@@ -339,8 +355,8 @@ fn check_export(
     if item.is_some_and(|item| matches!(item.ty, ComponentEntityType::Instance(_))) {
         return Ok(());
     }
-    let exported: Vec<_> = outline.exports.iter().map(|name| format!("`{}`", excerpt(name))).collect();
-    let exported = if exported.is_empty() { "nothing".to_owned() } else { exported.join(", ") };
+    let exported = outline.exports.iter().map(String::as_str).collect();
+    let exported = if outline.exports.is_empty() { "nothing".to_owned() } else { named(exported) };
     let kind = manifest.kind;
     let reason = format!("a {kind} for interface {} must export `{wanted}`; it exports {exported}", manifest.interface);
     Err(InstallError::of(&manifest.name, InstallStep::InterfaceVersion, reason))

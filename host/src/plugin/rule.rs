@@ -34,6 +34,7 @@ impl SandboxedRule {
         schema: &Schema,
     ) -> Result<Self, EngineError> {
         let mut sandbox = started(plugin, linked, engine)?;
+        sandbox.silence();
         let limits = plugin.limits();
         let charged = |fault| charged(fault, limits, 0);
         let fuel = limits.fuel_base;

@@ -23,6 +23,8 @@ pub(super) struct HostState {
     input_bytes_max: usize,
     host_calls: HostCalls,
     log: Arc<PluginLog>,
+    /// Whether it has seen what a caller sent, which no line of the log may hold.
+    is_silent: bool,
     stats: Arc<PluginStats>,
     _counted: Counted,
 }
@@ -42,13 +44,17 @@ impl HostState {
         Ok(())
     }
 
-    /// Writes a line of the plugin.
+    /// Writes a line of the plugin, or only counts it once the plugin was silenced.
     ///
     /// # Errors
     /// The call has written more than it may, and is stopped.
     pub fn write_log(&mut self, level: LogLevel, message: &str) -> wasmtime::Result<()> {
         self.host_calls.charge(message.len())?;
-        self.log.write(level, message);
+        if self.is_silent {
+            self.log.withhold();
+        } else {
+            self.log.write(level, message);
+        }
         Ok(())
     }
 }
@@ -106,6 +112,7 @@ impl<G> Sandbox<G> {
             input_bytes_max: of.limits.input_bytes,
             host_calls: HostCalls::new(of.limits),
             log: of.log.clone(),
+            is_silent: false,
             stats: of.stats.clone(),
             _counted: of.stats.count_instance(),
         };
@@ -149,6 +156,11 @@ impl<G> Sandbox<G> {
         };
         self.record(fuel, started.elapsed());
         answer.map_err(|error| self.end(&error))
+    }
+
+    /// Writes no more lines of the plugin: from now on it is given rules and facts about people.
+    pub fn silence(&mut self) {
+        self.store.data_mut().is_silent = true;
     }
 
     /// The plugin's limits.

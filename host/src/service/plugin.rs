@@ -31,7 +31,7 @@ use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
 use crate::domain::vocabulary::ID_TYPE_NAMESPACE;
 use crate::error::AppError;
-use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
+use crate::plugin::{InstallError, InstallStep, LibraryError, PluginHost, PluginLibrary, Prepared};
 pub use crate::plugin::{
     InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
     UnsignedPlugins,
@@ -456,7 +456,21 @@ async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) 
 }
 
 fn refusal(error: InstallError) -> AppError {
-    AppError::Plugin(error.to_string())
+    match error.step {
+        // The disk's failing, not the plugin's.
+        InstallStep::Store => AppError::Unavailable(error.into()),
+        InstallStep::Unreadable
+        | InstallStep::NotAComponent
+        | InstallStep::Manifest
+        | InstallStep::Signature
+        | InstallStep::InterfaceVersion
+        | InstallStep::Imports
+        | InstallStep::TooLarge
+        | InstallStep::Compile
+        | InstallStep::CompileBudget
+        | InstallStep::Smoke
+        | InstallStep::Content => AppError::Plugin(error.to_string()),
+    }
 }
 
 fn code_table(codes: &[CodeUri], editions: &[(Namespace, String)]) -> Result<CodeTable, AppError> {

@@ -87,3 +87,12 @@ fn an_engine_that_cannot_start_is_set_aside_by_name_and_comes_back_by_itself_or_
     });
     assert_eq!(client.post(PATH, &asking("all")).status, 200);
 }
+
+#[test]
+fn an_engine_that_was_given_a_rule_writes_nothing_into_the_log() {
+    let (app, _folder) = with_misbehaving_engine();
+    let client = app.client(&["eligibility:all"]);
+    drop(client.post(PATH, &asking("say whom this is about")).expect(200));
+    let shown = app.admin().get("/plugins/misbehaving-engine").expect(200).json();
+    assert_eq!(shown["log_lines"], json!({"written": 0, "suppressed": 1}));
+}

@@ -1,6 +1,7 @@
 //! What plugins have to say, in the server's log.
 //!
 //! **Invariant:** a line of a plugin is one line of the log, of bounded length, without characters that act on a terminal.
+//! **Invariant:** a plugin that was given rules or facts about people writes nothing: its lines could hold them.
 //! **Invariant:** however chatty a plugin is, a bounded number of its lines a second is written; the others are counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,7 +84,12 @@ impl PluginLog {
         }
     }
 
-    /// Lines written, and lines dropped because they came too fast.
+    /// Counts a line that may hold what a caller sent.
+    pub fn withhold(&self) {
+        self.suppressed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lines written, and lines dropped because they came too fast or could hold what a caller sent.
     pub fn counts(&self) -> (u64, u64) {
         (self.written.load(Ordering::Relaxed), self.suppressed.load(Ordering::Relaxed))
     }
