@@ -5,6 +5,7 @@
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
 
 mod deployment;
+mod dropped;
 mod kept;
 mod packs;
 mod report;
@@ -35,7 +36,7 @@ pub use crate::plugin::{
     InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
     UnsignedPlugins,
 };
-use crate::vocab::{CheckedPack, CodeTable, Generation};
+use crate::vocab::{CheckedPack, CodeTable, Generation, Vocabulary};
 
 /// What plugins are administered with.
 #[derive(Clone)]
@@ -163,7 +164,13 @@ impl PluginAdministration {
         let (packs, deployment) = self.decided();
         let changed = match with(&packs, &deployment, &prepared) {
             Ok(None) => None,
-            Ok(Some((packs, kept))) => {
+            Ok(Some((packs, mut kept))) => {
+                let dropped = self.dropped(&prepared.manifest().name, &packs);
+                if let Some(reason) = self.why_still_needed(&prepared.manifest().name, &dropped, &deployment).await? {
+                    return Ok(Err((prepared.refuse(reason), Some(Box::new(prepared)))));
+                }
+                let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
+                kept.extend(kept::of_removed(&dropped, &deployment, &generation, &snapshot));
                 let deployment = kept::joined(&deployment, &kept);
                 match self.numbered(packs, &deployment).await? {
                     Ok(changed) => {
@@ -242,7 +249,7 @@ impl PluginAdministration {
         }
         if let Some((_, pack)) = &removed {
             let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
-            let kept = kept::of_removed(pack, &deployment, &generation, &snapshot);
+            let kept = kept::of_removed(pack.vocabularies(), &deployment, &generation, &snapshot);
             let deployment = kept::joined(&deployment, &kept);
             self.keep(now, kept, deployment).await?;
         }
@@ -297,9 +304,14 @@ impl PluginAdministration {
             return Ok(Some(0));
         }
         let Some((_, pack)) = self.in_force().packs.get(name).cloned() else { return Ok(None) };
+        self.records_using(pack.vocabularies()).await.map(Some)
+    }
+
+    /// How many uses records make of the codes of vocabularies.
+    async fn records_using(&self, vocabularies: &[Arc<Vocabulary>]) -> Result<u64, AppError> {
         let generation = self.registry.vocabularies.current();
         // Every code that its vocabularies ever had here, the deployment's own among them.
-        let namespaces = pack.vocabularies().iter().map(|vocabulary| vocabulary.namespace());
+        let namespaces = vocabularies.iter().map(|vocabulary| vocabulary.namespace());
         let numbers: Vec<CodeNumber> =
             namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect();
         let held = self.registry.columns.snapshot().records_using(&numbers);
@@ -307,7 +319,7 @@ impl PluginAdministration {
         let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
         let id_types = uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string());
         let carriers = Carriers::find(&self.registry, &id_types.collect()).await?;
-        Ok(Some(held.saturating_add(carriers.total())))
+        Ok(held.saturating_add(carriers.total()))
     }
 
     /// The packs with a generation of all of them, whose codes are numbered durably; or what is wrong with them, in one line,
@@ -428,8 +440,7 @@ impl PluginAdministration {
 
 /// Refuses to take away a vocabulary that holds codes of the deployment's own.
 fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
-    let is_of_pack = |code: &&LocalCode| pack.vocabularies().iter().any(|one| *one.namespace() == code.uri.namespace);
-    let count = deployment.local_codes().filter(|code| code.is_active()).filter(is_of_pack).count();
+    let count = active_local_codes(pack.vocabularies(), deployment);
     if count == 0 {
         return Ok(());
     }
@@ -437,6 +448,12 @@ fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &D
         "{count} active local codes belong to vocabularies of `{name}`; they go out of force when it is removed by force, and come back with it"
     );
     Err(AppError::Conflict(message))
+}
+
+/// How many of the deployment's own codes that are in use belong to vocabularies.
+fn active_local_codes(vocabularies: &[Arc<Vocabulary>], deployment: &Deployment) -> usize {
+    let is_of_them = |code: &&LocalCode| vocabularies.iter().any(|one| *one.namespace() == code.uri.namespace);
+    deployment.local_codes().filter(|code| code.is_active()).filter(is_of_them).count()
 }
 
 /// Runs what compiles, waits for plugin threads or touches files, away from the threads that serve requests.

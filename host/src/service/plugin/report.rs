@@ -129,8 +129,13 @@ impl PluginAdministration {
         let table = code_table(&stored.codes, &stored.editions)?;
         let refusal = match with(&packs, &deployment, &prepared) {
             Ok(Some((changed, kept))) => {
+                let dropped = self.dropped(&manifest.name, &changed);
+                let needed = self.why_still_needed(&manifest.name, &dropped, &deployment).await?;
                 let deployment = super::kept::joined(&deployment, &kept);
-                would_be_refused(&changed, &deployment, &table)?
+                match needed {
+                    Some(reason) => Some(prepared.refuse(reason).to_string()),
+                    None => would_be_refused(&changed, &deployment, &table)?,
+                }
             }
             Ok(None) => None,
             Err(error) => Some(error.to_string()),
