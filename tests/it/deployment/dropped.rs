@@ -117,3 +117,29 @@ fn a_pack_that_records_use_is_not_replaced_by_a_plugin_of_another_kind() {
     drop(client.get(&daftar_tests::records::path("Individual", "1")).expect(200));
     drop(client.create_individual(&person("2", json!({"religion": format!("{RELIGION}#islam")}))));
 }
+
+#[test]
+fn a_report_counts_the_local_codes_that_go_with_their_vocabulary() {
+    let app = TestApp::start();
+    let admin = app.admin();
+    let (roma, farmer) = (format!("{ETHNOCULTURAL}#roma"), format!("{ID_TYPES}#farmer_id"));
+    for uri in [&roma, &farmer] {
+        let body = json!({"code": uri, "labels": {"en": "Local"}});
+        drop(admin.request("POST", "/local-codes").json(&body).send().expect(201));
+    }
+    let client = app.client(&["individual:all"]);
+    drop(client.create_individual(&person("1", json!({"ethnocultural_status": roma}))));
+    drop(client.create_individual(&json!({"identifier": [{"system": farmer, "value": "F-1"}]})));
+    for (name, namespace, uri) in [("ethnocultural", ETHNOCULTURAL, &roma), ("id-type", ID_TYPES, &farmer)] {
+        let reported = report(&app, &pack(name, "9.0.0", &[("urn:example:other", "a")]));
+        let changes = reported["vocabularies"].as_array().unwrap();
+        let change = changes.iter().find(|change| change["namespace"] == namespace).unwrap();
+        assert_eq!((&change["to"], &change["local_codes"]), (&Value::Null, &json!([uri])), "{change}");
+        let told = change["codes"].as_array().unwrap().iter().find(|code| code["uri"] == **uri).unwrap();
+        assert_eq!((&told["change"], &told["records"]), (&json!("gone"), &json!(1)), "{change}");
+        let records = change["records_touched"].as_u64().unwrap();
+        let refused = reported["refused"].as_str().unwrap();
+        let counts = format!("`{namespace}` ({records} records use its codes, 1 active local codes belong to it)");
+        assert!(refused.contains(&counts), "{reported}");
+    }
+}
