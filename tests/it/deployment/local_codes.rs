@@ -168,6 +168,16 @@ fn a_deprecated_code_is_refused_in_new_records_with_its_successor_and_kept_in_ol
     assert_eq!(deprecate(json!({"replaced_by": FARMER_ID})).status, 422);
     let body = deprecate(json!({"replaced_by": NATIONAL})).expect(200).json();
     assert_eq!((&body["status"], &body["replaced_by"]), (&json!("deprecated"), &json!(NATIONAL)));
+    const PASSPORT: &str = "urn:svc:vocab:id-type#passport";
+    for (body, successor) in [
+        (json!({}), NATIONAL),
+        (json!({"replaced_by": PASSPORT}), PASSPORT),
+        (json!({}), PASSPORT),
+        (json!({"replaced_by": NATIONAL}), NATIONAL),
+    ] {
+        let again = deprecate(body).expect(200).json();
+        assert_eq!((&again["status"], &again["replaced_by"]), (&json!("deprecated"), &json!(successor)));
+    }
     let refused = client.post("/Individual", &identified(FARMER_ID, "F-0002")).expect(422).json();
     assert_eq!(refused["errors"][0]["code"], "inactive_code");
     assert!(refused["errors"][0]["message"].as_str().unwrap().contains(NATIONAL), "{refused}");
