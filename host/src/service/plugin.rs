@@ -29,7 +29,7 @@ use crate::domain::code::{CodeNumber, CodeUri, Namespace};
 use crate::domain::deployment::Deployment;
 use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::domain::vocabulary::ID_TYPE_NAMESPACE;
+use crate::domain::vocabulary::{ID_TYPE_NAMESPACE, Selection};
 use crate::error::AppError;
 use crate::plugin::{InstallError, LibraryError, PluginHost, PluginLibrary, Prepared};
 pub use crate::plugin::{
@@ -199,7 +199,7 @@ impl PluginAdministration {
     ///
     /// # Errors
     /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] when `is_forced` is false and records use its codes, or it is not
-    /// loaded and they cannot be counted, or another pack needs it.
+    /// loaded and they cannot be counted, or local codes, concept groups or another pack need it.
     pub async fn remove(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let (this, ctx, name) = (self.clone(), ctx.clone(), name.clone());
         to_the_end(async move { this.remove_audited(&ctx, &name, is_forced).await }).await
@@ -237,6 +237,7 @@ impl PluginAdministration {
         let removed = packs.remove(name);
         if let Some((_, pack)) = removed.as_ref().filter(|_| !is_forced) {
             refuse_with_local_codes(name, pack, &deployment)?;
+            refuse_with_groups(name, pack, &deployment)?;
         }
         let changed = match &removed {
             None => None,
@@ -446,6 +447,25 @@ fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &D
     }
     let message = format!(
         "{count} active local codes belong to vocabularies of `{name}`; they go out of force when it is removed by force, and come back with it"
+    );
+    Err(AppError::Conflict(message))
+}
+
+/// Refuses to take away a vocabulary that concept groups of the deployment select codes of.
+fn refuse_with_groups(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
+    let is_of_pack = |selection: &Selection| {
+        let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
+        pack.vocabularies().iter().any(|one| *one.namespace() == uri.namespace)
+    };
+    let groups = deployment.concept_groups();
+    let selecting = groups.filter(|group| group.includes.iter().chain(&group.excludes).any(is_of_pack));
+    let names: Vec<String> = selecting.map(|group| format!("`{}`", group.name)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "concept groups of the deployment select codes of `{name}`: {}; set them anew without these codes or reset them first; when it is removed by force, rules that ask for them are undetermined",
+        names.join(", ")
     );
     Err(AppError::Conflict(message))
 }
