@@ -12,6 +12,7 @@ pub mod deployment;
 pub mod eligibility;
 pub mod extension;
 pub mod group;
+pub mod hidden;
 pub mod identifier;
 pub mod individual;
 pub mod local_code;

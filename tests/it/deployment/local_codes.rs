@@ -258,6 +258,9 @@ fn what_is_wrong_with_a_local_code_is_named() {
     assert_eq!(refused(json!({"specialises": "urn:svc:vocab:id-type#nationl_id"})), is("specialises", "unknown_code"));
     assert_eq!(refused(json!({"specialises": FEMALE})), is("specialises", "wrong_vocabulary"));
     assert_eq!(refused(json!({"labels": {}})), is("labels", "invalid"));
+    for hidden in ["Farmer\u{202e} ID", "Far\u{200b}mer ID", "Farmer\u{2066} ID"] {
+        assert_eq!(refused(json!({"labels": {"en": hidden}})), is("labels", "invalid"), "{hidden:?}");
+    }
     assert_eq!(refused(json!({"value_pattern": "("})), is("value_pattern", "invalid_pattern"));
     assert_eq!(refused(json!({"value_pattern": "(a{500}){500}"})), is("value_pattern", "invalid_pattern"));
     assert_eq!(refused(json!({"value_pattern_description": null})), is("value_pattern_description", "required"));
