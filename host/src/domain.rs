@@ -13,6 +13,7 @@ pub mod deployment;
 pub mod eligibility;
 pub mod extension;
 pub mod group;
+pub mod hidden;
 pub mod identifier;
 pub mod individual;
 pub mod local_code;

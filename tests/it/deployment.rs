@@ -1,6 +1,7 @@
 //! What a deployment decides about vocabularies: local codes, concept groups, versions of packs, fields that modules add.
 
 mod concept_groups;
+mod dropped;
 mod extension;
 mod local_codes;
 mod versions;

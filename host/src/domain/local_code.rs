@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 
 use super::code::{Code, CodeUri};
+use super::hidden::hidden_character;
 use super::record::RecordKind;
 use super::vocabulary::{ID_TYPE_NAMESPACE, LocalizedText};
 
@@ -53,6 +54,11 @@ pub enum LocalCodeError {
     /// Not a label.
     #[error("a label has 1 to {LABEL_BYTES_MAX} bytes in one line, without white space at its ends")]
     Label,
+    /// A label with a character that nobody sees.
+    #[error(
+        "a label has no control characters and no invisible ones, such as U+200B or U+202E; take out {}", told(*.0)
+    )]
+    HiddenCharacter(char),
     /// Not a URI.
     #[error("a reference is an absolute URI of at most {REFERENCE_BYTES_MAX} visible ASCII characters")]
     Reference,
@@ -214,6 +220,9 @@ pub fn check_labels(labels: &[LocalizedText]) -> Result<(), LocalCodeError> {
         if !is_line(&label.value, LABEL_BYTES_MAX) {
             return Err(LocalCodeError::Label);
         }
+        if let Some(hidden) = hidden_character(&label.value) {
+            return Err(LocalCodeError::HiddenCharacter(hidden));
+        }
         if labels.iter().take(place).any(|other| other.language == label.language) {
             return Err(LocalCodeError::LabelTwice(label.language.clone()));
         }
@@ -250,6 +259,10 @@ impl ValuePattern {
         }
         Ok(Self { expression, description })
     }
+}
+
+fn told(character: char) -> String {
+    format!("U+{:04X}", u32::from(character))
 }
 
 fn is_line(text: &str, bytes_max: usize) -> bool {
@@ -295,6 +308,11 @@ mod tests {
             assert_eq!(check_labels(&[label("en", text)]), Err(LocalCodeError::Label), "{text:?}");
         }
         assert_eq!(check_labels(&[label("en", &"a".repeat(LABEL_BYTES_MAX))]), Ok(()));
+        let hidden = check_labels(&[label("en", "Farmer\u{202e} ID")]).unwrap_err();
+        assert_eq!(
+            hidden.to_string(),
+            "a label has no control characters and no invisible ones, such as U+200B or U+202E; take out U+202E"
+        );
         let many = |count: usize| (0..count).map(|at| label(&format!("en-{at}"), "a")).collect::<Vec<_>>();
         assert_eq!(check_labels(&many(LABELS_MAX)), Ok(()));
         assert_eq!(check_labels(&many(LABELS_MAX + 1)), Err(LocalCodeError::TooManyLabels));

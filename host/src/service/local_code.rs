@@ -97,7 +97,8 @@ pub async fn update(
     show(plugins, uri)
 }
 
-/// Sets a local code, or one of a starter set, aside: new records are refused it, old ones keep it.
+/// Sets a local code, or one of a starter set, aside for good: new records are refused it, old ones keep it. A successor that was
+/// named before stays unless another is named.
 ///
 /// # Errors
 /// [`AppError::NotThere`], [`AppError::Conflict`] for a code that belongs to its vocabulary's owner, [`AppError::Invalid`] for a
@@ -116,7 +117,8 @@ pub async fn deprecate(
         };
         let replaced_by = match &successor {
             Some(successor) => Some(check_successor(generation, &deprecated, successor)?),
-            None => None,
+            // Said before, it stays said.
+            None => code.replaced_by().cloned(),
         };
         code.standing = LocalStanding::Deprecated { replaced_by };
         code.updated_at = now;

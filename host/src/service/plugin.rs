@@ -5,6 +5,7 @@
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
 
 mod deployment;
+mod dropped;
 mod kept;
 mod packs;
 mod report;
@@ -29,14 +30,14 @@ use crate::domain::code::{CodeNumber, CodeUri, Namespace};
 use crate::domain::deployment::Deployment;
 use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::domain::vocabulary::ID_TYPE_NAMESPACE;
+use crate::domain::vocabulary::{ID_TYPE_NAMESPACE, Selection};
 use crate::error::AppError;
 use crate::plugin::{InstallError, InstallStep, LibraryError, PluginHost, PluginLibrary, Prepared};
 pub use crate::plugin::{
     InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
     UnsignedPlugins,
 };
-use crate::vocab::{CheckedPack, CodeTable, Generation};
+use crate::vocab::{CheckedPack, CodeTable, Generation, Vocabulary};
 
 /// What plugins are administered with.
 #[derive(Clone)]
@@ -171,7 +172,13 @@ impl PluginAdministration {
         let (packs, deployment) = self.decided();
         let changed = match with(&packs, &deployment, &prepared) {
             Ok(None) => None,
-            Ok(Some((packs, kept))) => {
+            Ok(Some((packs, mut kept))) => {
+                let dropped = self.dropped(&prepared.manifest().name, &packs);
+                if let Some(reason) = self.why_still_needed(&prepared.manifest().name, &dropped, &deployment).await? {
+                    return Ok(Err((prepared.refuse(reason), Some(Box::new(prepared)))));
+                }
+                let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
+                kept.extend(kept::of_removed(&dropped, &deployment, &generation, &snapshot));
                 let deployment = kept::joined(&deployment, &kept);
                 match self.numbered(packs, &deployment).await? {
                     Ok(changed) => {
@@ -200,7 +207,7 @@ impl PluginAdministration {
     ///
     /// # Errors
     /// [`AppError::UnknownPlugin`]; [`AppError::Conflict`] when `is_forced` is false and records use its codes, or it is not
-    /// loaded and they cannot be counted, or another pack needs it.
+    /// loaded and they cannot be counted, or local codes, concept groups or another pack need it.
     pub async fn remove(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let (this, ctx, name) = (self.clone(), ctx.clone(), name.clone());
         to_the_end(async move { this.remove_audited(&ctx, &name, is_forced).await }).await
@@ -238,6 +245,7 @@ impl PluginAdministration {
         let removed = packs.remove(name);
         if let Some((_, pack)) = removed.as_ref().filter(|_| !is_forced) {
             refuse_with_local_codes(name, pack, &deployment)?;
+            refuse_with_groups(name, pack, &deployment)?;
         }
         let changed = match &removed {
             None => None,
@@ -250,7 +258,7 @@ impl PluginAdministration {
         }
         if let Some((_, pack)) = &removed {
             let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
-            let kept = kept::of_removed(pack, &deployment, &generation, &snapshot);
+            let kept = kept::of_removed(pack.vocabularies(), &deployment, &generation, &snapshot);
             let deployment = kept::joined(&deployment, &kept);
             self.keep(now, kept, deployment).await?;
         }
@@ -305,9 +313,14 @@ impl PluginAdministration {
             return Ok(Some(0));
         }
         let Some((_, pack)) = self.in_force().packs.get(name).cloned() else { return Ok(None) };
+        self.records_using(pack.vocabularies()).await.map(Some)
+    }
+
+    /// How many uses records make of the codes of vocabularies.
+    async fn records_using(&self, vocabularies: &[Arc<Vocabulary>]) -> Result<u64, AppError> {
         let generation = self.registry.vocabularies.current();
         // Every code that its vocabularies ever had here, the deployment's own among them.
-        let namespaces = pack.vocabularies().iter().map(|vocabulary| vocabulary.namespace());
+        let namespaces = vocabularies.iter().map(|vocabulary| vocabulary.namespace());
         let numbers: Vec<CodeNumber> =
             namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect();
         let held = self.registry.columns.snapshot().records_using(&numbers);
@@ -315,7 +328,7 @@ impl PluginAdministration {
         let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
         let id_types = uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string());
         let carriers = Carriers::find(&self.registry, &id_types.collect()).await?;
-        Ok(Some(held.saturating_add(carriers.total())))
+        Ok(held.saturating_add(carriers.total()))
     }
 
     /// The packs with a generation of all of them, whose codes are numbered durably; or what is wrong with them, in one line,
@@ -439,8 +452,7 @@ impl PluginAdministration {
 
 /// Refuses to take away a vocabulary that holds codes of the deployment's own.
 fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
-    let is_of_pack = |code: &&LocalCode| pack.vocabularies().iter().any(|one| *one.namespace() == code.uri.namespace);
-    let count = deployment.local_codes().filter(|code| code.is_active()).filter(is_of_pack).count();
+    let count = active_local_codes(pack.vocabularies(), deployment);
     if count == 0 {
         return Ok(());
     }
@@ -448,6 +460,31 @@ fn refuse_with_local_codes(name: &PluginName, pack: &CheckedPack, deployment: &D
         "{count} active local codes belong to vocabularies of `{name}`; they go out of force when it is removed by force, and come back with it"
     );
     Err(AppError::Conflict(message))
+}
+
+/// Refuses to take away a vocabulary that concept groups of the deployment select codes of.
+fn refuse_with_groups(name: &PluginName, pack: &CheckedPack, deployment: &Deployment) -> Result<(), AppError> {
+    let is_of_pack = |selection: &Selection| {
+        let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
+        pack.vocabularies().iter().any(|one| *one.namespace() == uri.namespace)
+    };
+    let groups = deployment.concept_groups();
+    let selecting = groups.filter(|group| group.includes.iter().chain(&group.excludes).any(is_of_pack));
+    let names: Vec<String> = selecting.map(|group| format!("`{}`", group.name)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "concept groups of the deployment select codes of `{name}`: {}; set them anew without these codes or reset them first; when it is removed by force, rules that ask for them are undetermined",
+        names.join(", ")
+    );
+    Err(AppError::Conflict(message))
+}
+
+/// How many of the deployment's own codes that are in use belong to vocabularies.
+fn active_local_codes(vocabularies: &[Arc<Vocabulary>], deployment: &Deployment) -> usize {
+    let is_of_them = |code: &&LocalCode| vocabularies.iter().any(|one| *one.namespace() == code.uri.namespace);
+    deployment.local_codes().filter(|code| code.is_active()).filter(is_of_them).count()
 }
 
 /// Runs what compiles, waits for plugin threads or touches files, away from the threads that serve requests.

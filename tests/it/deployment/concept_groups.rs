@@ -83,3 +83,25 @@ fn what_is_wrong_with_a_group_is_named() {
     assert_eq!(app.admin().request("DELETE", "/concept-groups/a").send().status, 404);
     assert_eq!(app.admin().get("/concept-groups/a").status, 404);
 }
+
+#[test]
+fn a_pack_whose_codes_a_group_of_the_deployment_selects_is_removed_only_by_force() {
+    const BUDDHISM: &str = "urn:un:unsd:pop-census:religion#buddhism";
+    let app = TestApp::start();
+    let admin = app.admin();
+    let (includes, excludes) = (
+        json!({"includes": [{"code": BUDDHISM}]}),
+        json!({"includes": [{"code": FEMALE}], "excludes": [{"code": BUDDHISM}]}),
+    );
+    for (name, body) in [("chosen", includes), ("others", excludes)] {
+        drop(admin.request("PUT", &format!("/concept-groups/{name}")).json(&body).send().expect(200));
+    }
+    let remove = |query: &str| admin.request("DELETE", &format!("/plugins/religion{query}")).send();
+    let refused = remove("").expect(409);
+    let why = "concept groups of the deployment select codes of `religion`: `chosen`, `others`; ";
+    assert!(refused.detail().starts_with(why), "{}", refused.detail());
+    drop(admin.request("DELETE", "/concept-groups/others").send().expect(200));
+    assert!(remove("").expect(409).detail().contains("`religion`: `chosen`; "));
+    drop(remove("?force=true").expect(204));
+    assert_eq!(app.client(&["vocabulary:read"]).get("/Vocabulary/urn:un:unsd:pop-census:religion").status, 404);
+}

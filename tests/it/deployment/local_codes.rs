@@ -168,6 +168,16 @@ fn a_deprecated_code_is_refused_in_new_records_with_its_successor_and_kept_in_ol
     assert_eq!(deprecate(json!({"replaced_by": FARMER_ID})).status, 422);
     let body = deprecate(json!({"replaced_by": NATIONAL})).expect(200).json();
     assert_eq!((&body["status"], &body["replaced_by"]), (&json!("deprecated"), &json!(NATIONAL)));
+    const PASSPORT: &str = "urn:svc:vocab:id-type#passport";
+    for (body, successor) in [
+        (json!({}), NATIONAL),
+        (json!({"replaced_by": PASSPORT}), PASSPORT),
+        (json!({}), PASSPORT),
+        (json!({"replaced_by": NATIONAL}), NATIONAL),
+    ] {
+        let again = deprecate(body).expect(200).json();
+        assert_eq!((&again["status"], &again["replaced_by"]), (&json!("deprecated"), &json!(successor)));
+    }
     let refused = client.post("/Individual", &identified(FARMER_ID, "F-0002")).expect(422).json();
     assert_eq!(refused["errors"][0]["code"], "inactive_code");
     assert!(refused["errors"][0]["message"].as_str().unwrap().contains(NATIONAL), "{refused}");
@@ -248,6 +258,9 @@ fn what_is_wrong_with_a_local_code_is_named() {
     assert_eq!(refused(json!({"specialises": "urn:svc:vocab:id-type#nationl_id"})), is("specialises", "unknown_code"));
     assert_eq!(refused(json!({"specialises": FEMALE})), is("specialises", "wrong_vocabulary"));
     assert_eq!(refused(json!({"labels": {}})), is("labels", "invalid"));
+    for hidden in ["Farmer\u{202e} ID", "Far\u{200b}mer ID", "Farmer\u{2066} ID"] {
+        assert_eq!(refused(json!({"labels": {"en": hidden}})), is("labels", "invalid"), "{hidden:?}");
+    }
     assert_eq!(refused(json!({"value_pattern": "("})), is("value_pattern", "invalid_pattern"));
     assert_eq!(refused(json!({"value_pattern": "(a{500}){500}"})), is("value_pattern", "invalid_pattern"));
     assert_eq!(refused(json!({"value_pattern_description": null})), is("value_pattern_description", "required"));

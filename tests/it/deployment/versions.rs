@@ -258,6 +258,10 @@ count = 1
 extensible = true
 "#
     );
+    let package = build(&settings, &[("e.tsv", "code\taliases\nromani\troma\n", "code\tlabel\nromani\tRomani\n")]);
+    let refused = admin.install(&package).expect(422);
+    let taken = format!("brings `{uri}`, as codes or as other names of codes, which the administrator added");
+    assert!(refused.detail().contains(&taken), "another name would come to mean something else: {}", refused.detail());
     let package = build(&settings, &[("e.tsv", "code\nroma\n", "code\tlabel\nroma\tRoma\n")]);
     let refused = admin.install(&package).expect(422);
     assert!(refused.detail().contains("daftar code deprecate"), "{}", refused.detail());

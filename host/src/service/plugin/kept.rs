@@ -43,15 +43,15 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
     (settings, joined)
 }
 
-/// What is to be kept of a pack that is removed: the codes that records hold or local codes specialise, and what is above them.
+/// What is to be kept of vocabularies that go: the codes that records hold or local codes specialise, and what is above them.
 pub(super) fn of_removed(
-    pack: &CheckedPack,
+    vocabularies: &[Arc<Vocabulary>],
     deployment: &Deployment,
     generation: &Generation,
     snapshot: &Snapshot,
 ) -> Vec<Setting> {
     let mut settings = Vec::new();
-    for vocabulary in pack.vocabularies() {
+    for vocabulary in vocabularies {
         let namespace = vocabulary.namespace();
         let kept: BTreeSet<&Code> = deployment.kept_of(namespace).map(|concept| &concept.code).collect();
         let concepts = needed(vocabulary, deployment, generation, snapshot);

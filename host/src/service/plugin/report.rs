@@ -62,7 +62,7 @@ pub struct VocabularyChange {
     pub touched: Vec<TouchedCode>,
     /// How many such codes are not named.
     pub untold: usize,
-    /// Local codes that the new version brings itself.
+    /// Active local codes that the new version brings itself, or that would go out of force with their vocabulary.
     pub local_codes: Vec<String>,
 }
 
@@ -129,8 +129,13 @@ impl PluginAdministration {
         let table = code_table(&stored.codes, &stored.editions)?;
         let refusal = match with(&packs, &deployment, &prepared) {
             Ok(Some((changed, kept))) => {
+                let dropped = self.dropped(&manifest.name, &changed);
+                let needed = self.why_still_needed(&manifest.name, &dropped, &deployment).await?;
                 let deployment = super::kept::joined(&deployment, &kept);
-                would_be_refused(&changed, &deployment, &table)?
+                match needed {
+                    Some(reason) => Some(prepared.refuse(reason).to_string()),
+                    None => would_be_refused(&changed, &deployment, &table)?,
+                }
             }
             Ok(None) => None,
             Err(error) => Some(error.to_string()),
@@ -170,6 +175,8 @@ fn pairs<'a>(
     let older = present.into_iter().flat_map(CheckedPack::vocabularies).map(Arc::as_ref);
     let gone =
         older.filter(|older: &&Vocabulary| newer().all(|newer: &Vocabulary| newer.namespace() != older.namespace()));
+    // As it is in force, with its local codes: they would go with it.
+    let gone = gone.map(|older| generation.vocabulary(older.namespace()).map_or(older, Arc::as_ref));
     let replaced = newer()
         .map(|newer| Pair { older: generation.vocabulary(newer.namespace()).map(Arc::as_ref), newer: Some(newer) });
     replaced.chain(gone.map(|older| Pair { older: Some(older), newer: None })).collect()
@@ -180,7 +187,10 @@ fn lost_id_types(pairs: &[Pair<'_>]) -> BTreeSet<String> {
     let of_id_types = pairs.iter().filter_map(|pair| Some((pair.older?, pair.newer)));
     let of_id_types = of_id_types.filter(|(older, _)| older.namespace().as_str() == ID_TYPE_NAMESPACE);
     let concepts = of_id_types.flat_map(|(older, newer)| {
-        older.concepts().filter(|concept| !concept.is_local()).filter(move |concept| {
+        older.concepts().filter(move |concept| {
+            if !is_judged(*concept, newer) {
+                return false;
+            }
             let counterpart = newer.and_then(|newer| newer.find(concept.code()));
             matches!(becomes(*concept, counterpart), Some(CodeChange::Gone | CodeChange::Retired))
         })
@@ -221,10 +231,12 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>, all_lost: &mut BTreeSet<CodeNumber
     report.added = new_codes.filter(|concept| older.is_none_or(|older| older.find(concept.code()).is_none())).count();
     let brings = |code: &str| newer.is_some_and(|newer| newer.find(code).is_some());
     let local = deployment.local_codes().filter(|local| local.uri.namespace == *namespace && local.is_active());
-    report.local_codes =
-        local.filter(|local| brings(local.uri.code.as_str())).map(|local| local.uri.to_string()).collect();
+    report.local_codes = local
+        .filter(|local| newer.is_none() || brings(local.uri.code.as_str()))
+        .map(|local| local.uri.to_string())
+        .collect();
     let mut lost = Vec::new();
-    for concept in older.iter().flat_map(|older| older.concepts()).filter(|concept| !concept.is_local()) {
+    for concept in older.iter().flat_map(|older| older.concepts()).filter(|concept| is_judged(*concept, newer)) {
         let counterpart = newer.and_then(|newer| newer.find(concept.code()));
         let Some(becomes) = becomes(concept, counterpart) else { continue };
         match &becomes {
@@ -257,6 +269,11 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>, all_lost: &mut BTreeSet<CodeNumber
     report.untold = report.touched.len().saturating_sub(CODES_TOLD_MAX);
     report.touched.truncate(CODES_TOLD_MAX);
     Some(report)
+}
+
+/// Whether a change of its vocabulary changes a code: a local code outlives a new version, and goes with its vocabulary.
+fn is_judged(concept: ConceptRef<'_>, newer: Option<&Vocabulary>) -> bool {
+    newer.is_none() || !concept.is_local()
 }
 
 /// What becomes of a code; none where it stays as it is.

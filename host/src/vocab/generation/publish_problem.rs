@@ -44,9 +44,9 @@ pub enum PublishFault {
         /// What was probably meant.
         nearest: Vec<Suggestion>,
     },
-    /// A pack brings codes that are local codes here.
+    /// A pack brings codes, or other names of codes, that are local codes here.
     #[error(
-        "the vocabulary `{namespace}` brings {}, which the administrator added as local codes; deprecate each of them with `daftar code deprecate`, then the pack's takes its place", quoted(.codes, "and")
+        "the vocabulary `{namespace}` brings {}, as codes or as other names of codes, which the administrator added as local codes; deprecate each of them with `daftar code deprecate`, then the pack's takes its place", quoted(.codes, "and")
     )]
     LocalCodesTaken {
         /// The vocabulary.

@@ -17,7 +17,7 @@ pub(in crate::vocab) const LAST_VERSION: &str = "last_version";
 /// Why local codes do not go with a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vocab) enum OverlayFault {
-    /// The pack brings codes that are active local codes.
+    /// The pack brings codes, or other names of codes, that are active local codes.
     Taken(Vec<Code>),
     /// The pack does not let local codes be added, and there are active ones.
     NotExtensible(usize),
@@ -122,6 +122,7 @@ impl Vocabulary {
         let mut concepts = self.by_code();
         let mut local = Vec::new();
         let mut taken = Vec::new();
+        let is_alias = |code: &LocalCode| self.find_alias(code.uri.code.as_str()).is_some();
         for code in codes {
             match (code.origin, concepts.get_mut(&code.uri.code)) {
                 (LocalOrigin::StarterSet, Some(starter)) => set_aside(starter, code),
@@ -129,6 +130,9 @@ impl Vocabulary {
                 (LocalOrigin::Deployment, Some(_)) if code.is_active() => taken.push(code.uri.code.clone()),
                 // What was deprecated here and a pack brings anew is the pack's from then on.
                 (LocalOrigin::Deployment, Some(_)) => {}
+                (LocalOrigin::Deployment, None) if code.is_active() && is_alias(code) => {
+                    taken.push(code.uri.code.clone())
+                }
                 (LocalOrigin::Deployment, None) => local.push(*code),
             }
         }

@@ -1,0 +1,91 @@
+//! Characters that nobody sees and that change what others look like.
+//!
+//! **Invariant:** a text without them is read as it is written: nothing in it is reversed, hidden or told apart only by a machine.
+
+use std::ops::RangeInclusive;
+
+/// Format characters (general category Cf of Unicode 16.0) and the separators of lines and paragraphs.
+const HIDDEN: [RangeInclusive<char>; 21] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{600}'..='\u{605}',
+    '\u{61c}'..='\u{61c}',
+    '\u{6dd}'..='\u{6dd}',
+    '\u{70f}'..='\u{70f}',
+    '\u{890}'..='\u{891}',
+    '\u{8e2}'..='\u{8e2}',
+    '\u{180e}'..='\u{180e}',
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{2064}',
+    '\u{2066}'..='\u{206f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{fff9}'..='\u{fffb}',
+    '\u{110bd}'..='\u{110bd}',
+    '\u{110cd}'..='\u{110cd}',
+    '\u{13430}'..='\u{1343f}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0001}'..='\u{e0001}',
+    '\u{e0020}'..='\u{e007f}',
+];
+/// The first character of the scripts that need joiners; Latin, Greek and Cyrillic letters come before it.
+const JOINED_FROM: char = '\u{590}';
+
+/// The first control or format character of a text. A joiner (U+200C, U+200D) is none between two characters of a script that
+/// is written with it, such as Persian or Sinhala.
+#[must_use]
+pub fn hidden_character(text: &str) -> Option<char> {
+    let mut before = None;
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        let is_joiner = matches!(character, '\u{200c}' | '\u{200d}');
+        let is_joining = is_joiner && is_joined(before) && is_joined(rest.clone().next());
+        if !is_joining && (character.is_control() || is_hidden(character)) {
+            return Some(character);
+        }
+        before = Some(character);
+    }
+    None
+}
+
+fn is_hidden(character: char) -> bool {
+    HIDDEN.iter().any(|range| range.contains(&character))
+}
+
+fn is_joined(neighbour: Option<char>) -> bool {
+    neighbour.is_some_and(|one| one >= JOINED_FROM && !one.is_whitespace() && !is_hidden(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_nobody_sees_are_found() {
+        for hidden in
+            ['\u{7}', '\u{ad}', '\u{200b}', '\u{200e}', '\u{202e}', '\u{2028}', '\u{2066}', '\u{feff}', '\u{e0041}']
+        {
+            assert_eq!(hidden_character(&format!("Farmer{hidden} ID")), Some(hidden), "{hidden:?}");
+        }
+        for text in
+            ["Farmer ID", "Carte d\u{2019}agriculteur", "S\u{e1}mi", "\u{62f}\u{641}\u{62a}\u{631}", "\u{1f468}"]
+        {
+            assert_eq!(hidden_character(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn joiners_stand_only_within_words_that_need_them() {
+        assert_eq!(hidden_character("\u{645}\u{6cc}\u{200c}\u{62e}\u{648}"), None, "Persian");
+        assert_eq!(hidden_character("\u{dc1}\u{dca}\u{200d}\u{dbb}\u{dd3}"), None, "Sinhala");
+        for text in [
+            "a\u{200c}b",
+            "\u{645}\u{200c}",
+            "\u{200d}\u{645}",
+            "\u{645}\u{200c}\u{200c}\u{645}",
+            "\u{645}\u{200d} \u{645}",
+        ] {
+            assert!(hidden_character(text).is_some(), "{text:?}");
+        }
+    }
+}
