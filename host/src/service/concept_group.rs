@@ -8,7 +8,10 @@ use crate::domain::vocabulary::{ConceptGroup, Selection};
 use crate::error::{AppError, FieldProblem};
 use crate::service::plugin::{Decision, PluginAdministration};
 pub use crate::vocab::limits::{DESCRIPTION_TEXT_BYTES_MAX, SELECTIONS_MAX};
-use crate::vocab::{Generation, check_concept_group};
+use crate::vocab::{Generation, LookUpProblem, check_concept_group};
+
+/// With how many problems the search for what was meant by wrong codes ends.
+const SEARCHES_MAX: usize = 50;
 
 /// Defines a concept group for this deployment, in place of any pack's definition.
 ///
@@ -65,9 +68,15 @@ fn check(generation: &Generation, group: &ConceptGroup) -> Result<(), AppError> 
     for (field, selections) in [("includes", &group.includes), ("excludes", &group.excludes)] {
         for (at, selection) in selections.iter().enumerate() {
             let (Selection::Code(uri) | Selection::DescendantsOf(uri)) = selection;
-            if let Err(problem) = generation.check_known(uri) {
-                problems.push(problem.at(format!("{field}[{at}]")));
-            }
+            // A group with very many wrong codes is a mistake of another kind, and each search for what was meant takes its time.
+            let absent = (problems.len() >= SEARCHES_MAX).then(|| generation.plainly_absent(uri)).flatten();
+            let problem = match absent {
+                Some(LookUpProblem::Code(problem)) => Some(problem),
+                Some(LookUpProblem::UnknownNamespace { .. } | LookUpProblem::NotInstalled { .. }) | None => {
+                    generation.check_known(uri).err()
+                }
+            };
+            problems.extend(problem.map(|problem| problem.at(format!("{field}[{at}]"))));
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
@@ -76,4 +85,28 @@ fn check(generation: &Generation, group: &ConceptGroup) -> Result<(), AppError> 
 /// As much of a name as is repeated.
 fn shown(name: &str) -> String {
     name.chars().filter(|one| !one.is_control()).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocab::testing::{concept_group, generation};
+
+    #[test]
+    fn the_search_for_what_was_meant_ends_with_the_problems_that_are_told() {
+        let wrong: Vec<String> = ('a'..='z')
+            .chain('A'..='Z')
+            .map(|letter| format!("urn:svc:vocab:relationship#grandparent{letter}"))
+            .collect();
+        let (first, last) = wrong.split_at(30);
+        let includes: Vec<&str> = first.iter().map(String::as_str).collect();
+        let excludes: Vec<&str> = last.iter().map(String::as_str).collect();
+        let refused = check(&generation(), &concept_group("many", &includes, &excludes));
+        let Err(AppError::Invalid(problems)) = refused else { panic!("{refused:?}") };
+        assert_eq!(problems.len(), wrong.len(), "every wrong code is counted");
+        assert!(problems.iter().all(|problem| problem.code == "unknown_code"), "{problems:?}");
+        let suggested: Vec<bool> = problems.iter().map(|problem| problem.message.contains("did you mean")).collect();
+        let expected: Vec<bool> = (0..wrong.len()).map(|at| at < SEARCHES_MAX).collect();
+        assert_eq!(suggested, expected, "{problems:?}");
+    }
 }

@@ -105,3 +105,20 @@ fn a_pack_whose_codes_a_group_of_the_deployment_selects_is_removed_only_by_force
     drop(remove("?force=true").expect(204));
     assert_eq!(app.client(&["vocabulary:read"]).get("/Vocabulary/urn:un:unsd:pop-census:religion").status, 404);
 }
+
+#[test]
+fn of_many_unknown_codes_only_the_first_are_told_what_may_be_meant() {
+    let app = TestApp::start();
+    let letters = ('a'..='z').chain('A'..='Z').filter(|letter| *letter != 's');
+    let includes: Vec<Value> =
+        letters.map(|letter| json!({"code": format!("urn:un:unsd:pop-census:religion#buddhism{letter}")})).collect();
+    let body = json!({"includes": includes});
+    let answer = app.admin().request("PUT", "/concept-groups/many").json(&body).send().expect(422).json();
+    let told = answer["errors"].as_array().unwrap();
+    let is_suggested =
+        |at: usize| told[at]["message"].as_str().unwrap().contains("urn:un:unsd:pop-census:religion#buddhism`");
+    assert!(told.iter().all(|error| error["code"] == "unknown_code"), "{answer}");
+    assert_eq!(told.len(), 50, "{answer}");
+    assert!(is_suggested(0) && is_suggested(49), "{answer}");
+    assert!(answer["detail"].as_str().unwrap().ends_with("(and 50 more)"), "{answer}");
+}
