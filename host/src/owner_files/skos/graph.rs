@@ -3,7 +3,6 @@
 //! **Invariant:** what is kept is bounded by numbers of nodes, links and bytes, not by the file's size.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::owner_files::about::is_sound_text;
 use crate::owner_files::input::Input;
@@ -56,13 +55,7 @@ struct NamedConcept {
 
 impl LabelNode {
     pub fn of(node: Node<'_>) -> Self {
-        let hash = |seed: u8| {
-            let mut hasher = DefaultHasher::new();
-            seed.hash(&mut hasher);
-            node.hash(&mut hasher);
-            u128::from(hasher.finish())
-        };
-        Self(hash(0) << 64 | hash(1))
+        Self(rdf::fingerprint(node))
     }
 }
 
