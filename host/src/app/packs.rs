@@ -1,5 +1,7 @@
 //! Making packs, for the command line.
 
+mod replace;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +37,17 @@ pub enum ImportFailure {
     /// There is something where the source should go.
     #[error("`{0}` is there already and is not empty; name another folder, or replace a pack's source with --replace")]
     Taken(PathBuf),
+    /// There is something in the folder that would be deleted and not written anew.
+    #[error(
+        "--replace would delete from `{folder}` what this import does not write: {}; move it away, or name another folder",
+        replace::told(.names)
+    )]
+    WouldLose {
+        /// The folder.
+        folder: PathBuf,
+        /// What is in it, below the folder.
+        names: Vec<String>,
+    },
     /// The folder cannot be written.
     #[error("cannot write `{path}`: {source}")]
     Write {
@@ -82,6 +95,12 @@ pub fn import(
     if is_taken && !(is_replacing && folder.join("pack.toml").is_file()) {
         return Err(ImportFailure::Taken(folder.to_owned()));
     }
+    let would_lose = |names: Vec<String>| {
+        if names.is_empty() { Ok(()) } else { Err(ImportFailure::WouldLose { folder: folder.to_owned(), names }) }
+    };
+    if is_taken {
+        would_lose(replace::beside_source(folder).map_err(failed)?)?;
+    }
     // Whether it can be written is known before a large file is read; nothing is left behind when the reading is broken off.
     drop(beside(folder).map_err(failed)?);
     let import = owner_files::read(format, file, options, progress)?;
@@ -91,9 +110,11 @@ pub fn import(
     import.write(&new)?;
     pack::check(&new)?;
     if is_taken {
-        std::fs::rename(folder, temporary.path().join("old")).map_err(failed)?;
+        would_lose(replace::missing_from(&new, folder).map_err(failed)?)?;
+        replace::swap(temporary, &new, folder).map_err(failed)?;
+    } else {
+        std::fs::rename(&new, folder).map_err(failed)?;
     }
-    std::fs::rename(&new, folder).map_err(failed)?;
     Ok(import.report)
 }
 

@@ -71,6 +71,24 @@ pub fn read<T>(
     open: impl FnOnce(&Header) -> Result<T, ImportError>,
     mut each: impl FnMut(&mut T, &Row<'_>, &mut Tally) -> Result<(), ImportError>,
 ) -> Result<T, ImportError> {
+    read_all(input, quotes, tally, open, |state, row, tally| match row {
+        Some(row) => each(state, row, tally),
+        None => Ok(()),
+    })
+}
+
+/// As [`read`], for tables whose rows depend on the rows before them: `each` hears of a row that could not be read too, as
+/// `None`, after it was refused.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_all<T>(
+    input: &Input<'_>,
+    quotes: Quotes,
+    tally: &mut Tally,
+    open: impl FnOnce(&Header) -> Result<T, ImportError>,
+    mut each: impl FnMut(&mut T, Option<&Row<'_>>, &mut Tally) -> Result<(), ImportError>,
+) -> Result<T, ImportError> {
     let split = |line: &str| match quotes {
         Quotes::Enclose => split(line),
         Quotes::Plain => Some(line.split('\t').map(str::to_owned).collect()),
@@ -94,10 +112,17 @@ pub fn read<T>(
             Some(Some(cells)) if cells.len() > header.names.len() => {
                 let reason = format!("the row has {} cells, the header {}", cells.len(), header.names.len());
                 tally.refuse(Some(line.number), cells.first().map(String::as_str), reason);
+                each(&mut state, None, tally)?;
             }
-            Some(Some(cells)) => each(&mut state, &Row { line: line.number, cells: &cells }, tally)?,
-            Some(None) => tally.refuse(Some(line.number), None, "a quoted cell does not end on its line"),
-            None => tally.refuse(Some(line.number), None, "the line is not UTF-8"),
+            Some(Some(cells)) => each(&mut state, Some(&Row { line: line.number, cells: &cells }), tally)?,
+            Some(None) => {
+                tally.refuse(Some(line.number), None, "a quoted cell does not end on its line");
+                each(&mut state, None, tally)?;
+            }
+            None => {
+                tally.refuse(Some(line.number), None, "the line is not UTF-8");
+                each(&mut state, None, tally)?;
+            }
         }
         tally.check_on()?;
     }

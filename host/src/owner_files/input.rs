@@ -1,7 +1,7 @@
 //! A file of an owner: opened once, read as often as needed, unpacked when it is packed, never beyond its bound.
 
 use std::cell::RefCell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -41,11 +41,12 @@ impl<'a> Input<'a> {
     pub fn open(path: &Path, bytes_max: u64, progress: &'a mut dyn Progress) -> Result<Self, ImportError> {
         let unusable = |reason: String| ImportError::unusable(path, None, reason);
         let unreadable = |error: io::Error| unusable(format!("it cannot be read: {error}"));
-        let mut file = File::open(path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
+        // Before it is opened, for the opening of a pipe waits until somebody writes into it.
+        let metadata = fs::metadata(path).map_err(unreadable)?;
         if !metadata.is_file() {
             return Err(unusable("it is not a file; it is read more than once, so it cannot be a pipe".to_owned()));
         }
+        let mut file = File::open(path).map_err(unreadable)?;
         let mut start = Vec::new();
         file.by_ref().take(ZIP_MAGIC.len() as u64).read_to_end(&mut start).map_err(unreadable)?;
         if start.is_empty() {
@@ -260,5 +261,25 @@ impl<R: Read> Read for Bounded<'_, R> {
             *self.digest.borrow_mut() = Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
         }
         Ok(read)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::Input;
+    use crate::owner_files::NoProgress;
+
+    #[test]
+    fn what_is_not_a_file_is_refused_without_waiting_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for path in [pipe.as_path(), folder.path()] {
+            let mut progress = NoProgress;
+            let refused = Input::open(path, 100, &mut progress).err().unwrap().to_string();
+            let reason = "it is not a file; it is read more than once, so it cannot be a pipe";
+            assert_eq!(refused, format!("{}: {reason}", path.display()));
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! of a statement.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use oxrdf::{NamedOrBlankNode, Term, Triple};
 use oxttl::{NTriplesParser, TurtleParseError, TurtleParser};
@@ -111,10 +112,21 @@ pub fn read(
     Ok(())
 }
 
-/// Numbers anonymous nodes.
+/// What stands for a name of any length, in 16 bytes: names are as long as a line, and there are millions of them.
+pub fn fingerprint(name: impl Hash) -> u128 {
+    let hash = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        seed.hash(&mut hasher);
+        name.hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    hash(0) << 64 | hash(1)
+}
+
+/// Numbers anonymous nodes, by the fingerprints of their names.
 struct Blanks<'a, 'b> {
     input: &'a Input<'b>,
-    numbers: HashMap<String, u32>,
+    numbers: HashMap<u128, u32>,
 }
 
 impl Blanks<'_, '_> {
@@ -142,7 +154,8 @@ impl Blanks<'_, '_> {
     }
 
     fn number(&mut self, name: &str) -> Result<u32, ImportError> {
-        if let Some(number) = self.numbers.get(name) {
+        let name = fingerprint(name);
+        if let Some(number) = self.numbers.get(&name) {
             return Ok(*number);
         }
         let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
@@ -150,7 +163,32 @@ impl Blanks<'_, '_> {
             let reason = format_args!("it has more than {BLANK_NODES_MAX} anonymous nodes");
             return Err(self.input.unusable(None, reason));
         }
-        self.numbers.insert(name.to_owned(), number);
+        self.numbers.insert(name, number);
         Ok(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::{Blanks, fingerprint};
+    use crate::owner_files::NoProgress;
+    use crate::owner_files::input::Input;
+
+    #[test]
+    fn long_names_are_told_apart_and_not_kept() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "# nothing\n").unwrap();
+        let mut progress = NoProgress;
+        let input = Input::open(file.path(), 100, &mut progress).unwrap();
+        let mut blanks = Blanks { input: &input, numbers: HashMap::new() };
+        let name = |last: &str| "b".repeat(900_000) + last;
+        assert_eq!(blanks.number(&name("1")).unwrap(), 0);
+        assert_eq!(blanks.number(&name("2")).unwrap(), 1);
+        assert_eq!(blanks.number(&name("1")).unwrap(), 0);
+        let mut kept: Vec<(u128, u32)> = blanks.numbers.into_iter().collect();
+        kept.sort_by_key(|(_, number)| *number);
+        assert_eq!(kept, [(fingerprint(name("1").as_str()), 0), (fingerprint(name("2").as_str()), 1)]);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** no document type is read, so no entity can stand for more than one character.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use quick_xml::Reader;
@@ -37,7 +38,8 @@ struct Entry {
 /// It is not this list, or is broken.
 pub fn read(input: &mut Input<'_>, tally: &mut Tally) -> Result<DraftPack, ImportError> {
     let text = input.read_text()?;
-    let mut document = Document { input, text: &text, published: None, currencies: Currencies::default() };
+    let mut document =
+        Document { input, text: &text, published: None, currencies: Currencies::default(), counted: Cell::default() };
     document.read(tally)?;
     let Some(published) = document.published else {
         return Err(
@@ -64,6 +66,8 @@ struct Document<'a, 'b> {
     text: &'a str,
     published: Option<String>,
     currencies: Currencies,
+    /// To which byte the ends of lines were counted, and how many there were.
+    counted: Cell<(usize, u64)>,
 }
 
 impl Document<'_, '_> {
@@ -146,9 +150,17 @@ impl Document<'_, '_> {
         }
     }
 
+    /// The line of a byte. Counted on from the last one that was asked for: there may be as many entries as bytes allow.
     fn line(&self, at: u64) -> u64 {
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
-        self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64 + 1
+        let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.text.len());
+        let (from, before) = match self.counted.get() {
+            (from, _) if from > at => (0, 0),
+            counted => counted,
+        };
+        let between = self.text.as_bytes().get(from..at).unwrap_or_default();
+        let ends = before + between.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.counted.set((at, ends));
+        ends + 1
     }
 
     fn broken(&self, at: u64, reason: &dyn std::fmt::Display) -> ImportError {
@@ -245,5 +257,30 @@ impl Currencies {
             code.with_property("minor_units", units).with_property("kind", entry.kind())
         };
         self.entries.iter().map(code).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{Currencies, Document};
+    use crate::owner_files::NoProgress;
+    use crate::owner_files::input::Input;
+
+    #[test]
+    fn lines_are_counted_on_from_the_last_place() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "x").unwrap();
+        let mut progress = NoProgress;
+        let input = Input::open(file.path(), 100, &mut progress).unwrap();
+        let (text, currencies) = ("a\nb\n\nc", Currencies::default());
+        let document = Document { input: &input, text, published: None, currencies, counted: Cell::default() };
+        let lines = [0, 1, 2, 4, 5, 6].map(|at| (document.line(at), document.counted.get().0));
+        assert_eq!(lines, [(1, 0), (1, 1), (2, 2), (3, 4), (4, 5), (4, 6)]);
+        assert_eq!([2, 99].map(|at| document.line(at)), [2, 4], "back, and beyond the end");
+        // Had it begun anew, it would have found the ends of lines again.
+        document.counted.set((5, 40));
+        assert_eq!(document.line(6), 41);
     }
 }

@@ -27,6 +27,16 @@ struct Columns {
     chapter: Option<usize>,
 }
 
+/// What a line of either table is.
+enum Line {
+    /// A row that is taken so far.
+    Taken(WhoRow),
+    /// A row of this depth that was refused or left out: what is below it hangs from nothing.
+    NotTaken(usize),
+    /// A row that was refused because it cannot be read: its depth is not known.
+    Unreadable,
+}
+
 /// One row of either table.
 struct WhoRow {
     line: u64,
@@ -60,17 +70,16 @@ pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -
         release.edition = edition(header);
         Columns::of(header, input).map(|columns| (columns, Vec::new()))
     };
-    let (_, rows) = cells::read(input, Quotes::Enclose, tally, open, |(columns, rows), row, tally| {
-        if let Some(row) = columns.row(row, tally) {
-            rows.push(row);
-        }
+    let (_, lines) = cells::read_all(input, Quotes::Enclose, tally, open, |(columns, lines), row, tally| {
+        lines.push(row.map_or(Line::Unreadable, |row| columns.line(row, tally)));
         Ok(())
     })?;
-    match rows.iter().find(|row| !row.code.is_empty()) {
-        Some(first) if icf::is_code(&first.code) || icf::is_range(&first.code) || icf::is_component(&first.code) => {
-            icf::draft(rows, release, tally)
+    let mut codes = lines.iter().filter_map(Line::taken).map(|row| row.code.as_str());
+    match codes.find(|code| !code.is_empty()) {
+        Some(first) if icf::is_code(first) || icf::is_range(first) || icf::is_component(first) => {
+            icf::draft(lines, release, tally)
         }
-        Some(_) => icd::draft(rows, release, options, tally),
+        Some(_) => icd::draft(lines, release, options, tally),
         None => Err(input.unusable(None, "no row of this table has a code")),
     }
 }
@@ -90,24 +99,25 @@ impl Columns {
         })
     }
 
-    /// The row, unless it is left out or refused.
-    fn row(&self, row: &Row<'_>, tally: &mut Tally) -> Option<WhoRow> {
-        if row.cell(self.primary).eq_ignore_ascii_case("false") {
-            tally.leave_out("a place that is not the primary one");
-            return None;
-        }
+    /// The row with its depth, unless it is left out or refused.
+    fn line(&self, row: &Row<'_>, tally: &mut Tally) -> Line {
         let code = row.cell(Some(self.code)).trim().to_owned();
         let (depth, title) = without_hyphens(row.cell(Some(self.title)));
+        if row.cell(self.primary).eq_ignore_ascii_case("false") {
+            tally.leave_out("a place that is not the primary one");
+            return Line::NotTaken(depth);
+        }
         let Some(title) = tally.text(title) else {
             tally.refuse(Some(row.line), Some(&code), "its title holds a control character");
-            return None;
+            return Line::NotTaken(depth);
         };
         if title.is_empty() {
             tally.refuse(Some(row.line), Some(&code), "it has no title");
-            return None;
+            // Without any hyphen nothing tells how deep it is.
+            return if depth == 0 { Line::Unreadable } else { Line::NotTaken(depth) };
         }
         let text = |column| row.cell(column).trim().to_owned();
-        Some(WhoRow {
+        Line::Taken(WhoRow {
             line: row.line,
             block: text(self.block),
             title,
@@ -119,6 +129,15 @@ impl Columns {
             linearization: text(self.linearization),
             code,
         })
+    }
+}
+
+impl Line {
+    fn taken(&self) -> Option<&WhoRow> {
+        match self {
+            Self::Taken(row) => Some(row),
+            Self::NotTaken(_) | Self::Unreadable => None,
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 //! **Invariant:** what is kept is bounded by numbers of nodes, links and bytes, not by the file's size.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::owner_files::about::is_sound_text;
 use crate::owner_files::input::Input;
@@ -54,15 +53,22 @@ struct NamedConcept {
     is_deprecated: bool,
 }
 
+/// Nodes that hold labels, each with the concepts whose label it is, in order.
+#[derive(Debug, Default)]
+pub struct LabelNodes(Vec<(LabelNode, Concept)>);
+
+impl LabelNodes {
+    /// The concepts of a node, each once.
+    pub fn concepts(&self, node: LabelNode) -> impl Iterator<Item = Concept> {
+        let first = self.0.partition_point(|(other, _)| *other < node);
+        let from = self.0.get(first..).unwrap_or_default();
+        from.iter().take_while(move |(other, _)| *other == node).map(|(_, concept)| *concept)
+    }
+}
+
 impl LabelNode {
     pub fn of(node: Node<'_>) -> Self {
-        let hash = |seed: u8| {
-            let mut hasher = DefaultHasher::new();
-            seed.hash(&mut hasher);
-            node.hash(&mut hasher);
-            u128::from(hasher.finish())
-        };
-        Self(hash(0) << 64 | hash(1))
+        Self(rdf::fingerprint(node))
     }
 }
 
@@ -194,9 +200,13 @@ impl Graph {
         &self.links
     }
 
-    /// Takes the nodes that hold labels of some concepts.
-    pub fn take_label_nodes(&mut self, holds: impl Fn(Concept) -> bool) -> HashMap<LabelNode, Concept> {
-        std::mem::take(&mut self.label_nodes).into_iter().filter(|(_, concept)| holds(*concept)).collect()
+    /// Takes the nodes that hold labels of some concepts, with all the concepts that each is a label of.
+    pub fn take_label_nodes(&mut self, holds: impl Fn(Concept) -> bool) -> LabelNodes {
+        let mut nodes = std::mem::take(&mut self.label_nodes);
+        nodes.retain(|(_, concept)| holds(*concept));
+        nodes.sort_unstable();
+        nodes.dedup();
+        LabelNodes(nodes)
     }
 
     /// The version that the file states, when it states one only.

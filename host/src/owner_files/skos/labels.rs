@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::code_of;
-use super::graph::{Concept, Graph, LabelNode};
+use super::graph::{Concept, Graph, LabelNode, LabelNodes};
 use super::scope::Scope;
 use crate::owner_files::input::Input;
-use crate::owner_files::limits::TEXT_BYTES_MAX;
+use crate::owner_files::limits::{LINKS_MAX, TEXT_BYTES_MAX};
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::rdf::{self, Node, Object, Statement, Syntax};
 use crate::owner_files::tally::Tally;
@@ -29,52 +29,59 @@ pub fn read(
     let label_nodes = graph.take_label_nodes(|concept| scope.holds(concept));
     let graph = &*graph;
     let mut labels: HashMap<Concept, BTreeMap<String, String>> = HashMap::new();
-    let mut bytes = 0usize;
+    let (mut bytes, mut given) = (0usize, 0usize);
     // What cannot be read was refused in the first pass, and the triples were counted there.
     let mut again = Tally::of(input, true);
     rdf::read(input, syntax, &mut again, |statement, _| {
-        let Some((concept, text, language)) = label(&statement, graph, scope, &label_nodes) else { return Ok(()) };
+        let Object::Text(text, Some(language)) = statement.object else { return Ok(()) };
         let Some(language) = languages.iter().find(|wanted| wanted.eq_ignore_ascii_case(language)) else {
             return Ok(());
         };
-        let code = code_of(graph.iri(concept));
-        let Some(text) = tally.text(text).filter(|text| !text.is_empty()) else {
-            tally.refuse(statement.line, Some(code), "its label is empty or holds a control character");
-            return Ok(());
-        };
-        let known = labels.entry(concept).or_default();
-        match known.get(language) {
-            Some(other) if *other != text => {
-                let (first, second) = (excerpt(other), excerpt(&text));
-                let reason = format!("it has two preferred labels in `{language}`: `{first}` and `{second}`");
-                tally.refuse(statement.line, Some(code), reason);
+        for concept in labelled(&statement, graph, scope, &label_nodes) {
+            // Within the loop: one node may be the label of as many concepts as there are links, and have as many texts.
+            tally.check_on()?;
+            given += 1;
+            if given > LINKS_MAX {
+                return Err(input.unusable(None, format_args!("it gives more than {LINKS_MAX} labels")));
             }
-            Some(_) => {}
-            None => {
-                bytes = bytes.saturating_add(text.len());
-                known.insert(language.clone(), text);
+            let code = code_of(graph.iri(concept));
+            let Some(text) = tally.text(text).filter(|text| !text.is_empty()) else {
+                tally.refuse(statement.line, Some(code), "its label is empty or holds a control character");
+                continue;
+            };
+            let known = labels.entry(concept).or_default();
+            match known.get(language) {
+                Some(other) if *other != text => {
+                    let (first, second) = (excerpt(other), excerpt(&text));
+                    let reason = format!("it has two preferred labels in `{language}`: `{first}` and `{second}`");
+                    tally.refuse(statement.line, Some(code), reason);
+                }
+                Some(_) => {}
+                None => {
+                    bytes = bytes.saturating_add(text.len());
+                    known.insert(language.clone(), text);
+                }
             }
-        }
-        if bytes > TEXT_BYTES_MAX {
-            return Err(input.unusable(None, format_args!("its labels have more than {TEXT_BYTES_MAX} bytes")));
+            if bytes > TEXT_BYTES_MAX {
+                return Err(input.unusable(None, format_args!("its labels have more than {TEXT_BYTES_MAX} bytes")));
+            }
         }
         Ok(())
     })?;
     Ok(labels)
 }
 
-/// Whose label a statement gives, the label and its language.
-fn label<'a>(
-    statement: &Statement<'a>,
+/// Whose label a statement gives: of one concept, or of all that share a node of SKOS-XL.
+fn labelled(
+    statement: &Statement<'_>,
     graph: &Graph,
     scope: &Scope,
-    label_nodes: &HashMap<LabelNode, Concept>,
-) -> Option<(Concept, &'a str, &'a str)> {
-    let Object::Text(text, Some(language)) = statement.object else { return None };
-    let concept = match (statement.predicate, statement.subject) {
-        (PREFERRED, Node::Iri(subject)) => graph.find(subject).filter(|concept| scope.holds(*concept))?,
-        (XL_FORM, subject) => *label_nodes.get(&LabelNode::of(subject))?,
-        _ => return None,
+    label_nodes: &LabelNodes,
+) -> impl Iterator<Item = Concept> {
+    let (own, node) = match (statement.predicate, statement.subject) {
+        (PREFERRED, Node::Iri(subject)) => (graph.find(subject).filter(|concept| scope.holds(*concept)), None),
+        (XL_FORM, subject) => (None, Some(LabelNode::of(subject))),
+        _ => (None, None),
     };
-    Some((concept, text, language))
+    own.into_iter().chain(node.into_iter().flat_map(move |node| label_nodes.concepts(node)))
 }

@@ -79,3 +79,9 @@ fn broken_documents_are_refused_as_a_whole() {
     insta::assert_snapshot!(refused(SixXml, list("")), @"FILE: no code of `urn:iso:std:iso:4217` is left of this file");
     insta::assert_snapshot!(refused(SixXml, b"<a>\n\xff</a>"), @"FILE:2: the line is not UTF-8");
 }
+
+#[test]
+fn the_line_of_an_entry_far_down_is_told() {
+    let many = entry("Crown", "ZZA", "008", "2").repeat(15_000) + &entry("Crown", "zzb", "009", "2");
+    assert_eq!(refused(SixXml, list(&many)), "FILE:15003: code `zzb`: a currency's code is three capitals");
+}

@@ -106,6 +106,25 @@ fn labels_of_skos_xl_are_found_before_and_after_their_concepts() {
 }
 
 #[test]
+fn a_label_node_that_several_concepts_share_is_the_label_of_each() {
+    let lines: Vec<&str> = vec![
+        "c_1 xl xl_en_1",
+        "c_3 xl xl_en_1",
+        "c_3 xl xl_en_1",
+        "c_3 broader c_1",
+        "xl_en_1 form \"Tools\"@en",
+        "c_2 xl xl_en_1",
+        "c_2 broader c_1",
+        "c_1 a Concept",
+        "c_2 a Concept",
+        "c_3 a Concept",
+    ];
+    let imported = import_bytes(SkosNTriples, triples(&lines), &ImportOptions::default());
+    let imported = imported.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(imported.outline(), ["c_1: Tools", "c_2 < c_1: Tools", "c_3 < c_1: Tools"]);
+}
+
+#[test]
 fn turtle_says_the_same_with_anonymous_labels() {
     let turtle = r#"@prefix : <http://aims.fao.org/aos/agrovoc/> .
         @prefix skos: <http://www.w3.org/2004/02/skos/core#> .

@@ -159,6 +159,86 @@ fn rows_that_are_refused_may_be_left_out() {
     assert_eq!((imported.report.refused.len(), imported.report.refused[0].line), (1, Some(11)));
 }
 
+/// The outline, and what was refused, of a table of which refused rows are left out.
+fn what_is_left(rows: &[String]) -> (Vec<String>, Vec<String>) {
+    let options = ImportOptions { leave_out_refused: true, ..ImportOptions::default() };
+    let table = [&[HEADER.to_owned()][..], rows].concat().concat();
+    let imported = import_bytes(WhoTabulation, table, &options).unwrap_or_else(|error| panic!("{error}"));
+    let refused = imported.report.refused.iter();
+    let refused = refused.map(|refusal| format!("{}: {}", refusal.line.unwrap(), refusal.reason));
+    (imported.outline(), refused.collect())
+}
+
+#[test]
+fn what_is_below_a_refused_row_hangs_from_nothing_else() {
+    let (outline, refused) = what_is_left(&[
+        row("1", "", "", "Ailments", "chapter", "False", "01"),
+        row("2", "", "BlockL1-1A0", "- Of paper", "block", "False", "01"),
+        row("3", "1A00", "", "- - Foxing", "category", "False", "01"),
+        row("4", "", "BlockL1-1B0", "- Of \u{7}ink", "block", "False", "01"),
+        row("5", "1B00", "", "- - Fading", "category", "False", "01"),
+        row("6", "1B00.0", "", "- - - Fading, severe", "category", "False", "01"),
+        row("7", "1A01", "", "- Dust", "category", "False", "01"),
+    ]);
+    assert_eq!(
+        outline,
+        [
+            "chapter:01: Ailments",
+            "BlockL1-1A0 < chapter:01: Of paper",
+            "1A00 < BlockL1-1A0: Foxing",
+            "1A01 < chapter:01: Dust"
+        ]
+    );
+    let below = "it stands below a row that was refused or left out";
+    let expected = ["5: its title holds a control character", &format!("6: {below}"), &format!("7: {below}")];
+    assert_eq!(refused, expected);
+}
+
+#[test]
+fn after_a_row_of_unknown_depth_the_rest_of_the_chapter_is_refused() {
+    let unfinished = "f\tl\t\tBlockL1-1B0\t\"- Of ink\n".to_owned();
+    let nameless = row("4", "", "BlockL1-1B0", "", "block", "False", "01");
+    let too_wide = format!("f{}\n", "\t".repeat(40));
+    for (broken, reason) in [
+        (unfinished, "5: a quoted cell does not end on its line"),
+        (nameless, "5: it has no title"),
+        (too_wide, "5: the row has 41 cells, the header 14"),
+    ] {
+        let (outline, refused) = what_is_left(&[
+            row("1", "", "", "Ailments", "chapter", "False", "01"),
+            row("2", "", "BlockL1-1A0", "- Of paper", "block", "False", "01"),
+            row("3", "1A00", "", "- - Foxing", "category", "False", "01"),
+            broken,
+            row("5", "1B00", "", "- - Fading", "category", "False", "01"),
+            row("6", "1A01", "", "- Dust", "category", "False", "01"),
+            row("7", "", "", "Mishaps", "chapter", "False", "02"),
+            row("8", "2A00", "", "- Spilt tea", "category", "False", "02"),
+        ]);
+        let expected = [
+            "chapter:01: Ailments",
+            "BlockL1-1A0 < chapter:01: Of paper",
+            "1A00 < BlockL1-1A0: Foxing",
+            "chapter:02: Mishaps",
+            "2A00 < chapter:02: Spilt tea",
+        ];
+        assert_eq!(outline, expected, "{reason}");
+        let lost = "an earlier row of its chapter could not be read, and it may stand below that one";
+        assert_eq!(refused, [reason, &format!("6: {lost}"), &format!("7: {lost}")]);
+    }
+}
+
+#[test]
+fn what_is_below_a_place_that_is_not_the_primary_one_hangs_from_nothing_else() {
+    let table = "Title\tPrimaryLocation\tLinearization (release) URI\tFoundation URI\tClassKind\tChapterNo\tCode\tBlockId\tVersion:x\n\
+        \"Ailments\"\tTrue\tl1\tf1\tchapter\t01\t\t\n\
+        \"- Foxing\"\tTrue\tl2\tf2\tcategory\t01\t1A00\n\
+        \"- Dust, elsewhere\"\tFALSE\tl3\tf3\tcategory\t01\t1B00\n\
+        \"- - Dust, elsewhere as well\"\tFALSE\tl4\tf4\tcategory\t01\t1B00.0\n\
+        \"- - Dust, fine\"\tTrue\tl5\tf5\tcategory\t01\t1B00.1\n";
+    let reason = "FILE:6: code `1B00.1`: it stands below a row that was refused or left out";
+    assert_eq!(refused(WhoTabulation, table), reason);
+}
+
 #[test]
 fn a_file_that_is_no_such_table_is_refused_as_a_whole() {
     insta::allow_duplicates! {

@@ -1,6 +1,6 @@
 //! ICD-11: chapters, blocks and categories, each below the nearest earlier row that is one hyphen shallower.
 
-use super::{Release, WhoRow};
+use super::{Line, Release, WhoRow};
 use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftPack, DraftVocabulary};
 use crate::owner_files::problem::{ImportError, excerpt};
 use crate::owner_files::tally::Tally;
@@ -16,38 +16,43 @@ const NO_CODE: &str = "_NOCODEASSIGNED";
 
 /// The draft of a table of ICD-11.
 pub fn draft(
-    rows: Vec<WhoRow>,
+    lines: Vec<Line>,
     release: Release,
     options: &ImportOptions,
     tally: &mut Tally,
 ) -> Result<DraftPack, ImportError> {
-    let mut codes = Vec::with_capacity(rows.len());
-    // The key of the last row of each depth, down to the row before. None stands for one that is not taken.
-    let mut above: Vec<Option<String>> = Vec::new();
-    for row in rows {
-        if options.without_extension_codes && row.chapter == EXTENSION_CHAPTER {
-            tally.leave_out("an extension code, or a heading of them");
-            continue;
-        }
-        if row.depth > above.len() {
-            let reason = format!("it is {} deep, but there is no row {} deep before it", row.depth, row.depth - 1);
-            tally.refuse(Some(row.line), Some(&row.code), reason);
-            continue;
-        }
-        above.truncate(row.depth);
-        let key = key(&row, tally);
-        let parent = match above.last() {
-            Some(None) => {
-                if key.is_some() {
-                    tally.refuse(Some(row.line), Some(&row.code), "the row that it is below is not taken");
-                }
-                above.push(None);
+    let mut codes = Vec::with_capacity(lines.len());
+    let mut above = Above::default();
+    for line in lines {
+        let row = match line {
+            Line::Taken(row) => row,
+            Line::NotTaken(depth) => {
+                above.pass_over(depth);
                 continue;
             }
-            Some(Some(parent)) => Some(parent.clone()),
-            None => None,
+            Line::Unreadable => {
+                above.lose();
+                continue;
+            }
         };
-        above.push(key.clone());
+        if options.without_extension_codes && row.chapter == EXTENSION_CHAPTER {
+            tally.leave_out("an extension code, or a heading of them");
+            above.pass_over(row.depth);
+            continue;
+        }
+        let parent = match above.parent(row.depth) {
+            Ok(parent) => parent,
+            Err(reason) => {
+                // One that would not be taken anyway is told of by its own reason only.
+                if key(&row, tally).is_some() {
+                    tally.refuse(Some(row.line), Some(&row.code), reason);
+                }
+                above.pass_over(row.depth);
+                continue;
+            }
+        };
+        let key = key(&row, tally);
+        above.put(row.depth, key.clone());
         if let Some(key) = key {
             codes.push(code(key, parent, &row, &release.language));
         }
@@ -70,6 +75,53 @@ pub fn draft(
         edition: release.edition,
     };
     Ok(DraftPack::of(owner::icd_11(&vocabulary.edition), vec![vocabulary]))
+}
+
+/// The rows that the next one may be below.
+///
+/// **Invariant:** a row that is refused or left out stands here as none, so that nothing below it hangs from an earlier row.
+#[derive(Default)]
+struct Above {
+    /// The key of the last row of each depth, down to the row before.
+    keys: Vec<Option<String>>,
+    /// A row of unknown depth came after the last chapter: it may be what the following rows are below.
+    is_lost: bool,
+}
+
+impl Above {
+    /// What a row of this depth is below, or why it is below nothing.
+    fn parent(&self, depth: usize) -> Result<Option<String>, String> {
+        let Some(over) = depth.checked_sub(1) else { return Ok(None) };
+        if self.is_lost {
+            return Err("an earlier row of its chapter could not be read, and it may stand below that one".to_owned());
+        }
+        match self.keys.get(over) {
+            Some(Some(parent)) => Ok(Some(parent.clone())),
+            Some(None) => Err("it stands below a row that was refused or left out".to_owned()),
+            None => Err(format!("it is {depth} deep, but there is no row {over} deep before it")),
+        }
+    }
+
+    /// A row that has its place; none where it is not taken.
+    fn put(&mut self, depth: usize, key: Option<String>) {
+        if depth == 0 {
+            self.is_lost = false;
+        }
+        if depth <= self.keys.len() {
+            self.keys.truncate(depth);
+            self.keys.push(key);
+        }
+    }
+
+    /// A row that is not taken.
+    fn pass_over(&mut self, depth: usize) {
+        self.put(depth, None);
+    }
+
+    /// A row whose depth is not known.
+    fn lose(&mut self) {
+        self.is_lost = true;
+    }
 }
 
 /// What the row goes by: its code; a heading has none and goes by its block, chapter or URI.

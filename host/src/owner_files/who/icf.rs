@@ -1,6 +1,6 @@
 //! ICF: body functions and activities, each code below the one that its digits say.
 
-use super::{Release, WhoRow};
+use super::{Line, Release, WhoRow};
 use crate::owner_files::draft::{DraftCode, DraftCompleteness, DraftHierarchy, DraftPack, DraftVocabulary};
 use crate::owner_files::owner;
 use crate::owner_files::problem::{ImportError, excerpt};
@@ -16,9 +16,10 @@ const COMPONENTS: [(char, &str, &str, &str); 2] = [
 const RULE: &str = "icf";
 
 /// The draft of a table of ICF.
-pub fn draft(rows: Vec<WhoRow>, release: Release, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn draft(lines: Vec<Line>, release: Release, tally: &mut Tally) -> Result<DraftPack, ImportError> {
     let mut components = COMPONENTS.map(|component| (component, Vec::new()));
-    for row in rows {
+    // Codes hang by their digits, so a row that is not taken takes none with it that the check would not find.
+    for row in lines.iter().filter_map(Line::taken) {
         if row.code.is_empty() {
             tally.leave_out("a heading without a code");
         } else if is_range(&row.code) {
@@ -29,7 +30,7 @@ pub fn draft(rows: Vec<WhoRow>, release: Release, tally: &mut Tally) -> Result<D
             let reason = format!("`{}` does not have the shape of a code of ICF", excerpt(&row.code));
             tally.refuse(Some(row.line), Some(&row.code), reason);
         } else if let Some((_, codes)) = components.iter_mut().find(|((letter, ..), _)| row.code.starts_with(*letter)) {
-            codes.push(code(&row, &release.language));
+            codes.push(code(row, &release.language));
         } else {
             tally.leave_out("a code of another component: body structures (s) or environmental factors (e)");
         }

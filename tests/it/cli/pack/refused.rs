@@ -150,9 +150,23 @@ fn a_file_that_is_not_there_and_a_folder_that_is_taken_are_refused() {
     let refused = import(folder.path(), "tsv", &file, &french);
     assert!(refused.code == 1 && refused.stderr.contains("no label in the default language `fr`"), "{refused:?}");
     assert_eq!(std::fs::read_to_string(&labels).unwrap(), before, "a refused file replaces nothing");
-    let replaced = [SAID, &["--replace", "--language", "en"]].concat();
+    let english = [SAID, &["--replace", "--language", "en"]].concat();
+    let refused = import(folder.path(), "tsv", &file, &english);
+    let lost = "--replace would delete from `";
+    assert!(
+        refused.code == 1 && refused.stderr.contains(lost) && refused.stderr.contains("`labels/fr`"),
+        "{refused:?}"
+    );
+    let own = folder.path().join("out/notes.txt");
+    std::fs::write(&own, "ours").unwrap();
+    let replaced = [SAID, &["--replace"]].concat();
+    let refused = import(folder.path(), "tsv", &file, &replaced);
+    assert!(refused.code == 1 && refused.stderr.contains("does not write: `notes.txt`;"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), "ours");
+    std::fs::remove_file(own).unwrap();
+    std::fs::write(&labels, "something else").unwrap();
     drop(import(folder.path(), "tsv", &file, &replaced).expect_success());
-    assert!(!folder.path().join("out/labels/fr").exists(), "the folder is replaced whole");
+    assert_eq!(std::fs::read_to_string(&labels).unwrap(), before, "the folder is replaced whole");
 }
 
 #[test]
