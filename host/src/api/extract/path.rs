@@ -3,11 +3,31 @@
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
+use percent_encoding::{AsciiSet, CONTROLS};
 
 use crate::api::error::{ApiError, Problem};
 use crate::domain::code::Namespace;
 use crate::domain::consent::ConsentId;
 use crate::domain::identifier::{IdentifierError, IdentifierKey};
+
+/// The characters of a name or an identifier that a part of a path cannot hold as they are.
+pub const PATH_PART: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'/')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}')
+    .add(b'|')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'[')
+    .add(b']');
 
 /// An identifier `<system>|<value>` as the last part of a path, percent-decoded.
 #[derive(Debug)]

@@ -6,12 +6,11 @@ use axum::response::Response;
 use percent_encoding::utf8_percent_encode;
 
 use super::search::Envelope;
-use super::vocabulary::PATH_PART;
 use crate::api::access::{Auth, scope};
 use crate::api::conditional::Reading;
 use crate::api::dto::vocabulary::concept_group::{ExpandedGroupBody, GroupBody, GroupCodeBody};
 use crate::api::error::ApiError;
-use crate::api::extract::path::NamePath;
+use crate::api::extract::path::{NamePath, PATH_PART};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;

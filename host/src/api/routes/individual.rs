@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use super::search::{Envelope, languages};
 use crate::api::access::{Auth, scope};
@@ -15,7 +15,7 @@ use crate::api::elements::{Elements, INDIVIDUAL};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::if_match::Conditions;
-use crate::api::extract::path::IdentifierPath;
+use crate::api::extract::path::{IdentifierPath, PATH_PART};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
@@ -29,25 +29,6 @@ use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::search::{DateCondition, DateOperator};
 use crate::domain::vocabulary::CodedField;
 use crate::service::individual::{self, IndividualView, SearchRequest};
-
-/// The characters of an identifier that a path part cannot hold as they are.
-const PATH_PART: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'%')
-    .add(b'/')
-    .add(b'<')
-    .add(b'>')
-    .add(b'?')
-    .add(b'`')
-    .add(b'{')
-    .add(b'}')
-    .add(b'|')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'[')
-    .add(b']');
 
 /// Reads one individual by identifier.
 pub async fn read(

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::Response;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use super::search::Envelope;
 use crate::api::access::{Auth, scope};
@@ -12,7 +12,7 @@ use crate::api::dto::reader::Problems;
 use crate::api::dto::vocabulary::{ConceptBody, FoundBody, SubsumptionBody, VocabularyBody, batch};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
-use crate::api::extract::path::{CodePath, NamespacePath};
+use crate::api::extract::path::{CodePath, NamespacePath, PATH_PART};
 use crate::api::extract::query::Parameters;
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
@@ -21,24 +21,6 @@ use crate::service::vocabulary::{self, CodeFilter, Edition, Parent, SearchIn, Se
 
 /// What of a request an answer depends on, beside who asks.
 type Line = (Method, Uri, HeaderMap);
-
-/// The characters of a name that a path part cannot hold as they are.
-pub(super) const PATH_PART: &AsciiSet = &CONTROLS
-    .add(b'"')
-    .add(b'#')
-    .add(b'%')
-    .add(b'/')
-    .add(b'<')
-    .add(b'>')
-    .add(b'?')
-    .add(b'`')
-    .add(b'{')
-    .add(b'}')
-    .add(b'|')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'[')
-    .add(b']');
 
 /// Lists vocabularies.
 pub async fn list(
