@@ -63,7 +63,7 @@ pub async fn create(
 /// Replaces what a membership says.
 ///
 /// # Errors
-/// As [`create`] and [`find`], and [`AppError::VersionMismatch`] when the condition is not met.
+/// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
 pub async fn replace(
     ctx: &OpContext,
     registry: &Registry,
@@ -250,7 +250,7 @@ fn targets_of(draft: &MembershipDraft) -> Vec<String> {
 /// Reads a membership.
 ///
 /// # Errors
-/// As [`find`].
+/// [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
 pub async fn read(
     ctx: &OpContext,
     registry: &Registry,

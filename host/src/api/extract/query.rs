@@ -161,7 +161,7 @@ pub fn reference(
 /// Reads who is meant: a person or a group, of either kind where none is named.
 ///
 /// # Errors
-/// 400 as [`reference`].
+/// 400 as [`reference()`].
 pub fn subject_reference(name: &str, text: &str) -> Result<(Vec<Subject>, IdentifierKey), ApiError> {
     let (kind, key) = reference(name, text, &Subject::ALL.map(Subject::record_kind))?;
     let kinds = Subject::ALL.into_iter().filter(|subject| kind.is_none_or(|kind| kind == subject.record_kind()));
