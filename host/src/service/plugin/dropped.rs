@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use super::PluginAdministration;
 use super::packs::Packs;
-use super::{PluginAdministration, active_local_codes};
+use super::remove::active_local_codes;
 use crate::domain::deployment::Deployment;
 use crate::domain::manifest::PluginName;
 use crate::error::AppError;

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 pub(super) use self::touched::Carriers;
 pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
+use super::install::refusal;
+use super::numbers::code_table;
 use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
-use super::{PluginAdministration, PluginOffer, blocking, code_table, refusal};
+use super::{PluginAdministration, PluginOffer, blocking};
 use crate::columns::Snapshot;
 use crate::context::OpContext;
 use crate::domain::code::CodeNumber;

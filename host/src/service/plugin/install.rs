@@ -1,0 +1,139 @@
+//! Installing a plugin: the steps behind those of the sandbox.
+//!
+//! **Invariant:** a plugin is installed only after everything it brings was checked and a generation could be made with it;
+//! until then what ran before runs on.
+
+use jiff::Timestamp;
+
+use super::packs::with;
+use super::{PluginAdministration, blocking, kept};
+use crate::context::OpContext;
+use crate::domain::audit::AuditOutcome;
+use crate::error::AppError;
+use crate::plugin::{InstallError, InstallStep, InstalledPlugin, PluginOffer, Prepared, Signer, UnsignedPlugins};
+use crate::service::client::to_the_end;
+
+/// Why a prepared plugin was not installed; with it, where another try may end otherwise.
+pub(super) type NotInstalled = (InstallError, Option<Box<Prepared>>);
+
+impl PluginAdministration {
+    /// Installs a plugin, or replaces the one of its name. Calls in flight end on the old one.
+    ///
+    /// # Errors
+    /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
+    pub async fn install(&self, ctx: &OpContext, offer: impl Into<PluginOffer>) -> Result<InstalledPlugin, AppError> {
+        let (this, ctx, offer) = (self.clone(), ctx.clone(), offer.into());
+        to_the_end(async move { this.install_audited(&ctx, offer).await }).await
+    }
+
+    async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
+        let _changing = self.changing.lock().await;
+        let allowed_by = match offer.unsigned {
+            UnsignedPlugins::Allowed => "--allow-unsigned",
+            UnsignedPlugins::Refused => "[plugins] allow_unsigned",
+        };
+        match self.install_alone(ctx, offer).await? {
+            Ok(plugin) => {
+                self.audit_install(ctx, &plugin, allowed_by).await?;
+                Ok(plugin)
+            }
+            Err(error) => {
+                let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+                self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
+                Err(refusal(error))
+            }
+        }
+    }
+
+    /// Writes down who vouched for what was installed.
+    pub(super) async fn audit_install(
+        &self,
+        ctx: &OpContext,
+        plugin: &InstalledPlugin,
+        unsigned_allowed_by: &str,
+    ) -> Result<(), AppError> {
+        let note = match plugin.signer() {
+            Signer::Key(key) => format!("installed; signed by key {key}"),
+            Signer::Pinned => "installed; this program was built with it".to_owned(),
+            Signer::Unsigned => format!("installed; nobody vouches for it, allowed by {unsigned_allowed_by}"),
+            Signer::Unrecorded => "installed".to_owned(),
+        };
+        self.audit(ctx, AuditOutcome::Allowed, plugin.loaded().reference(), note).await
+    }
+
+    async fn install_alone(
+        &self,
+        ctx: &OpContext,
+        offer: PluginOffer,
+    ) -> Result<Result<InstalledPlugin, InstallError>, AppError> {
+        let library = self.library.clone();
+        let prepared = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(Err(error)),
+        };
+        let installed = self.install_prepared(prepared, ctx.now).await?.map_err(|(error, _)| error);
+        if installed.is_ok() {
+            self.readmit_or_say().await;
+        }
+        Ok(installed)
+    }
+
+    /// Takes a prepared plugin through the steps that are left: a generation is tried with it, its codes are numbered, then
+    /// disk, packs and generation change.
+    pub(super) async fn install_prepared(
+        &self,
+        prepared: Prepared,
+        now: Timestamp,
+    ) -> Result<Result<InstalledPlugin, NotInstalled>, AppError> {
+        let (packs, deployment) = self.decided();
+        let changed = match with(&packs, &deployment, &prepared) {
+            Ok(None) => None,
+            Ok(Some((packs, mut kept))) => {
+                let dropped = self.dropped(&prepared.manifest().name, &packs);
+                if let Some(reason) = self.why_still_needed(&prepared.manifest().name, &dropped, &deployment).await? {
+                    return Ok(Err((prepared.refuse(reason), Some(Box::new(prepared)))));
+                }
+                let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
+                kept.extend(kept::of_removed(&dropped, &deployment, &generation, &snapshot));
+                let deployment = kept::joined(&deployment, &kept);
+                match self.numbered(packs, &deployment).await? {
+                    Ok(changed) => {
+                        // Before the plugin: what it no longer has must be there when the server stops in between.
+                        self.keep(now, kept, deployment).await?;
+                        Some(changed)
+                    }
+                    Err(problems) => return Ok(Err((prepared.refuse(problems), Some(Box::new(prepared))))),
+                }
+            }
+            Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
+        };
+        let library = self.library.clone();
+        let installed = match blocking(move || library.commit(prepared, now)).await? {
+            Ok(installed) => installed,
+            Err(error) => return Ok(Err((error, None))),
+        };
+        self.forget_reasons(&installed.manifest().name);
+        if let Some((packs, generation)) = changed {
+            self.publish(packs, generation).await?;
+        }
+        Ok(Ok(installed))
+    }
+}
+
+pub(super) fn refusal(error: InstallError) -> AppError {
+    match error.step {
+        // The disk's failing, not the plugin's.
+        InstallStep::Store => AppError::Unavailable(error.into()),
+        InstallStep::Unreadable
+        | InstallStep::NotAComponent
+        | InstallStep::Manifest
+        | InstallStep::Signature
+        | InstallStep::InterfaceVersion
+        | InstallStep::Imports
+        | InstallStep::TooLarge
+        | InstallStep::Compile
+        | InstallStep::CompileBudget
+        | InstallStep::Smoke
+        | InstallStep::Content => AppError::Plugin(error.to_string()),
+    }
+}
