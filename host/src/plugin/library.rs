@@ -76,6 +76,12 @@ impl Prepared {
         self.loaded.digest()
     }
 
+    /// Its name, version and digest, as the audit log names it.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        self.loaded.reference()
+    }
+
     /// Who vouches for it.
     #[must_use]
     pub fn signer(&self) -> Signer {
@@ -240,6 +246,12 @@ impl PluginLibrary {
         }
         let candidate = Candidate::read(bytes)?;
         let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
+        if let Some(serving) = self.current().engine_put_aside_by(candidate.manifest()) {
+            let reason = format!(
+                "the eligibility engine `{serving}` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `{serving}` first"
+            );
+            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Content, reason));
+        }
         let package = candidate.check()?;
         let (loaded, code) = self.host.load_new(&package)?;
         let loaded = Arc::new(loaded);

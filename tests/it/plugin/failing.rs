@@ -96,3 +96,26 @@ fn an_engine_that_was_given_a_rule_writes_nothing_into_the_log() {
     let shown = app.admin().get("/plugins/misbehaving-engine").expect(200).json();
     assert_eq!(shown["log_lines"], json!({"written": 0, "suppressed": 1}));
 }
+
+#[test]
+fn a_second_engine_is_refused_where_none_is_named_and_the_first_serves_on() {
+    let (app, _folder) = with_misbehaving_engine();
+    let client = app.client(&["eligibility:all"]);
+    let second = std::fs::read(artifacts::plugin("eligibility-cel")).unwrap();
+    let refused = app.admin().install(&second).expect(422);
+    assert!(
+        refused.detail().contains("the eligibility engine `misbehaving-engine` is installed"),
+        "{}",
+        refused.detail()
+    );
+    assert!(refused.detail().contains("`engine` in `[plugins]`"), "{}", refused.detail());
+    drop(client.post(PATH, &asking("true")).expect(200));
+    let named = PluginName::parse("misbehaving-engine").ok();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(artifacts::fixture("misbehaving-engine"), folder.path().join("engine.wasm")).unwrap();
+    let app = TestApp::builder().plugins(folder.path()).config(|config| config.plugins.engine = named).start();
+    drop(app.admin().install(&second).expect(201));
+    let client = app.client(&["eligibility:all"]);
+    let decided = client.post(PATH, &asking("true")).expect(200).json();
+    assert!(decided.to_string().contains("misbehaving-engine"), "the one that is named serves: {decided}");
+}

@@ -70,6 +70,13 @@ impl PluginSet {
         self.iter().filter(|plugin| plugin.manifest().kind == PluginKind::VocabularyPack)
     }
 
+    /// The engine that serves as the only one, and would not beside a plugin of that manifest.
+    pub(super) fn engine_put_aside_by(&self, manifest: &PluginManifest) -> Option<&PluginName> {
+        let is_unnamed_engine = manifest.kind == PluginKind::EligibilityEngine && self.wanted_engine.is_none();
+        let serving = &self.engine()?.manifest().name;
+        (is_unnamed_engine && *serving != manifest.name).then_some(serving)
+    }
+
     /// The active eligibility engine: the one that the configuration names, else the only one.
     #[must_use]
     pub fn engine(&self) -> Option<&InstalledPlugin> {

@@ -35,6 +35,11 @@ impl Folders {
     }
 
     fn open(&self) -> PluginLibrary {
+        self.open_with(None)
+    }
+
+    fn open_with(&self, engine: Option<&str>) -> PluginLibrary {
+        let engine = engine.map(|name| PluginName::parse(name).unwrap());
         let settings = PluginHostSettings {
             threads: Some(2),
             code_folder: Some(self.code_folder()),
@@ -42,7 +47,7 @@ impl Folders {
             ..PluginHostSettings::default()
         };
         let host = Arc::new(PluginHost::start(settings).unwrap());
-        PluginLibrary::open(host, &self.folder.path().join("plugins"), None).unwrap().library
+        PluginLibrary::open(host, &self.folder.path().join("plugins"), engine).unwrap().library
     }
 
     fn code_folder(&self) -> PathBuf {
@@ -85,7 +90,7 @@ fn forged_cut_and_changed_code_is_made_again_and_never_run() {
 fn code_of_another_plugin_under_this_ones_name_is_made_again() {
     let (folders, _, code) = Folders::with_engine();
     let sound = fs::read(&code).unwrap();
-    let library = folders.open();
+    let library = folders.open_with(Some("test"));
     let other = library.install(letters("other", "2.0.0"), now(), &|_| Ok(())).unwrap();
     let prefix = other.loaded().digest().to_hex();
     drop((library, other));

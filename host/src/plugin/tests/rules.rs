@@ -8,7 +8,7 @@ use super::rule_guest::letters;
 use crate::domain::code::CodeNumber;
 use crate::domain::eligibility::{Answer, Batch, Bindings, Column, ColumnValues, RowSpace, Schema, Subject, Verdict};
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::plugin::{EligibilityEngine, EngineError, FaultKind, PluginLibrary, PluginLimits, run_rule};
+use crate::plugin::{EligibilityEngine, EngineError, FaultKind, InstallStep, PluginLibrary, PluginLimits, run_rule};
 
 fn with_engine(limits: Option<PluginLimits>) -> TestLibrary {
     let test = TestLibrary::with_limits(limits);
@@ -204,13 +204,26 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
     assert_eq!(test.library.engine_name(), None);
     test.library.install(letters("one", "1.0.0"), now(), &|_| Ok(())).unwrap();
     assert!(test.library.engine_name().unwrap().starts_with("one@1.0.0 sha256:"));
-    test.library.install(letters("two", "2.0.0"), now(), &|_| Ok(())).unwrap();
-    assert_eq!(verdicts(&test, "all", 1), Err(EngineError::NoEngine));
+    let second = || letters("two", "2.0.0");
+    let refused = test.library.install(second(), now(), &|_| Ok(())).unwrap_err();
+    assert_eq!(refused.step, InstallStep::Content);
+    assert_eq!(
+        refused.reason,
+        "the eligibility engine `one` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `one` first"
+    );
+    assert_eq!(verdicts(&test, "all", 1), Ok(vec![Verdict::Eligible]));
 
     let TestLibrary { folder, host, library } = test;
     drop(library);
-    let named = PluginLibrary::open(host, folder.path(), Some(PluginName::parse("two").unwrap())).unwrap().library;
+    let open = |engine: Option<&str>| {
+        let engine = engine.map(|name| PluginName::parse(name).unwrap());
+        PluginLibrary::open(host.clone(), folder.path(), engine).unwrap().library
+    };
+    let named = open(Some("two"));
+    named.install(second(), now(), &|_| Ok(())).unwrap();
     assert!(named.engine_name().unwrap().starts_with("two@2.0.0 sha256:"));
+    drop(named);
+    assert_eq!(open(None).engine_name(), None);
 }
 
 #[tokio::test]

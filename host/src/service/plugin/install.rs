@@ -2,8 +2,7 @@
 //!
 //! **Invariant:** a plugin is installed only after everything it brings was checked and a generation could be made with it;
 //! until then what ran before runs on.
-
-use jiff::Timestamp;
+//! **Invariant:** who vouches for it is in the audit log before it is on disk.
 
 use super::packs::with;
 use super::{PluginAdministration, blocking, kept};
@@ -32,11 +31,8 @@ impl PluginAdministration {
             UnsignedPlugins::Allowed => "--allow-unsigned",
             UnsignedPlugins::Refused => "[plugins] allow_unsigned",
         };
-        match self.install_alone(ctx, offer).await? {
-            Ok(plugin) => {
-                self.audit_install(ctx, &plugin, allowed_by).await?;
-                Ok(plugin)
-            }
+        match self.install_alone(ctx, offer, allowed_by).await? {
+            Ok(plugin) => Ok(plugin),
             Err(error) => {
                 let target = error.plugin.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
                 self.audit(ctx, AuditOutcome::Refused, target, error.to_string()).await?;
@@ -45,33 +41,34 @@ impl PluginAdministration {
         }
     }
 
-    /// Writes down who vouched for what was installed.
-    pub(super) async fn audit_install(
+    /// Writes down who vouches for what is installed next.
+    async fn audit_install(
         &self,
         ctx: &OpContext,
-        plugin: &InstalledPlugin,
+        prepared: &Prepared,
         unsigned_allowed_by: &str,
     ) -> Result<(), AppError> {
-        let note = match plugin.signer() {
-            Signer::Key(key) => format!("installed; signed by key {key}"),
-            Signer::Pinned => "installed; this program was built with it".to_owned(),
-            Signer::Unsigned => format!("installed; nobody vouches for it, allowed by {unsigned_allowed_by}"),
-            Signer::Unrecorded => "installed".to_owned(),
+        let note = match prepared.signer() {
+            Signer::Key(key) => format!("installs it; signed by key {key}"),
+            Signer::Pinned => "installs it; this program was built with it".to_owned(),
+            Signer::Unsigned => format!("installs it; nobody vouches for it, allowed by {unsigned_allowed_by}"),
+            Signer::Unrecorded => "installs it".to_owned(),
         };
-        self.audit(ctx, AuditOutcome::Allowed, plugin.loaded().reference(), note).await
+        self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await
     }
 
     async fn install_alone(
         &self,
         ctx: &OpContext,
         offer: PluginOffer,
+        unsigned_allowed_by: &str,
     ) -> Result<Result<InstalledPlugin, InstallError>, AppError> {
         let library = self.library.clone();
         let prepared = match blocking(move || library.prepare(offer)).await? {
             Ok(prepared) => prepared,
             Err(error) => return Ok(Err(error)),
         };
-        let installed = self.install_prepared(prepared, ctx.now).await?.map_err(|(error, _)| error);
+        let installed = self.install_prepared(ctx, prepared, unsigned_allowed_by).await?.map_err(|(error, _)| error);
         if installed.is_ok() {
             self.readmit_or_say().await;
         }
@@ -82,9 +79,11 @@ impl PluginAdministration {
     /// disk, packs and generation change.
     pub(super) async fn install_prepared(
         &self,
+        ctx: &OpContext,
         prepared: Prepared,
-        now: Timestamp,
+        unsigned_allowed_by: &str,
     ) -> Result<Result<InstalledPlugin, NotInstalled>, AppError> {
+        let now = ctx.now;
         let (packs, deployment) = self.decided();
         let changed = match with(&packs, &deployment, &prepared) {
             Ok(None) => None,
@@ -107,6 +106,8 @@ impl PluginAdministration {
             }
             Err(error) => return Ok(Err((error, Some(Box::new(prepared))))),
         };
+        // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
+        self.audit_install(ctx, &prepared, unsigned_allowed_by).await?;
         let library = self.library.clone();
         let installed = match blocking(move || library.commit(prepared, now)).await? {
             Ok(installed) => installed,

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::packs::{Publishable, publishable};
 use super::report::Carriers;
 use super::{PluginAdministration, blocking, kept};
@@ -32,8 +30,8 @@ impl PluginAdministration {
 
     async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
-        match self.remove_alone(name, is_forced, ctx.now).await {
-            Ok(note) => self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await,
+        match self.remove_alone(ctx, name, is_forced).await {
+            Ok(()) => Ok(()),
             Err(error) => {
                 self.audit(ctx, AuditOutcome::Refused, name.to_string(), error.to_string()).await?;
                 Err(error)
@@ -41,8 +39,7 @@ impl PluginAdministration {
         }
     }
 
-    /// Removes a plugin and says what was done.
-    async fn remove_alone(&self, name: &PluginName, is_forced: bool, now: Timestamp) -> Result<String, AppError> {
+    async fn remove_alone(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let kind = self.library.kind_of(name).ok_or_else(|| AppError::UnknownPlugin(name.to_string()))?;
         let note = match self.uses_of(name, kind).await? {
             Some(uses) if uses > 0 && !is_forced => {
@@ -51,12 +48,12 @@ impl PluginAdministration {
                 );
                 return Err(AppError::Conflict(message));
             }
-            Some(uses) => format!("removed; {uses} records use its codes"),
+            Some(uses) => format!("removes it; {uses} records use its codes"),
             None if !is_forced => {
                 let message = format!("`{name}` is not loaded, so its uses cannot be counted; remove it by force");
                 return Err(AppError::Conflict(message));
             }
-            None => "removed; it was not loaded, so its uses were not counted".to_owned(),
+            None => "removes it; it was not loaded, so its uses were not counted".to_owned(),
         };
         let (mut packs, deployment) = self.decided();
         let removed = packs.remove(name);
@@ -77,8 +74,10 @@ impl PluginAdministration {
             let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
             let kept = kept::of_removed(pack.vocabularies(), &deployment, &generation, &snapshot);
             let deployment = kept::joined(&deployment, &kept);
-            self.keep(now, kept, deployment).await?;
+            self.keep(ctx.now, kept, deployment).await?;
         }
+        // Before it is gone, as with an install.
+        self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await?;
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
@@ -94,7 +93,7 @@ impl PluginAdministration {
             self.publish(packs, generation).await?;
         }
         self.readmit_or_say().await;
-        Ok(note)
+        Ok(())
     }
 
     /// How many uses records make of the codes of a plugin; none where it is a pack that is not loaded.

@@ -15,7 +15,10 @@ use crate::domain::audit::Actor;
 use crate::domain::deployment::Deployment;
 use crate::domain::scope::ScopeSet;
 use crate::error::AppError;
-use crate::plugin::{InstalledPlugin, PluginLibrary, Prepared, SyncReport, SyncedFile};
+use crate::plugin::{PluginLibrary, Prepared, SyncReport, SyncedFile};
+
+/// What allows a plugin of the folder that nobody vouches for.
+const ALLOWED_BY: &str = "[plugins] allow_unsigned";
 
 impl PluginAdministration {
     /// Publishes what is installed, then installs what is absent or newer from a folder. A plugin that is not sound is logged
@@ -63,6 +66,13 @@ impl PluginAdministration {
     /// Installs what is absent or newer in a folder. What is refused for what it brings is tried once more after the others:
     /// its concept groups may select codes of one of them.
     async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
+        let ctx = OpContext {
+            actor: Actor::System,
+            scopes: ScopeSet::default(),
+            request_id: "start".into(),
+            organization: None,
+            now,
+        };
         let folder = folder.to_owned();
         let paths = blocking(move || PluginLibrary::files_of(&folder)).await?;
         let mut report = SyncReport::new();
@@ -76,8 +86,8 @@ impl PluginAdministration {
                     continue;
                 }
             };
-            let outcome = match self.install_prepared(prepared, now).await? {
-                Ok(installed) => self.synced(&installed, now).await?,
+            let outcome = match self.install_prepared(&ctx, prepared, ALLOWED_BY).await? {
+                Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
                 Err((error, prepared)) => {
                     waiting.extend(prepared.map(|prepared| (path.clone(), prepared)));
                     SyncedFile::Refused(error)
@@ -92,8 +102,8 @@ impl PluginAdministration {
         for (path, prepared) in waiting {
             let name = prepared.manifest().name.clone();
             let outcome = if self.library.is_newer(prepared.manifest()) {
-                match self.install_prepared(*prepared, now).await? {
-                    Ok(installed) => self.synced(&installed, now).await?,
+                match self.install_prepared(&ctx, *prepared, ALLOWED_BY).await? {
+                    Ok(installed) => SyncedFile::Installed(installed.manifest().name.clone()),
                     Err((error, _)) => SyncedFile::Refused(error),
                 }
             } else {
@@ -111,19 +121,6 @@ impl PluginAdministration {
             library.prepare(offer).map_err(SyncedFile::Refused)
         })
         .await
-    }
-
-    /// Writes down what the server installed by itself.
-    async fn synced(&self, installed: &InstalledPlugin, now: Timestamp) -> Result<SyncedFile, AppError> {
-        let ctx = OpContext {
-            actor: Actor::System,
-            organization: None,
-            scopes: ScopeSet::default(),
-            request_id: "start".into(),
-            now,
-        };
-        self.audit_install(&ctx, installed, "[plugins] allow_unsigned").await?;
-        Ok(SyncedFile::Installed(installed.manifest().name.clone()))
     }
 }
 
