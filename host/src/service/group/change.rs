@@ -1,0 +1,91 @@
+//! Changing what is said of a group.
+
+use std::sync::Arc;
+
+use super::check::{check_members, resolve_members};
+use super::{GroupDraft, GroupView, codes_of, find, reference, view, with_lasting};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::group::{Group, GroupDetails};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::{RecordKind, VersionCondition};
+use crate::error::AppError;
+use crate::service::codes::{Held, resolve_group, with_undeclared};
+use crate::service::registry::Registry;
+use crate::service::{audit, identifiers, open, records};
+use crate::store::{Operation, Write, Written};
+use crate::vocab::LanguagePreference;
+
+/// Changes what is said of a group: `make` says what it is to be, given what it is.
+///
+/// # Errors
+/// Those of `make` and of [`super::create()`], [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when
+/// the condition is not met.
+pub async fn change(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
+) -> Result<GroupView, AppError> {
+    let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), make);
+    let outcome = records::retried(condition, attempt).await;
+    if outcome.is_err() {
+        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
+        registry.audit.record(entry).await?;
+    }
+    outcome
+}
+
+async fn change_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
+) -> Result<GroupView, AppError> {
+    let before = find(registry, key).await?;
+    records::check_version(condition, before.meta.version)?;
+    let draft = make(&view(ctx, registry, languages.clone(), Arc::clone(&before)).await?)?;
+    let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
+    let generation = consulted.generation.clone();
+    let mut problems = Vec::new();
+    let known = &before.details.identifiers;
+    identifiers::check(&generation, RecordKind::Group, known, &draft.identifiers, &mut problems);
+    identifiers::check_kept(known, &draft.identifiers, &mut problems);
+    let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
+    let details = resolve_members(registry, coded, &mut problems).await?;
+    check_members(ctx, &generation, &details, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    let extension = with_undeclared(&generation, &before.details.extension, details.extension);
+    let details = GroupDetails { extension, ..details };
+    let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
+    let targets = records::references(RecordKind::Group, &details.identifiers);
+    let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
+    write_change(ctx, registry, languages, (&before, details), entry).await
+}
+
+/// Writes what is to be said of a group now, if it is still as it was before.
+pub(super) async fn write_change(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (before, details): (&Group, GroupDetails),
+    entry: AuditEntry,
+) -> Result<GroupView, AppError> {
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![Operation::UpdateGroup(before.id, before.meta.version, details)],
+        audit: vec![entry],
+    };
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
+        Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
+            Err(AppError::internal("the store answered the change of a group with something else"))
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Registering a group.
+
+use super::check::{check_members, resolve_members};
+use super::{GroupView, codes_of, reference, view, with_lasting};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::code::CodeUri;
+use crate::domain::group::GroupDetails;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordKind;
+use crate::error::AppError;
+use crate::service::codes::{Held, resolve_group};
+use crate::service::registry::Registry;
+use crate::service::{audit, identifiers, open};
+use crate::store::{Operation, Write, Written};
+use crate::vocab::LanguagePreference;
+
+/// Registers a group.
+///
+/// # Errors
+/// [`AppError::Invalid`] with every field that is not right, members that do not resolve among them;
+/// [`AppError::IdentifierInUse`].
+pub async fn create(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    draft: GroupDetails<CodeUri, IdentifierKey>,
+) -> Result<GroupView, AppError> {
+    let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
+    let generation = consulted.generation.clone();
+    let mut problems = Vec::new();
+    identifiers::check(&generation, RecordKind::Group, &[], &draft.identifiers, &mut problems);
+    let coded = resolve_group(&generation, &Held::default(), draft, &mut problems);
+    let details = resolve_members(registry, coded, &mut problems).await?;
+    check_members(ctx, &generation, &details, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
+    let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![Operation::CreateGroup(details)],
+        audit: vec![audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets)],
+    };
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
+        Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
+            Err(AppError::internal("the store answered the creation of a group with something else"))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Changing what is said of a person.
+
+use std::sync::Arc;
+
+use super::{IndividualView, codes_of, find, reference};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::code::CodeUri;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::IndividualDetails;
+use crate::domain::record::{RecordKind, VersionCondition};
+use crate::error::AppError;
+use crate::service::codes::{CodeView, Held, resolve_individual, with_undeclared};
+use crate::service::registry::Registry;
+use crate::service::{audit, identifiers, open, records};
+use crate::store::{Operation, Write, Written};
+use crate::vocab::LanguagePreference;
+
+/// Changes what is said of a person: `make` says what it is to be, given what it is.
+///
+/// # Errors
+/// Those of `make` and of [`super::create()`], [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when
+/// the condition is not met.
+pub async fn change(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    make: &(dyn Fn(&IndividualView) -> Result<IndividualDetails<CodeUri>, AppError> + Send + Sync),
+) -> Result<IndividualView, AppError> {
+    let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), make);
+    let outcome = records::retried(condition, attempt).await;
+    if outcome.is_err() {
+        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
+        registry.audit.record(entry).await?;
+    }
+    outcome
+}
+
+async fn change_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (key, condition): (&IdentifierKey, &VersionCondition),
+    make: &(dyn Fn(&IndividualView) -> Result<IndividualDetails<CodeUri>, AppError> + Send + Sync),
+) -> Result<IndividualView, AppError> {
+    let individual = find(registry, key).await?;
+    let before = Arc::clone(&individual);
+    records::check_version(condition, before.meta.version)?;
+    let generation = registry.vocabularies.current();
+    let codes = CodeView::new(Arc::clone(&generation), languages.clone());
+    let present = IndividualView { individual, codes };
+    let draft = make(&present)?;
+    let consulted = open::consult(registry, Arc::clone(&generation), || codes_of(&draft)).await?;
+    let generation = consulted.generation.clone();
+    let mut problems = Vec::new();
+    let known = &before.details.identifiers;
+    identifiers::check(&generation, RecordKind::Individual, known, &draft.identifiers, &mut problems);
+    identifiers::check_kept(known, &draft.identifiers, &mut problems);
+    let details = match resolve_individual(&generation, &Held::of_individual(&before.details), draft) {
+        Ok(details) if problems.is_empty() => details,
+        Ok(_) => return Err(AppError::Invalid(problems)),
+        Err(AppError::Invalid(found)) => {
+            problems.extend(found);
+            return Err(AppError::Invalid(problems));
+        }
+        Err(other) => return Err(other),
+    };
+    let extension = with_undeclared(&generation, &before.details.extension, details.extension);
+    let details = IndividualDetails { extension, ..details };
+    let (details, codes) = if consulted.has_asked() {
+        let kept = consulted.keep(registry).await?;
+        let codes = CodeView::new(Arc::clone(&kept.generation), languages);
+        (details.map_codes(|_, _, value| kept.lasting(value)), codes)
+    } else {
+        (details, present.codes)
+    };
+    let targets = records::references(RecordKind::Individual, &details.identifiers);
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![Operation::UpdateIndividual(before.id, before.meta.version, details)],
+        audit: vec![audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets)],
+    };
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Individual(individual)) => Ok(IndividualView { individual, codes }),
+        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
+            Err(AppError::internal("the store answered the change of an individual with something else"))
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Registering a person.
+
+use super::{IndividualView, codes_of, reference};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::code::CodeUri;
+use crate::domain::individual::IndividualDetails;
+use crate::domain::record::RecordKind;
+use crate::error::AppError;
+use crate::service::codes::{CodeView, Held, resolve_individual};
+use crate::service::registry::Registry;
+use crate::service::{audit, identifiers, open};
+use crate::store::{Operation, Write, Written};
+use crate::vocab::LanguagePreference;
+
+/// Registers a person.
+///
+/// # Errors
+/// [`AppError::Invalid`] with every field that is not right, [`AppError::IdentifierInUse`].
+pub async fn create(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    draft: IndividualDetails<CodeUri>,
+) -> Result<IndividualView, AppError> {
+    let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
+    let generation = consulted.generation.clone();
+    let mut problems = Vec::new();
+    identifiers::check(&generation, RecordKind::Individual, &[], &draft.identifiers, &mut problems);
+    let details = match resolve_individual(&generation, &Held::default(), draft) {
+        Ok(details) if problems.is_empty() => details,
+        Ok(_) => return Err(AppError::Invalid(problems)),
+        Err(AppError::Invalid(found)) => {
+            problems.extend(found);
+            return Err(AppError::Invalid(problems));
+        }
+        Err(other) => return Err(other),
+    };
+    let (details, generation) = if consulted.has_asked() {
+        let kept = consulted.keep(registry).await?;
+        (details.map_codes(|_, _, value| kept.lasting(value)), kept.generation)
+    } else {
+        (details, generation)
+    };
+    let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![Operation::CreateIndividual(details)],
+        audit: vec![audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets)],
+    };
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Individual(individual)) => {
+            Ok(IndividualView { individual, codes: CodeView::new(generation, languages) })
+        }
+        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
+            Err(AppError::internal("the store answered the creation of an individual with something else"))
+        }
+    }
+}
