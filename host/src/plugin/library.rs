@@ -7,99 +7,36 @@
 //! **Invariant:** whoever took the current set keeps it: a plugin that is replaced or removed ends with the last call in it.
 //! **Invariant:** a plugin that fails an install leaves the installed one in place.
 
+mod folder;
+mod offer;
 mod records;
 mod set;
 mod sync;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
+pub use self::folder::is_in_use;
+use self::folder::{file_of, load_recorded, locked};
+pub use self::offer::{Accept, PluginOffer, Prepared};
 use self::records::{Record, Records};
 pub use self::set::{InstalledPlugin, PluginSet};
 pub use self::sync::{SyncReport, SyncedFile};
 use super::eligibility::{EligibilityEngine, EngineError, RuleTask};
 use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
-use super::install::{InstallError, InstallStep, LoadedPlugin};
-use super::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
-use super::signature::{Signer, UnsignedPlugins};
-use super::{MachineCode, PackContents, PluginHost, PluginManifest, Schema};
+use super::install::{InstallError, InstallStep};
+use super::package::{Candidate, Digest};
+use super::signature::Signer;
+use super::{PluginHost, Schema};
 use crate::domain::manifest::{PluginKind, PluginName, PluginVersion};
 
 const LIST_FILE: &str = "installed.json";
-const LOCK_FILE: &str = "lock";
-
-/// A plugin's file as somebody hands it in.
-#[derive(Debug, Clone)]
-pub struct PluginOffer {
-    /// The file.
-    pub bytes: Vec<u8>,
-    /// The line of its `.sig` file, if there is one.
-    pub signature: Option<String>,
-    /// Whether it is installed when nobody vouches for it, whatever the configuration says.
-    pub unsigned: UnsignedPlugins,
-}
-
-impl From<Vec<u8>> for PluginOffer {
-    /// A file without a signature.
-    fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, signature: None, unsigned: UnsignedPlugins::Refused }
-    }
-}
-
-/// A plugin that passed every step and is not installed yet.
-#[derive(Debug)]
-pub struct Prepared {
-    loaded: Arc<LoadedPlugin>,
-    signer: Signer,
-    contents: Option<PackContents>,
-    bytes: Vec<u8>,
-    /// Its machine code, where it is to be kept once the plugin is installed.
-    code: Option<MachineCode>,
-}
-
-impl Prepared {
-    /// What it says about itself.
-    #[must_use]
-    pub fn manifest(&self) -> &PluginManifest {
-        self.loaded.manifest()
-    }
-
-    /// Digest of its file.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        self.loaded.digest()
-    }
-
-    /// Its name, version and digest, as the audit log names it.
-    #[must_use]
-    pub fn reference(&self) -> String {
-        self.loaded.reference()
-    }
-
-    /// Who vouches for it.
-    #[must_use]
-    pub fn signer(&self) -> Signer {
-        self.signer
-    }
-
-    /// What it brings, if it is a pack: read from it, not yet checked against anything.
-    #[must_use]
-    pub fn contents(&self) -> Option<&PackContents> {
-        self.contents.as_ref()
-    }
-
-    /// Refuses it for what it brings.
-    #[must_use]
-    pub fn refuse(&self, reason: impl std::fmt::Display) -> InstallError {
-        InstallError::of(&self.manifest().name, InstallStep::Content, reason)
-    }
-}
 
 /// What the list of installed plugins says of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -358,9 +295,6 @@ impl PluginLibrary {
     }
 }
 
-/// Has its say on what a plugin brings before it is installed; the error is the reason for a refusal.
-pub type Accept<'a> = dyn Fn(&Prepared) -> Result<(), String> + 'a;
-
 impl EligibilityEngine for PluginLibrary {
     fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError> {
         let set = self.current.load();
@@ -377,59 +311,4 @@ impl std::fmt::Debug for PluginLibrary {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("PluginLibrary").field("folder", &self.folder).finish_non_exhaustive()
     }
-}
-
-fn file_of(folder: &Path, digest: Digest) -> PathBuf {
-    folder.join(format!("{}.wasm", digest.to_hex()))
-}
-
-/// Whether a process uses the plugin folder now.
-#[must_use]
-pub fn is_in_use(folder: &Path) -> bool {
-    let lock = File::open(folder.join(LOCK_FILE));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
-
-/// Takes the folder for this process.
-fn locked(folder: &Path) -> Result<File, LibraryError> {
-    let path = folder.join(LOCK_FILE);
-    let file = File::create(&path).map_err(|error| FolderError::new(&path, error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(LibraryError::InUse(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(FolderError::new(&path, error).into()),
-    }
-}
-
-/// Loads a plugin that the list names, if its file is the one that was installed.
-fn load_recorded(
-    host: &PluginHost,
-    folder: &Path,
-    name: &PluginName,
-    record: &Record,
-) -> Result<InstalledPlugin, InstallError> {
-    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
-    let bytes = read_file(&file_of(folder, record.digest)).map_err(named)?;
-    let digest = Digest::of(&bytes);
-    if digest != record.digest {
-        let reason = format!("its file has the digest {digest}; {} was installed", record.digest);
-        return Err(InstallError::of(name, InstallStep::Unreadable, reason));
-    }
-    let candidate = Candidate::read(bytes).map_err(named)?;
-    let loaded = Arc::new(host.load_installed(candidate).map_err(named)?);
-    Ok(InstalledPlugin { loaded, signer: record.signer, installed_at: record.installed_at })
-}
-
-/// Reads a plugin's file, if it is not too large.
-fn read_file(path: &Path) -> Result<Vec<u8>, InstallError> {
-    let unreadable =
-        |error: io::Error| InstallError::new(InstallStep::Unreadable, format_args!("{}: {error}", path.display()));
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("it is not a file")));
-    }
-    let one_more = u64::try_from(PACKAGE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(one_more).read_to_end(&mut bytes)).map_err(unreadable)?;
-    check_size(bytes.len())?;
-    Ok(bytes)
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{PluginLibrary, PluginOffer, read_file};
+use super::folder::read_file;
+use super::{PluginLibrary, PluginOffer};
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::plugin::files::FolderError;
 use crate::plugin::install::{InstallError, InstallStep};

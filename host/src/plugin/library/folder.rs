@@ -1,0 +1,72 @@
+//! The folder of installed plugins: whose it is, and the files in it.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::records::Record;
+use super::{InstalledPlugin, LibraryError};
+use crate::domain::manifest::PluginName;
+use crate::plugin::PluginHost;
+use crate::plugin::files::FolderError;
+use crate::plugin::install::{InstallError, InstallStep};
+use crate::plugin::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
+
+const LOCK_FILE: &str = "lock";
+
+/// Where the file of that digest is kept.
+pub(super) fn file_of(folder: &Path, digest: Digest) -> PathBuf {
+    folder.join(format!("{}.wasm", digest.to_hex()))
+}
+
+/// Whether a process uses the plugin folder now.
+#[must_use]
+pub fn is_in_use(folder: &Path) -> bool {
+    let lock = File::open(folder.join(LOCK_FILE));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Takes the folder for this process.
+pub(super) fn locked(folder: &Path) -> Result<File, LibraryError> {
+    let path = folder.join(LOCK_FILE);
+    let file = File::create(&path).map_err(|error| FolderError::new(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LibraryError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(FolderError::new(&path, error).into()),
+    }
+}
+
+/// Loads a plugin that the list names, if its file is the one that was installed.
+pub(super) fn load_recorded(
+    host: &PluginHost,
+    folder: &Path,
+    name: &PluginName,
+    record: &Record,
+) -> Result<InstalledPlugin, InstallError> {
+    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
+    let bytes = read_file(&file_of(folder, record.digest)).map_err(named)?;
+    let digest = Digest::of(&bytes);
+    if digest != record.digest {
+        let reason = format!("its file has the digest {digest}; {} was installed", record.digest);
+        return Err(InstallError::of(name, InstallStep::Unreadable, reason));
+    }
+    let candidate = Candidate::read(bytes).map_err(named)?;
+    let loaded = Arc::new(host.load_installed(candidate).map_err(named)?);
+    Ok(InstalledPlugin { loaded, signer: record.signer, installed_at: record.installed_at })
+}
+
+/// Reads a plugin's file, if it is not too large.
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, InstallError> {
+    let unreadable =
+        |error: io::Error| InstallError::new(InstallStep::Unreadable, format_args!("{}: {error}", path.display()));
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is not a file")));
+    }
+    let one_more = u64::try_from(PACKAGE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(one_more).read_to_end(&mut bytes)).map_err(unreadable)?;
+    check_size(bytes.len())?;
+    Ok(bytes)
+}
