@@ -24,6 +24,7 @@ use crate::auth::keys::TokenKeys;
 use crate::config::Config;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
 use crate::domain::audit::Actor;
+use crate::domain::grant::Grants;
 use crate::domain::scope::ScopeSet;
 use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
@@ -192,6 +193,7 @@ impl App {
             actor: Actor::System,
             organization: None,
             scopes: ScopeSet::default(),
+            grants: Grants::default(),
             request_id: self.ids.next_id().into(),
             now: self.clock.now(),
         }

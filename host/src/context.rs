@@ -6,8 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::audit::Actor;
 use crate::domain::client::ClientId;
+use crate::domain::field::FieldSet;
+use crate::domain::grant::Grants;
 use crate::domain::organization::Organization;
-use crate::domain::scope::ScopeSet;
+use crate::domain::scope::{Action, Resource, Scope, ScopeSet};
 
 /// Tells the time. Tests set it.
 pub trait Clock: Send + Sync + 'static {
@@ -81,6 +83,8 @@ pub struct OpContext {
     pub organization: Option<Organization>,
     /// What the actor may do: the token's scopes within the client's present grants.
     pub scopes: ScopeSet,
+    /// What the acting client was granted, as it is in the store now.
+    pub grants: Grants,
     /// In which request.
     pub request_id: Arc<str>,
     /// The one instant that the whole operation takes for now.
@@ -94,6 +98,26 @@ impl OpContext {
         match &self.actor {
             Actor::Client(client) => Some(client),
             Actor::Administrator | Actor::System => None,
+        }
+    }
+
+    /// Whether the actor may do that, on whichever fields.
+    #[must_use]
+    pub fn holds(&self, resource: Resource, action: Action) -> bool {
+        match &self.actor {
+            Actor::Client(_) => self.scopes.covers(Scope::new(resource, action)),
+            Actor::Administrator | Actor::System => true,
+        }
+    }
+
+    /// The fields of a resource's records that the actor may do that with: none but what always stays where it may not do it at
+    /// all. Who may see which record, and what of it, only `service::visibility` says.
+    #[must_use]
+    pub fn fields(&self, resource: Resource, action: Action) -> FieldSet {
+        match &self.actor {
+            Actor::Client(_) if self.holds(resource, action) => self.grants.fields(Scope::new(resource, action)),
+            Actor::Client(_) => FieldSet::none(),
+            Actor::Administrator | Actor::System => FieldSet::All,
         }
     }
 }

@@ -12,6 +12,8 @@ pub mod consent;
 pub mod deployment;
 pub mod eligibility;
 pub mod extension;
+pub mod field;
+pub mod grant;
 pub mod group;
 pub mod hidden;
 pub mod identifier;

@@ -7,7 +7,7 @@ use crate::domain::client::ClientId;
 use crate::domain::code::Namespace;
 use crate::domain::manifest::PluginName;
 use crate::domain::record::{RecordKind, VersionId};
-use crate::domain::scope::ScopeSet;
+use crate::domain::scope::{Resource, ScopeSet};
 
 /// A cause that is logged and never shown.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -21,6 +21,35 @@ pub struct FieldProblem {
     pub code: &'static str,
     /// One sentence that says what is wrong and what would be right.
     pub message: String,
+}
+
+/// What a request would do with a field that it was not granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldUse {
+    /// Choose records by it.
+    Filter,
+    /// Put records in its order.
+    Sort,
+    /// Read nothing but it.
+    Read,
+    /// Write it.
+    Write,
+    /// Decide by it.
+    Rule,
+}
+
+impl FieldUse {
+    /// What is refused.
+    #[must_use]
+    pub fn refusal(self) -> &'static str {
+        match self {
+            Self::Filter => "a search cannot have a condition on it",
+            Self::Sort => "a search cannot be sorted by it",
+            Self::Read => "it cannot be read",
+            Self::Write => "it cannot be written",
+            Self::Rule => "a rule cannot read it",
+        }
+    }
 }
 
 /// Why an operation did not happen.
@@ -62,6 +91,19 @@ pub enum AppError {
         required: String,
         /// What the client holds.
         granted: ScopeSet,
+    },
+    /// The client's grants do not open a field that the request is about.
+    #[error(
+        "the client was not granted the field `{field}` of `{}`: {}; an administrator opens it with `daftar client grant --fields`",
+        .resource.name(), .usage.refusal()
+    )]
+    FieldNotGranted {
+        /// Whose field.
+        resource: Resource,
+        /// Its path in the API.
+        field: String,
+        /// What the request would do with it.
+        usage: FieldUse,
     },
     /// There is no client of that id.
     #[error("no such client `{0}`")]

@@ -19,4 +19,5 @@ pub mod program_membership;
 pub mod records;
 pub mod registry;
 pub mod subjects;
+pub mod visibility;
 pub mod vocabulary;

@@ -10,7 +10,9 @@ use daftar::app::serve::{Listeners, serve};
 use daftar::app::{App, AppOptions, AppState, CompileIn};
 use daftar::config::Config;
 use daftar::domain::client::{ClientName, RateLimit};
-use daftar::domain::scope::{Scope, ScopeSet};
+use daftar::domain::field::FieldSet;
+use daftar::domain::grant::Grants;
+use daftar::domain::scope::Scope;
 use daftar::plugin::CompileBounds;
 use daftar::service::client::NewClient;
 use secrecy::ExposeSecret;
@@ -105,9 +107,9 @@ pub fn artifacts_folder() -> Result<PathBuf, String> {
 }
 
 async fn token(app: &AppState) -> Result<String, String> {
-    let mut grants = ScopeSet::default();
+    let mut grants = Grants::default();
     for scope in ["individual:all", "group:all", "eligibility:all", "vocabulary:read"] {
-        grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?);
+        grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?, FieldSet::All);
     }
     let most = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;
     let new = NewClient {
@@ -122,7 +124,7 @@ async fn token(app: &AppState) -> Result<String, String> {
         &app.token_keys,
         &app.config.token,
         &client.id,
-        &grants,
+        &grants.scopes(),
         app.ids.next_id(),
         app.clock.now(),
     );

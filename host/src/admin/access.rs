@@ -13,6 +13,7 @@ use crate::api::middleware::answer::RequestInfo;
 use crate::app::AppState;
 use crate::context::OpContext;
 use crate::domain::audit::Actor;
+use crate::domain::grant::Grants;
 use crate::domain::scope::ScopeSet;
 
 /// Stops every request that does not carry the admin token, whatever it asks for.
@@ -47,6 +48,7 @@ impl FromRequestParts<AppState> for Administrator {
             actor: Actor::Administrator,
             organization: None,
             scopes: ScopeSet::default(),
+            grants: Grants::default(),
             request_id: info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone()),
             now: app.clock.now(),
         }))

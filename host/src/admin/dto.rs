@@ -12,8 +12,10 @@ use serde_json::{Map, Value};
 use crate::api::dto::reader::{ObjectReader, Problems, text_value};
 use crate::domain::calendar::format_instant;
 use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::field::FieldSet;
+use crate::domain::grant::Grants;
 use crate::domain::organization::{ORGANIZATION_CHARACTERS_MAX, Organization};
-use crate::domain::scope::{Scope, ScopeSet};
+use crate::domain::scope::Scope;
 use crate::service::client::{ClientChanges, NewClient};
 
 /// The most scopes that one request names: more than there are.
@@ -27,12 +29,12 @@ pub fn read_client(members: Map<String, Value>, problems: &mut Problems) -> Opti
         problems.add("name", "required", "a client has a name");
     }
     let organization = read_organization(&mut reader, "organization", problems);
-    let mut grants = ScopeSet::default();
+    let mut grants = Grants::default();
     for (path, item) in reader.list("scopes", SCOPES_MAX, problems).unwrap_or_default() {
         if let Some(text) = text_value(&path, item, 100, problems) {
             match Scope::parse(&text) {
                 Ok(scope) => {
-                    grants.insert(scope);
+                    grants.insert(scope, FieldSet::All);
                 }
                 Err(error) => problems.add(path, "unknown_scope", error.to_string()),
             }
@@ -158,7 +160,7 @@ impl From<&Client> for ClientBody {
                 ClientStatus::Active => "active",
                 ClientStatus::Disabled => "disabled",
             },
-            scopes: client.grants.iter().map(|scope| scope.to_string()).collect(),
+            scopes: client.grants.scopes().iter().map(|scope| scope.to_string()).collect(),
             rate_limit_per_minute: client.rate_limit_per_minute.map(RateLimit::requests),
             rate_limit_per_day: client.rate_limit_per_day.map(RateLimit::requests),
             created_at: format_instant(client.created_at),

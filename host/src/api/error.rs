@@ -153,7 +153,7 @@ impl Problem {
     pub fn status_of(error: &AppError) -> StatusCode {
         match error {
             AppError::Malformed(_) => StatusCode::BAD_REQUEST,
-            AppError::MissingScope { .. } => StatusCode::FORBIDDEN,
+            AppError::MissingScope { .. } | AppError::FieldNotGranted { .. } => StatusCode::FORBIDDEN,
             AppError::NotFound(_) | AppError::NotThere(_) | AppError::UnknownClient(_) | AppError::UnknownPlugin(_) => {
                 StatusCode::NOT_FOUND
             }
@@ -187,6 +187,10 @@ impl From<AppError> for Problem {
                 let scope = required.replace(" or ", " ");
                 let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
                 problem.with_header(header::WWW_AUTHENTICATE, &challenge)
+            }
+            AppError::FieldNotGranted { field, .. } => {
+                let message = problem.detail.clone();
+                Self { errors: vec![FieldProblem { field, code: "field_not_granted", message }], ..problem }
             }
             AppError::PluginSetAside { retry_after_s, .. } => {
                 problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string())

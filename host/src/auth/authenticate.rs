@@ -135,7 +135,7 @@ pub fn authenticate<'a>(
     if client.not_before.is_some_and(|not_before| token.issued_at <= not_before) {
         return Err(AuthFault::of(AuthFaultKind::Revoked, client));
     }
-    let scopes = token.scopes.intersection(&client.grants);
+    let scopes = token.scopes.intersection(&client.grants.scopes());
     Ok(Authenticated { client, scopes, token })
 }
 
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn lets_in_with_what_token_and_grants_both_allow() {
         let fixture = Fixture::new();
-        fixture.put_client("c", |client| client.grants = scopes("individual:read group:all"));
+        fixture.put_client("c", |client| client.grants = scopes("individual:read group:all").iter().collect());
         let token = fixture.token("c", "individual:all group:read program:read", at(0));
         for scheme in ["Bearer ", "bearer ", "BEARER ", "bEaReR   "] {
             let caller = call(&fixture, &[&format!("{scheme}{token}")], at(1)).unwrap();
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn a_revoked_grant_acts_on_a_token_that_is_out_already() {
         let fixture = Fixture::new();
-        fixture.put_client("c", |client| client.grants = scopes("individual:all"));
+        fixture.put_client("c", |client| client.grants = scopes("individual:all").iter().collect());
         let token = format!("Bearer {}", fixture.token("c", "individual:read", at(0)));
         assert_eq!(call(&fixture, &[&token], at(1)).unwrap().scopes, scopes("individual:read"));
-        fixture.put_client("c", |client| client.grants = scopes("group:read"));
+        fixture.put_client("c", |client| client.grants = scopes("group:read").iter().collect());
         assert!(call(&fixture, &[&token], at(1)).unwrap().scopes.is_empty());
     }
 

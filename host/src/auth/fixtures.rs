@@ -12,6 +12,7 @@ use super::secret::SecretHasher;
 use super::token;
 use crate::config::TokenConfig;
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus};
+use crate::domain::grant::Grants;
 use crate::domain::scope::{Scope, ScopeSet};
 
 /// That many seconds after the instant at which the tests begin.
@@ -30,7 +31,7 @@ pub fn client(id: &str) -> Client {
         name: ClientName::parse("A client").unwrap(),
         organization: None,
         status: ClientStatus::Active,
-        grants: ScopeSet::default(),
+        grants: Grants::default(),
         secrets: Vec::new(),
         not_before: None,
         rate_limit_per_minute: None,

@@ -62,7 +62,7 @@ impl TokenDesk<'_> {
     /// more than it was granted.
     pub fn issue(&self, request: &TokenRequest, now: Timestamp) -> Result<IssuedAnswer, OAuthError> {
         let client = self.authenticate(request, now)?;
-        let scope = granted(request.scope.as_deref(), &client.grants)?;
+        let scope = granted(request.scope.as_deref(), &client.grants.scopes())?;
         let token = token::issue(self.keys, self.config, &client.id, &scope, self.ids.next_id(), now)
             .map_err(|error| OAuthError::new(OAuthErrorCode::ServerError, &error.to_string()))?;
         Ok(IssuedAnswer {
@@ -130,7 +130,7 @@ mod tests {
 
     fn fixture(grants: &str) -> Fixture {
         let fixture = Fixture::new();
-        fixture.put_client("c", |client| client.grants = scopes(grants));
+        fixture.put_client("c", |client| client.grants = scopes(grants).iter().collect());
         fixture
     }
 

@@ -16,7 +16,9 @@ use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
 use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::config::{Config, LogLevel};
 use crate::domain::client::{ClientName, RateLimit};
-use crate::domain::scope::{Scope, ScopeSet};
+use crate::domain::field::FieldSet;
+use crate::domain::grant::Grants;
+use crate::domain::scope::Scope;
 use crate::service::client::NewClient;
 use crate::service::codes::LanguagePreference;
 use crate::service::{group, individual};
@@ -122,9 +124,9 @@ async fn write_household(app: &AppState, household: people::Household) -> Result
 
 /// Registers a client and tells what to paste.
 async fn guide(app: &AppState, url: &str, data_dir: &std::path::Path) -> Result<String, CliError> {
-    let mut grants = ScopeSet::default();
+    let mut grants = Grants::default();
     for text in SCOPES {
-        grants.insert(Scope::parse(text).map_err(CliError::failed)?);
+        grants.insert(Scope::parse(text).map_err(CliError::failed)?, FieldSet::All);
     }
     let new = NewClient {
         organization: None,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::grant::Grants;
 use super::organization::Organization;
-use super::scope::ScopeSet;
 
 /// The longest client id, in bytes.
 pub const CLIENT_ID_BYTES_MAX: usize = 64;
@@ -143,8 +143,8 @@ pub struct Client {
     pub status: ClientStatus,
     /// Whose it is: it sees the consents that are given to that organization.
     pub organization: Option<Organization>,
-    /// What it may do.
-    pub grants: ScopeSet,
+    /// What it may do, and on which fields.
+    pub grants: Grants,
     /// Its secrets, newest last; at least one.
     pub secrets: Vec<ClientSecret>,
     /// Tokens issued at or before this instant are refused.

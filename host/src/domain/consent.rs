@@ -1,10 +1,12 @@
 //! A person's or household's consent that an organization sees what the register says of it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::civil::Date;
 use uuid::Uuid;
 
+use super::field::{FieldName, fields_of};
 use super::identifier::{Identifier, IdentifierKey};
 use super::organization::{LegalBasis, Organization};
 use super::record::{Record, RecordId};
@@ -20,45 +22,12 @@ pub const PURPOSE_BYTES_MAX: usize = 1_000;
 /// What a consent can open: the resources that are about somebody.
 pub const CONSENT_RESOURCES: [Resource; 3] = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
 
-/// The fields that a consent can name, those of all [`CONSENT_RESOURCES`]; `extension.<key>` comes on top.
-pub const CONSENT_FIELDS: &[&str] = &[
-    "active",
-    "address",
-    "beneficiary",
-    "birth_date",
-    "birth_date_estimated",
-    "country",
-    "deceased_date",
-    "disability_codes",
-    "economic_activity",
-    "education",
-    "enrollment_date",
-    "ethnocultural_status",
-    "exit_date",
-    "exit_reason",
-    "extension",
-    "gender",
-    "group_membership",
-    "group_type",
-    "health_conditions",
-    "housing_type",
-    "identifier",
-    "income",
-    "languages",
-    "marital_status",
-    "member",
-    "name",
-    "occupation",
-    "override",
-    "photo",
-    "pregnancy_status",
-    "program",
-    "quantity",
-    "relationship",
-    "religion",
-    "status",
-    "telecom",
-];
+/// The fields that a consent can name, in alphabetical order: those of all [`CONSENT_RESOURCES`]; `extension.<key>` comes on top.
+#[must_use]
+pub fn consent_fields() -> Vec<&'static str> {
+    let fields = CONSENT_RESOURCES.iter().flat_map(|resource| fields_of(*resource).iter().copied());
+    fields.collect::<BTreeSet<_>>().into_iter().collect()
+}
 
 /// The public name of a consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -176,12 +145,7 @@ impl<I> ConsentDetails<I> {
 /// Whether a consent can name that field.
 #[must_use]
 pub fn is_consent_field(name: &str) -> bool {
-    let is_key = |key: &str| {
-        !key.is_empty()
-            && key.len() <= 60
-            && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-    };
-    CONSENT_FIELDS.contains(&name) || name.strip_prefix("extension.").is_some_and(is_key)
+    CONSENT_RESOURCES.iter().any(|resource| FieldName::parse(*resource, name).is_ok())
 }
 
 #[cfg(test)]
@@ -203,12 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_listed_in_order_and_extensions_by_key() {
-        assert!(CONSENT_FIELDS.is_sorted());
-        for right in ["birth_date", "extension", "extension.farmer"] {
+    fn fields_are_those_of_what_is_about_somebody_and_extensions_by_key() {
+        assert_eq!(consent_fields().len(), 36);
+        for right in ["birth_date", "beneficiary", "member", "extension", "extension.farmer"] {
             assert!(is_consent_field(right), "{right}");
         }
-        for wrong in ["", "Birth_date", "extension.", "extension.a.b", "extension.A", "birthdate"] {
+        for wrong in
+            ["", "grantee", "target_type", "Birth_date", "extension.", "extension.a.b", "extension.A", "birthdate"]
+        {
             assert!(!is_consent_field(wrong), "{wrong}");
         }
     }

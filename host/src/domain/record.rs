@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::client::ClientId;
+use super::scope::Resource;
 
 /// The registry's own key of a record, counted up from 1 for each kind. Never leaves the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +78,18 @@ impl RecordKind {
             Self::Program => "Program",
             Self::ProgramMembership => "ProgramMembership",
             Self::Consent => "Consent",
+        }
+    }
+
+    /// What scopes call it.
+    #[must_use]
+    pub fn resource(self) -> Resource {
+        match self {
+            Self::Individual => Resource::Individual,
+            Self::Group => Resource::Group,
+            Self::Program => Resource::Program,
+            Self::ProgramMembership => Resource::ProgramMembership,
+            Self::Consent => Resource::Consent,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::day::DayCounts;
 use super::{Decision, Limits, RateHeaders, Refusal};
 use crate::context::FakeClock;
 use crate::domain::client::{Client, ClientId, ClientName, ClientStatus, RateLimit};
-use crate::domain::scope::ScopeSet;
+use crate::domain::grant::Grants;
 use crate::error::Cause;
 
 /// Counts that outlive the limits that use them, as a disk does.
@@ -96,7 +96,7 @@ pub(super) fn client(id: &str, per_minute: Option<u32>, per_day: Option<u32>) ->
         name: ClientName::parse("A client").unwrap(),
         organization: None,
         status: ClientStatus::Active,
-        grants: ScopeSet::default(),
+        grants: Grants::default(),
         secrets: Vec::new(),
         not_before: None,
         rate_limit_per_minute: per_minute.map(|limit| RateLimit::parse(limit).unwrap()),

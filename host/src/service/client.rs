@@ -15,8 +15,10 @@ use crate::auth::secret::{SecretHasher, new_client_secret};
 use crate::context::{IdSource, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::field::{FieldName, FieldSet};
+use crate::domain::grant::Grants;
 use crate::domain::organization::Organization;
-use crate::domain::scope::{Scope, ScopeSet};
+use crate::domain::scope::Scope;
 use crate::error::AppError;
 use crate::service::audit;
 use crate::store::{Operation, Store, Write};
@@ -43,8 +45,8 @@ pub struct NewClient {
     pub name: ClientName,
     /// Whose it is.
     pub organization: Option<Organization>,
-    /// What it may do.
-    pub grants: ScopeSet,
+    /// What it may do, and on which fields.
+    pub grants: Grants,
     /// Its own limit a minute.
     pub rate_limit_per_minute: Option<RateLimit>,
     /// Its own limit a day.
@@ -171,16 +173,32 @@ impl ClientAdministration {
         self.change(ctx, id, note, set).await
     }
 
-    /// Grants a scope.
+    /// Grants a scope on some fields; a scope that is held gets these fields instead of its own.
     ///
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
-    pub async fn grant(&self, ctx: &OpContext, id: &ClientId, scope: Scope) -> Result<Arc<Client>, AppError> {
+    pub async fn grant(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        scope: Scope,
+        fields: FieldSet,
+    ) -> Result<Arc<Client>, AppError> {
+        let note = match &fields {
+            FieldSet::All => format!("granted {scope}"),
+            FieldSet::Only(names) => {
+                let names: Vec<&str> = names.iter().map(FieldName::as_str).collect();
+                format!(
+                    "granted {scope} on {}",
+                    if names.is_empty() { "no field".to_owned() } else { names.join(", ") }
+                )
+            }
+        };
         let grant = move |client: &mut Client| {
-            client.grants.insert(scope);
+            client.grants.insert(scope, fields);
             Ok(())
         };
-        self.change(ctx, id, format!("granted {scope}"), grant).await
+        self.change(ctx, id, note, grant).await
     }
 
     /// Revokes a scope; a scope that the client does not hold is a conflict, since something else was meant.
@@ -272,6 +290,7 @@ mod tests {
     use super::*;
     use crate::context::RandomIds;
     use crate::domain::audit::Actor;
+    use crate::domain::scope::ScopeSet;
     use crate::store::memory::MemoryStore;
 
     fn administration(folder: &std::path::Path) -> ClientAdministration {
@@ -289,6 +308,7 @@ mod tests {
             actor: Actor::Administrator,
             organization: None,
             scopes: ScopeSet::default(),
+            grants: Grants::default(),
             request_id: "test".into(),
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
         }
@@ -298,7 +318,7 @@ mod tests {
         let new = NewClient {
             organization: None,
             name: ClientName::parse("test").unwrap(),
-            grants: ScopeSet::default(),
+            grants: Grants::default(),
             rate_limit_per_minute: None,
             rate_limit_per_day: None,
         };

@@ -9,12 +9,13 @@
 use std::sync::Arc;
 
 use super::registry::Registry;
-use super::{audit, records, subjects};
+use super::{audit, records, subjects, visibility};
 use crate::columns::ConsentTerm;
 use crate::context::{IdSource, OpContext};
 use crate::domain::audit::{Actor, AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
 use crate::domain::consent::{Consent, ConsentDetails, ConsentId, ConsentStatus};
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::organization::Organization;
 use crate::domain::record::{RecordKind, VersionCondition};
@@ -34,6 +35,8 @@ pub struct ConsentView {
     pub subject: String,
     /// Where it stands.
     pub status: ConsentStatus,
+    /// What of it may be shown.
+    pub fields: FieldSet,
 }
 
 /// A new name for a consent.
@@ -185,7 +188,9 @@ pub async fn search(
 async fn view(ctx: &OpContext, registry: &Registry, consent: Arc<Consent>) -> Result<ConsentView, AppError> {
     let subject = subjects::called(&*registry.store, consent.details.subject).await?;
     let status = consent.details.status(utc_day(ctx.now));
-    Ok(ConsentView { consent, subject, status })
+    let fields = visibility::of(ctx, registry, RecordKind::Consent, consent.id);
+    let fields = fields.ok_or(AppError::NotFound(RecordKind::Consent))?;
+    Ok(ConsentView { consent, subject, status, fields })
 }
 
 fn reference(id: ConsentId) -> String {

@@ -19,16 +19,17 @@ use check::check_members;
 
 use super::codes::CodeView;
 use super::registry::Registry;
-use super::{audit, identifiers, open};
+use super::visibility::{self, Seen};
+use super::{audit, open};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
 use crate::domain::code::CodeUri;
-use crate::domain::group::{Group, GroupDetails};
+use crate::domain::field::FieldSet;
+use crate::domain::group::{Group, GroupDetails, Member};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
+use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::AppError;
 use crate::vocab::LanguagePreference;
 
@@ -39,12 +40,12 @@ pub type GroupDraft = GroupDetails<CodeUri, IdentifierKey>;
 pub struct GroupView {
     /// The group.
     pub group: Arc<Group>,
-    /// Its members.
-    pub members: HashMap<RecordId, Arc<Individual>>,
+    /// What of it may be shown.
+    pub fields: FieldSet,
+    /// Its members, as far as they are there for the client, with what of each may be shown.
+    pub members: HashMap<RecordId, Seen<IndividualDetails>>,
     /// The day on which it is looked at: who is a member depends on it.
     pub today: Date,
-    /// Whether the client may see the members' names.
-    pub shows_names: bool,
     /// How its codes are shown.
     pub codes: CodeView,
 }
@@ -59,20 +60,22 @@ pub async fn read(
     languages: LanguagePreference,
     key: &IdentifierKey,
 ) -> Result<GroupView, AppError> {
-    let found = find(registry, key).await;
+    let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
-    view(ctx, registry, languages, found?).await
+    let (group, fields) = found?;
+    view(ctx, registry, languages, (group, fields)).await
 }
 
 /// The group that an identifier addresses.
 ///
 /// # Errors
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`].
-pub async fn find(registry: &Registry, key: &IdentifierKey) -> Result<Arc<Group>, AppError> {
-    let id = identifiers::find(&*registry.store, RecordKind::Group, key).await?;
+async fn find(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<(Arc<Group>, FieldSet), AppError> {
+    let (id, fields) = visibility::find(ctx, registry, RecordKind::Group, key).await?;
     let group = registry.store.group(id).await?;
-    group.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))
+    let group = group.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))?;
+    Ok((group, fields))
 }
 
 /// Writes `Group/<system>|<value>`.
@@ -85,14 +88,27 @@ async fn view(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    group: Arc<Group>,
+    (group, fields): (Arc<Group>, FieldSet),
 ) -> Result<GroupView, AppError> {
-    let ids: Vec<RecordId> = group.details.members.iter().flatten().map(|member| member.individual).collect();
-    let members = registry.store.individuals(&ids).await?;
-    let members = members.into_iter().map(|individual| (individual.id, individual)).collect();
-    let shows_names = ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read));
+    let members = seen_members(ctx, registry, group.details.members.iter().flatten()).await?;
     let codes = CodeView::new(registry.vocabularies.current(), languages);
-    Ok(GroupView { group, members, today: utc_day(ctx.now), shows_names, codes })
+    Ok(GroupView { group, fields, members, today: utc_day(ctx.now), codes })
+}
+
+/// The people of some places in groups, as far as they are there for the client.
+async fn seen_members(
+    ctx: &OpContext,
+    registry: &Registry,
+    places: impl Iterator<Item = &Member>,
+) -> Result<HashMap<RecordId, Seen<IndividualDetails>>, AppError> {
+    let seen = places.filter_map(|member| {
+        let fields = visibility::of(ctx, registry, RecordKind::Individual, member.individual)?;
+        Some((member.individual, fields))
+    });
+    let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
+    let ids: Vec<RecordId> = seen.keys().copied().collect();
+    let people = registry.store.individuals(&ids).await?.into_iter();
+    Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
 /// Every code of a draft.

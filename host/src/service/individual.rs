@@ -13,9 +13,11 @@ pub use read::read;
 pub use search::{SearchPage, SearchRequest, search};
 
 use super::codes::CodeView;
-use super::identifiers;
 use super::registry::Registry;
+use super::visibility;
+use crate::context::OpContext;
 use crate::domain::code::CodeUri;
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::RecordKind;
@@ -25,6 +27,8 @@ use crate::error::AppError;
 pub struct IndividualView {
     /// The person.
     pub individual: Arc<Individual>,
+    /// What of it may be shown.
+    pub fields: FieldSet,
     /// How its codes are shown.
     pub codes: CodeView,
 }
@@ -35,10 +39,16 @@ pub fn reference(key: &IdentifierKey) -> String {
     format!("{}/{}", RecordKind::Individual, key.reveal())
 }
 
-async fn find(registry: &Registry, key: &IdentifierKey) -> Result<Arc<Individual>, AppError> {
-    let id = identifiers::find(&*registry.store, RecordKind::Individual, key).await?;
+async fn find(
+    ctx: &OpContext,
+    registry: &Registry,
+    key: &IdentifierKey,
+) -> Result<(Arc<Individual>, FieldSet), AppError> {
+    let (id, fields) = visibility::find(ctx, registry, RecordKind::Individual, key).await?;
     let individual = registry.store.individual(id).await?;
-    individual.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))
+    let individual =
+        individual.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))?;
+    Ok((individual, fields))
 }
 
 /// Every code of a draft.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::eligibility::check::check_expression;
 use super::registry::Registry;
+use super::visibility::{self, Seen};
 use super::{audit, identifiers, records};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -139,12 +140,17 @@ async fn write(
 ///
 /// # Errors
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`].
-pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Arc<Program>, AppError> {
-    let found = records::find(&*registry.store, key).await;
+pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Seen<ProgramDetails>, AppError> {
+    let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::Program, key)];
     registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
     found
+}
+
+async fn find(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Seen<ProgramDetails>, AppError> {
+    let (id, fields) = visibility::find(ctx, registry, RecordKind::Program, key).await?;
+    Ok(Seen { record: records::by_id(&*registry.store, id).await?, fields })
 }
 
 /// Conditions on programs, all of which must hold. Empty: every program.
@@ -167,7 +173,7 @@ pub struct ProgramPage {
     /// How many there are in all.
     pub total: u64,
     /// Those of the page, in the order of their creation.
-    pub programs: Vec<Arc<Program>>,
+    pub programs: Vec<Seen<ProgramDetails>>,
 }
 
 /// Searches programs.
@@ -185,12 +191,13 @@ pub async fn search(
     let mut total = 0;
     let mut programs = Vec::new();
     for program in snapshot.programs().filter(|program| query.holds(&program.details, today)) {
+        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::Program, program.id) else { continue };
         if total >= page.offset && programs.len() < page.count as usize {
-            programs.push(Arc::clone(program));
+            programs.push(Seen { record: Arc::clone(program), fields });
         }
         total += 1;
     }
-    let called = programs.iter().filter_map(|program| records::called(&program.details.identifiers));
+    let called = programs.iter().filter_map(|program| records::called(&program.record.details.identifiers));
     let targets = called.map(|key| records::reference(RecordKind::Program, key)).collect();
     registry.audit.record(audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets)).await?;
     Ok(ProgramPage { total, programs })

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use self::rules::{Entry, check_dates, check_transition};
 use super::eligibility::program_rule::{RuleWord, ask_program};
 use super::registry::Registry;
-use super::{audit, identifiers, records, subjects};
+use super::{audit, identifiers, records, subjects, visibility};
 use crate::columns::MembershipTerm;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
 use crate::domain::record::{RecordId, RecordKind, VersionCondition};
+use crate::domain::scope::{Action, Resource};
 use crate::domain::search::{PAGE_COUNT_MAX, Page};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::{AppError, FieldProblem};
@@ -33,6 +35,8 @@ pub struct MembershipView {
     pub program: String,
     /// `Individual/<system>|<value>` or `Group/<system>|<value>`
     pub beneficiary: String,
+    /// What of it may be shown.
+    pub fields: FieldSet,
 }
 
 /// How one membership is addressed.
@@ -100,7 +104,10 @@ async fn answer(
     outcome: Result<Arc<ProgramMembership>, AppError>,
 ) -> Result<MembershipView, AppError> {
     match outcome {
-        Ok(membership) => view(registry, membership).await,
+        Ok(membership) => {
+            let fields = ctx.fields(Resource::ProgramMembership, Action::Read);
+            view(registry, membership, fields).await
+        }
         Err(error) => {
             let mut entry = audit::entry(ctx, action, AuditOutcome::Refused, targets);
             if let AppError::NotEligible { outcome, .. } = &error {
@@ -260,7 +267,10 @@ pub async fn read(
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
     registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
-    view(registry, found?).await
+    let membership = found?;
+    let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id);
+    let fields = fields.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
+    view(registry, membership, fields).await
 }
 
 /// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the
@@ -371,7 +381,8 @@ pub async fn search(
     let found = registry.columns.snapshot().memberships(&conditions, page);
     let mut memberships = Vec::with_capacity(found.ids.len());
     for id in found.ids {
-        memberships.push(view(registry, records::by_id(&*registry.store, id).await?).await?);
+        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id) else { continue };
+        memberships.push(view(registry, records::by_id(&*registry.store, id).await?, fields).await?);
     }
     let targets = memberships.iter().map(|view| view.beneficiary.clone()).collect();
     let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
@@ -380,16 +391,20 @@ pub async fn search(
     Ok(MembershipPage { total: found.total, memberships })
 }
 
-/// A membership with what its program and its beneficiary are called now.
+/// A membership with what its program and its beneficiary are called now, and what of it may be shown.
 ///
 /// # Errors
 /// When the store fails; a record that is not there is a defect.
-pub async fn view(registry: &Registry, membership: Arc<ProgramMembership>) -> Result<MembershipView, AppError> {
+pub async fn view(
+    registry: &Registry,
+    membership: Arc<ProgramMembership>,
+    fields: FieldSet,
+) -> Result<MembershipView, AppError> {
     let details = &membership.details;
     let program = records::by_id::<ProgramDetails>(&*registry.store, details.program).await?;
     let program = called(RecordKind::Program, &program.details.identifiers)?;
     let beneficiary = subjects::called(&*registry.store, details.beneficiary).await?;
-    Ok(MembershipView { membership, program, beneficiary })
+    Ok(MembershipView { membership, program, beneficiary, fields })
 }
 
 fn called(kind: RecordKind, identifiers: &[crate::domain::identifier::Identifier]) -> Result<String, AppError> {

@@ -12,6 +12,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::app::AppState;
 use crate::domain::client::ClientId;
+use crate::domain::field::FieldSet;
 use crate::domain::scope::Scope;
 use crate::error::AppError;
 
@@ -90,7 +91,7 @@ pub async fn grant(
     let Some(scope) = problems.finish(scope)? else {
         return Err(AppError::internal("a scope was neither read nor refused").into());
     };
-    let client = app.clients.grant(&ctx, &client_id(id)?, scope).await?;
+    let client = app.clients.grant(&ctx, &client_id(id)?, scope, FieldSet::All).await?;
     Ok(Json(ClientBody::from(&*client)))
 }
 

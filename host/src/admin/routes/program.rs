@@ -18,6 +18,7 @@ use crate::api::routes::individual::etag;
 use crate::api::routes::program::read_conditions;
 use crate::api::routes::search::Envelope;
 use crate::app::AppState;
+use crate::domain::field::FieldSet;
 use crate::domain::program::ProgramDetails;
 use crate::error::AppError;
 use crate::service::program::{self, WrittenProgram};
@@ -45,7 +46,7 @@ pub async fn list(
     let conditions = read_conditions(&parameters)?;
     let page = parameters.page()?;
     let found = program::search(&ctx, &app.registry, conditions, page).await?;
-    let bodies = found.programs.iter().map(|program| body::write(program)).collect();
+    let bodies = found.programs.iter().map(|program| body::write(&program.record, &program.fields)).collect();
     let path = format!("{}/programs", crate::admin::router::BASE_PATH);
     Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }
@@ -57,7 +58,8 @@ pub async fn show(
     IdentifierPath(key): IdentifierPath,
 ) -> Result<Response, ApiError> {
     let program = program::read(&ctx, &app.registry, &key).await?;
-    Ok(([(header::ETAG, etag(&program.meta))], Json(body::write(&program))).into_response())
+    let tag = [(header::ETAG, etag(&program.record.meta))];
+    Ok((tag, Json(body::write(&program.record, &program.fields))).into_response())
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -68,12 +70,12 @@ pub async fn update(
     IfMatch(condition): IfMatch,
     JsonObject(patch): JsonObject,
 ) -> Result<Response, ApiError> {
-    let before = program::read(&ctx, &app.registry, &key).await?;
+    let before = program::read(&ctx, &app.registry, &key).await?.record;
     let actual = before.meta.version;
     if let Some(expected) = condition.unmet_at(actual) {
         return Err(AppError::VersionMismatch { expected, actual }.into());
     }
-    let members = patched(body::write(&before), patch)?;
+    let members = patched(body::write(&before, &FieldSet::All), patch)?;
     let mut problems = Problems::default();
     let details = body::read(members, &mut problems);
     let details = whole(problems.finish(details)?)?;

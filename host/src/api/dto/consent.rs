@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::program_membership::read_subject;
 use super::reader::{ObjectReader, Problems, text_value};
 use super::shared::{MetaBody, read_type};
-use crate::domain::consent::{CONSENT_FIELDS, CONSENT_RESOURCES, ConsentId, PURPOSE_BYTES_MAX, is_consent_field};
+use crate::domain::consent::{CONSENT_RESOURCES, ConsentId, PURPOSE_BYTES_MAX, consent_fields, is_consent_field};
 use crate::domain::individual::LIST_ITEMS_MAX;
 use crate::domain::organization::{LegalBasis, ORGANIZATION_CHARACTERS_MAX, Organization};
 use crate::domain::record::RecordKind;
@@ -99,7 +99,8 @@ fn read_fields(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Vec
     for (path, item) in items {
         let Some(text) = text_value(&path, item, NAME_BYTES_MAX, problems) else { continue };
         if !is_consent_field(&text) {
-            let message = format!("a consent names fields such as {} and `extension.<key>`", CONSENT_FIELDS.join(", "));
+            let message =
+                format!("a consent names fields such as {} and `extension.<key>`", consent_fields().join(", "));
             problems.add(path, "unknown_value", message);
         } else if fields.contains(&text) {
             problems.add(path, "duplicate", "the same field stands twice");
@@ -116,37 +117,43 @@ pub struct ConsentBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     consent_id: String,
-    status: &'static str,
-    subject: &'a str,
-    grantee: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grantee: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     purpose: Option<&'a str>,
-    effective_date: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effective_date: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expiry_date: Option<String>,
-    scopes: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<Vec<&'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<&'a [String]>,
-    legal_basis: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    legal_basis: Option<&'static str>,
     meta: MetaBody<'a>,
 }
 
-/// Writes a consent.
+/// Writes what is seen of a consent.
 #[must_use]
 pub fn write(view: &ConsentView) -> ConsentBody<'_> {
-    let details = &view.consent.details;
+    let (details, seen) = (&view.consent.details, &view.fields);
     ConsentBody {
         kind: "Consent",
         consent_id: details.id.to_string(),
-        status: view.status.name(),
-        subject: &view.subject,
-        grantee: details.grantee.as_str(),
-        purpose: details.purpose.as_deref(),
-        effective_date: details.effective_date.to_string(),
-        expiry_date: details.expiry_date.map(|day| day.to_string()),
-        scopes: details.resources.iter().map(|resource| resource.name()).collect(),
-        fields: details.fields.as_deref(),
-        legal_basis: details.legal_basis.name(),
+        status: seen.allows("status").then(|| view.status.name()),
+        subject: seen.allows("subject").then_some(view.subject.as_str()),
+        grantee: seen.allows("grantee").then(|| details.grantee.as_str()),
+        purpose: details.purpose.as_deref().filter(|_| seen.allows("purpose")),
+        effective_date: seen.allows("effective_date").then(|| details.effective_date.to_string()),
+        expiry_date: details.expiry_date.filter(|_| seen.allows("expiry_date")).map(|day| day.to_string()),
+        scopes: seen.allows("scopes").then(|| details.resources.iter().map(|resource| resource.name()).collect()),
+        fields: details.fields.as_deref().filter(|_| seen.allows("fields")),
+        legal_basis: seen.allows("legal_basis").then(|| details.legal_basis.name()),
         meta: MetaBody::from(&view.consent.meta),
     }
 }

@@ -9,6 +9,7 @@ use crate::domain::code::{CodeUri, CodedValue};
 use crate::domain::extension::{
     EXTENSION, Extension, ExtensionContent, ExtensionFields, ExtensionValue, TEXT_BYTES_MAX, VALUES_MAX,
 };
+use crate::domain::field::FieldSet;
 use crate::domain::manifest::{ExtensionField, ExtensionFieldKind, ExtensionPath};
 use crate::domain::vocabulary::DisplayedCode;
 
@@ -143,14 +144,18 @@ fn read_value(
     read
 }
 
-/// Writes the extension of a record as far as installed modules declare it; none where that is nothing.
+/// Writes the extension of a record as far as installed modules declare it and the client may see it; none where that is
+/// nothing.
 pub fn write(
     extension: &Extension,
+    seen: &FieldSet,
     fields: &ExtensionFields,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
 ) -> Option<Value> {
     let mut written = Map::new();
-    for (path, content) in extension.iter().filter(|(path, _)| fields.get(path.as_str()).is_some()) {
+    let is_shown =
+        |path: &ExtensionPath| fields.get(path.as_str()).is_some() && seen.allows(&format!("{EXTENSION}.{path}"));
+    for (path, content) in extension.iter().filter(|(path, _)| is_shown(path)) {
         let content = match content {
             ExtensionContent::One(value) => write_value(value, show),
             ExtensionContent::Many(values) => values.iter().map(|value| write_value(value, show)).collect(),

@@ -9,6 +9,7 @@ use super::reader::{ObjectReader, Problems};
 use super::shared::{CodeBody, IdentifierBody, MetaBody, PeriodBody, read_identifiers, read_type};
 use crate::domain::code::{CodeUri, CodedValue};
 use crate::domain::extension::ExtensionFields;
+use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails, MEMBERS_MAX, Member};
 use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
@@ -17,6 +18,7 @@ use crate::domain::vocabulary::DisplayedCode;
 use crate::service::group::history::{HistoryEntry, PlaceChange};
 use crate::service::group::members::{GroupPlace, MemberChange};
 use crate::service::records;
+use crate::service::visibility::Seen;
 
 /// Reads a body into a group whose codes and members are not checked yet.
 pub fn read(
@@ -133,30 +135,36 @@ pub struct ShownMember {
     pub display: Option<String>,
 }
 
-/// Writes a group as it is on that day; `fields` are those that modules add, the functions tell how codes and members are
-/// shown to this client.
+/// Writes what is seen of a group as it is on that day; `fields` are those that modules add, the functions tell how codes and
+/// members are shown to this client.
 pub fn write<'a>(
-    group: &'a Group,
+    (group, seen): (&'a Group, &FieldSet),
     today: Date,
     fields: &ExtensionFields,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
     show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
 ) -> GroupBody<'a> {
     let details = &group.details;
-    let members: Option<Vec<MemberBody>> = details
-        .members
-        .as_ref()
+    let recorded = details.members.as_ref();
+    let members: Option<Vec<MemberBody>> = recorded
+        .filter(|_| seen.allows("member"))
         .map(|members| members.iter().filter_map(|member| MemberBody::new(member, show, show_member)).collect());
+    let is_shown = |member: &&Member| show_member(member.individual).is_some();
     GroupBody {
         kind: "Group",
         identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
-        active: details.active,
-        name: details.name.as_deref(),
-        group_type: details.group_type.map(|value| CodeBody::from(show(value))),
-        housing_type: details.housing_type.map(|value| CodeBody::from(show(value))),
-        quantity: details.members.is_some().then(|| details.active_members(today).count()),
+        active: details.active.filter(|_| seen.allows("active")),
+        name: details.name.as_deref().filter(|_| seen.allows("name")),
+        group_type: details.group_type.filter(|_| seen.allows("group_type")).map(|value| CodeBody::from(show(value))),
+        housing_type: details
+            .housing_type
+            .filter(|_| seen.allows("housing_type"))
+            .map(|value| CodeBody::from(show(value))),
+        quantity: recorded
+            .filter(|_| seen.allows("quantity"))
+            .map(|_| details.active_members(today).filter(is_shown).count()),
         member: members,
-        extension: extension::write(&details.extension, fields, show),
+        extension: extension::write(&details.extension, seen, fields, show),
         meta: MetaBody::from(&group.meta),
     }
 }
@@ -250,10 +258,11 @@ pub struct PlaceBody {
 impl PlaceBody {
     /// Writes a place; nothing where the group has no identifier, which cannot be.
     pub fn new(place: &GroupPlace, show: &dyn Fn(CodedValue) -> DisplayedCode) -> Option<Self> {
-        let details = &place.group.details;
+        let Seen { record, fields } = &place.group;
+        let details = &record.details;
         let reference = records::reference(RecordKind::Group, records::called(&details.identifiers)?);
         Some(Self {
-            group: EntityBody { reference, display: details.name.clone() },
+            group: EntityBody { reference, display: details.name.clone().filter(|_| fields.allows("name")) },
             role: place.member.role.map(|value| CodeBody::from(show(value))),
             period: place.member.period.map(PeriodBody::from),
             inactive: place.member.is_inactive,

@@ -6,7 +6,7 @@ mod write;
 use crate::domain::individual::{IncomePeriod, TelecomSystem};
 
 pub use read::{Identification, read, read_members};
-pub use write::{IndividualBody, write, write_receipt};
+pub use write::{IndividualBody, write};
 
 const TELECOM_SYSTEMS: &[(&str, TelecomSystem)] = &[
     ("phone", TelecomSystem::Phone),

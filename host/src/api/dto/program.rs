@@ -8,6 +8,7 @@ use super::reader::{ObjectReader, Problems};
 use super::shared::{IdentifierBody, MetaBody, PeriodBody, read_identifiers, read_type};
 use crate::api::error::DiagnosticItem;
 use crate::domain::eligibility::Diagnostic;
+use crate::domain::field::FieldSet;
 use crate::domain::program::{PROGRAM_DESCRIPTION_BYTES_MAX, PROGRAM_NAME_BYTES_MAX, Program, ProgramDetails};
 use crate::domain::record::RecordKind;
 
@@ -46,21 +47,21 @@ pub fn read(members: Map<String, Value>, problems: &mut Problems) -> Option<Prog
     })
 }
 
-/// Writes a program.
+/// Writes what is seen of a program.
 #[must_use]
-pub fn write(program: &Program) -> ProgramBody<'_> {
+pub fn write<'a>(program: &'a Program, seen: &FieldSet) -> ProgramBody<'a> {
     let details = &program.details;
     ProgramBody {
         kind: "Program",
         identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
-        active: details.active,
-        name: &details.name,
-        description: details.description.as_deref(),
-        program_type: details.program_type.as_deref(),
-        target_type: details.target_type.name(),
-        eligibility: details.eligibility.as_deref(),
-        enforce_eligibility: details.enforce_eligibility,
-        period: details.period.map(PeriodBody::from),
+        active: details.active.filter(|_| seen.allows("active")),
+        name: seen.allows("name").then_some(details.name.as_str()),
+        description: details.description.as_deref().filter(|_| seen.allows("description")),
+        program_type: details.program_type.as_deref().filter(|_| seen.allows("program_type")),
+        target_type: seen.allows("target_type").then(|| details.target_type.name()),
+        eligibility: details.eligibility.as_deref().filter(|_| seen.allows("eligibility")),
+        enforce_eligibility: seen.allows("enforce_eligibility").then_some(details.enforce_eligibility),
+        period: details.period.filter(|_| seen.allows("period")).map(PeriodBody::from),
         meta: MetaBody::from(&program.meta),
     }
 }
@@ -73,15 +74,18 @@ pub struct ProgramBody<'a> {
     identifier: Vec<IdentifierBody<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     active: Option<bool>,
-    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program_type: Option<&'a str>,
-    target_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     eligibility: Option<&'a str>,
-    enforce_eligibility: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enforce_eligibility: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     period: Option<PeriodBody>,
     meta: MetaBody<'a>,
@@ -100,6 +104,6 @@ impl<'a> WrittenProgramBody<'a> {
     /// The program and the diagnostics that did not stop it.
     #[must_use]
     pub fn new(program: &'a Program, warnings: &'a [Diagnostic]) -> Self {
-        Self { program: write(program), warnings: warnings.iter().map(DiagnosticItem::from).collect() }
+        Self { program: write(program, &FieldSet::All), warnings: warnings.iter().map(DiagnosticItem::from).collect() }
     }
 }

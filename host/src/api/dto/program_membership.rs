@@ -1,5 +1,6 @@
 //! The body of a membership in a program.
 
+use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -133,9 +134,12 @@ pub struct MembershipBody<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     identifier: Vec<IdentifierBody<'a>>,
-    program: &'a str,
-    beneficiary: &'a str,
-    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beneficiary: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     enrollment_date: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,20 +156,25 @@ struct OverrideBody<'a> {
     reason: &'a str,
 }
 
-/// Writes a membership.
+/// Writes what is seen of a membership.
 #[must_use]
 pub fn write(view: &MembershipView) -> MembershipBody<'_> {
-    let details = &view.membership.details;
+    let (details, seen) = (&view.membership.details, &view.fields);
+    let day = |field: &str, day: Option<Date>| day.filter(|_| seen.allows(field)).map(|day| day.to_string());
     MembershipBody {
         kind: "ProgramMembership",
         identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
-        program: &view.program,
-        beneficiary: &view.beneficiary,
-        status: details.status.name(),
-        enrollment_date: details.enrollment_date.map(|day| day.to_string()),
-        exit_date: details.exit_date.map(|day| day.to_string()),
-        exit_reason: details.exit_reason.as_deref(),
-        exception: details.override_reason.as_deref().map(|reason| OverrideBody { reason }),
+        program: seen.allows("program").then_some(view.program.as_str()),
+        beneficiary: seen.allows("beneficiary").then_some(view.beneficiary.as_str()),
+        status: seen.allows("status").then(|| details.status.name()),
+        enrollment_date: day("enrollment_date", details.enrollment_date),
+        exit_date: day("exit_date", details.exit_date),
+        exit_reason: details.exit_reason.as_deref().filter(|_| seen.allows("exit_reason")),
+        exception: details
+            .override_reason
+            .as_deref()
+            .filter(|_| seen.allows("override"))
+            .map(|reason| OverrideBody { reason }),
         meta: MetaBody::from(&view.membership.meta),
     }
 }

@@ -88,23 +88,6 @@ impl<'a> From<&'a Identifier> for IdentifierBody<'a> {
     }
 }
 
-/// What stays of a record for a client that may write it and not read it.
-#[derive(Debug, Serialize)]
-pub struct ReceiptBody<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    identifier: Vec<IdentifierBody<'a>>,
-    meta: MetaBody<'a>,
-}
-
-impl<'a> ReceiptBody<'a> {
-    /// Type, identifiers and meta of a record.
-    #[must_use]
-    pub fn new(kind: &'static str, identifiers: &'a [Identifier], meta: &'a RecordMeta) -> Self {
-        Self { kind, identifier: identifiers.iter().map(IdentifierBody::from).collect(), meta: MetaBody::from(meta) }
-    }
-}
-
 /// A period on the wire.
 #[derive(Debug, Serialize)]
 pub struct PeriodBody {

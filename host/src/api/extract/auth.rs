@@ -63,7 +63,8 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
         };
         charge_client(app, &info, &client).await?;
         let actor = Actor::Client(client.id.clone());
-        let context = OpContext { actor, organization: client.organization.clone(), scopes, request_id: info.id, now };
+        let (organization, grants) = (client.organization.clone(), client.grants.clone());
+        let context = OpContext { actor, organization, scopes, grants, request_id: info.id, now };
         if R::ACCEPTED.iter().any(|scope| context.scopes.covers(*scope)) {
             return Ok(Self { context, rule: PhantomData });
         }

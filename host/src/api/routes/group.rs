@@ -1,7 +1,6 @@
 //! `/Group`
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +13,6 @@ use crate::api::access::{Auth, scope};
 use crate::api::dto::group::{self as body, ShownMember};
 use crate::api::dto::merge::patched;
 use crate::api::dto::reader::Problems;
-use crate::api::dto::shared::ReceiptBody;
 use crate::api::elements::{Elements, GROUP};
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
@@ -22,13 +20,12 @@ use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
-use crate::context::OpContext;
-use crate::domain::individual::Individual;
+use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::scope::{Action, Resource, Scope};
 use crate::service::group::{self, GroupView};
 use crate::service::individual::reference;
 use crate::service::records;
+use crate::service::visibility::Seen;
 
 /// Reads one group by identifier.
 pub async fn read(
@@ -61,11 +58,6 @@ pub async fn create(
     let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
     let location = location(&app, RecordKind::Group, &view.group.details.identifiers);
     let headers = [(header::ETAG, etag(&view.group.meta)), (header::LOCATION, location)];
-    // An answer holds no more than a read would give this client.
-    if !ctx.scopes.covers(Scope::new(Resource::Group, Action::Read)) {
-        let receipt = ReceiptBody::new("Group", &view.group.details.identifiers, &view.group.meta);
-        return Ok((StatusCode::CREATED, headers, Json(receipt)).into_response());
-    }
     Ok((StatusCode::CREATED, headers, Json(write(&view))).into_response())
 }
 
@@ -84,7 +76,7 @@ pub async fn replace(
     let draft = problems.finish(draft)?;
     let make = |_: &GroupView| Ok(draft.clone());
     let view = group::change(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &make).await?;
-    Ok(changed(&ctx, &view))
+    Ok(changed(&view))
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -104,36 +96,24 @@ pub async fn patch(
         problems.finish(draft)
     };
     let view = group::change(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &make).await?;
-    Ok(changed(&ctx, &view))
+    Ok(changed(&view))
 }
 
-/// An answer to a change holds no more than a read would give this client.
-pub(super) fn changed(ctx: &OpContext, view: &GroupView) -> Response {
-    let tag = [(header::ETAG, etag(&view.group.meta))];
-    if !ctx.scopes.covers(Scope::new(Resource::Group, Action::Read)) {
-        let receipt = ReceiptBody::new("Group", &view.group.details.identifiers, &view.group.meta);
-        return (tag, Json(receipt)).into_response();
-    }
-    (tag, Json(write(view))).into_response()
+/// The answer to a change.
+pub(super) fn changed(view: &GroupView) -> Response {
+    ([(header::ETAG, etag(&view.group.meta))], Json(write(view))).into_response()
 }
 
 fn write(view: &GroupView) -> body::GroupBody<'_> {
     let show = |value| view.codes.show(value);
-    body::write(&view.group, view.today, view.codes.extension_fields(), &show, &|id| shown_member(view, id))
-}
-
-fn shown_member(view: &GroupView, id: RecordId) -> Option<ShownMember> {
-    shown_among(&view.members, view.shows_names, id)
+    let show_member = |id| shown_among(&view.members, id);
+    body::write((&view.group, &view.fields), view.today, view.codes.extension_fields(), &show, &show_member)
 }
 
 /// How one of these people is shown as a member.
-pub(super) fn shown_among(
-    members: &HashMap<RecordId, Arc<Individual>>,
-    shows_names: bool,
-    id: RecordId,
-) -> Option<ShownMember> {
-    let details = &members.get(&id)?.details;
-    let display = details.name.as_ref().map(crate::domain::person_name::PersonName::display);
-    let reference = reference(records::called(&details.identifiers)?);
-    Some(ShownMember { reference, display: display.filter(|_| shows_names) })
+pub(super) fn shown_among(members: &HashMap<RecordId, Seen<IndividualDetails>>, id: RecordId) -> Option<ShownMember> {
+    let Seen { record, fields } = members.get(&id)?;
+    let name = record.details.name.as_ref().filter(|_| fields.allows("name"));
+    let reference = reference(records::called(&record.details.identifiers)?);
+    Some(ShownMember { reference, display: name.map(crate::domain::person_name::PersonName::display) })
 }

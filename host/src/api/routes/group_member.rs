@@ -21,7 +21,6 @@ use crate::api::router::BASE_PATH;
 use crate::app::AppState;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
-use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::search::Page;
 use crate::error::AppError;
 use crate::service::codes::CodeView;
@@ -41,7 +40,7 @@ pub async fn add(
     let change = MemberChange::Add(whole(members, read_member)?);
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
     let location = [(header::LOCATION, location(&app, RecordKind::Group, &view.group.details.identifiers))];
-    Ok((StatusCode::CREATED, location, changed(&ctx, &view)).into_response())
+    Ok((StatusCode::CREATED, location, changed(&view)).into_response())
 }
 
 /// Lets somebody leave a group.
@@ -57,7 +56,7 @@ pub async fn remove(
     let (individual, last_day) = whole(members, read_removal)?;
     let change = MemberChange::Remove { individual, last_day };
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(changed(&ctx, &view))
+    Ok(changed(&view))
 }
 
 /// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
@@ -72,7 +71,7 @@ pub async fn patch(
     let ctx = auth.into_context();
     let change = whole(members, |path, item, problems| Some(read_member_patch(path, item, individual, problems)))?;
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(changed(&ctx, &view))
+    Ok(changed(&view))
 }
 
 /// Reads a body that is one member.
@@ -97,8 +96,7 @@ pub async fn history(
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let found = membership_history(&ctx, &app.registry, languages(&app, &headers), &key, page).await?;
-    let shows_names = ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read));
-    let show_member = |id| shown_among(&found.members, shows_names, id);
+    let show_member = |id| shown_among(&found.members, id);
     let show = |value| found.codes.show(value);
     let bodies = found.entries.iter().filter_map(|entry| HistoryBody::new(entry, &show, &show_member)).collect();
     let path = format!("{}/membership-history", location_of(&app, RecordKind::Group, &key));

@@ -19,13 +19,11 @@ use crate::api::extract::path::{IdentifierPath, PATH_PART};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
-use crate::context::OpContext;
 use crate::domain::calendar::parse_date;
 use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::person_name::search_words;
 use crate::domain::record::{RecordKind, RecordMeta};
-use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::search::{DateCondition, DateOperator};
 use crate::domain::vocabulary::CodedField;
 use crate::service::individual::{self, IndividualView, SearchRequest};
@@ -61,12 +59,7 @@ pub async fn create(
     let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
     let location = location(&app, RecordKind::Individual, &view.individual.details.identifiers);
     let headers = [(header::ETAG, etag(&view.individual.meta)), (header::LOCATION, location)];
-    // An answer holds no more than a read would give this client.
-    if !ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read)) {
-        return Ok((StatusCode::CREATED, headers, Json(body::write_receipt(&view.individual))).into_response());
-    }
-    let body = body::write(&view.individual, view.codes.extension_fields(), &|value| view.codes.show(value));
-    Ok((StatusCode::CREATED, headers, Json(body)).into_response())
+    Ok((StatusCode::CREATED, headers, Json(write(&view))).into_response())
 }
 
 /// Replaces what is said of an individual.
@@ -85,7 +78,7 @@ pub async fn replace(
     let make = |_: &IndividualView| Ok(draft.clone());
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &make).await?;
-    Ok(changed(&ctx, &view))
+    Ok(changed(&view))
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -106,20 +99,15 @@ pub async fn patch(
     };
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &make).await?;
-    Ok(changed(&ctx, &view))
+    Ok(changed(&view))
 }
 
-/// An answer to a change holds no more than a read would give this client.
-fn changed(ctx: &OpContext, view: &IndividualView) -> Response {
-    let tag = [(header::ETAG, etag(&view.individual.meta))];
-    if !ctx.scopes.covers(Scope::new(Resource::Individual, Action::Read)) {
-        return (tag, Json(body::write_receipt(&view.individual))).into_response();
-    }
-    (tag, Json(write(view))).into_response()
+fn changed(view: &IndividualView) -> Response {
+    ([(header::ETAG, etag(&view.individual.meta))], Json(write(view))).into_response()
 }
 
 fn write(view: &IndividualView) -> body::IndividualBody<'_> {
-    body::write(&view.individual, view.codes.extension_fields(), &|value| view.codes.show(value))
+    body::write(&view.individual, &view.fields, view.codes.extension_fields(), &|value| view.codes.show(value))
 }
 
 /// Searches individuals.
@@ -135,10 +123,9 @@ pub async fn search(
     let elements = Elements::read(&parameters, INDIVIDUAL)?;
     let ctx = auth.into_context();
     let found = individual::search(&ctx, &app.registry, languages(&app, &headers), request, page).await?;
-    let bodies = found
-        .individuals
-        .iter()
-        .map(|individual| body::write(individual, found.codes.extension_fields(), &|value| found.codes.show(value)));
+    let show = |value| found.codes.show(value);
+    let seen = found.individuals.iter();
+    let bodies = seen.map(|seen| body::write(&seen.record, &seen.fields, found.codes.extension_fields(), &show));
     let path = format!("{}{BASE_PATH}/Individual", app.public_url);
     let Some(elements) = elements else {
         return Ok(Json(Envelope::new(bodies.collect(), found.total, page, &path, &parameters)).into_response());

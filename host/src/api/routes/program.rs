@@ -33,7 +33,8 @@ pub async fn read(
     Parameters::parse(&query)?.expect_only(&[])?;
     let ctx = auth.into_context();
     let program = program::read(&ctx, &app.registry, &key).await?;
-    Ok(([(header::ETAG, etag(&program.meta))], Json(body::write(&program))).into_response())
+    let tag = [(header::ETAG, etag(&program.record.meta))];
+    Ok((tag, Json(body::write(&program.record, &program.fields))).into_response())
 }
 
 /// Searches programs.
@@ -47,7 +48,7 @@ pub async fn search(
     let page = parameters.page()?;
     let ctx = auth.into_context();
     let found = program::search(&ctx, &app.registry, conditions, page).await?;
-    let bodies = found.programs.iter().map(|program| body::write(program)).collect();
+    let bodies = found.programs.iter().map(|program| body::write(&program.record, &program.fields)).collect();
     let path = format!("{}{BASE_PATH}/Program", app.public_url);
     Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }

@@ -10,7 +10,6 @@ use super::search::Envelope;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::program_membership::{self as body, Purpose, STATUSES};
 use crate::api::dto::reader::Problems;
-use crate::api::dto::shared::ReceiptBody;
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
@@ -18,10 +17,8 @@ use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery, reference, subject_reference};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
-use crate::context::OpContext;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
-use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::AppError;
 use crate::service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
 use crate::service::records;
@@ -67,7 +64,7 @@ pub async fn create(
     let draft = whole(problems.finish(draft)?)?;
     let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
     let location = [(header::LOCATION, location(&app, &view))];
-    Ok((location, answer(&ctx, StatusCode::CREATED, &view)).into_response())
+    Ok((location, answer(StatusCode::CREATED, &view)).into_response())
 }
 
 /// Replaces what a membership says.
@@ -84,22 +81,15 @@ pub async fn replace(
     let draft = body::read(members, Purpose::Replace, &mut problems);
     let draft = whole(problems.finish(draft)?)?;
     let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, &condition, draft).await?;
-    Ok(answer(&ctx, StatusCode::OK, &view))
+    Ok(answer(StatusCode::OK, &view))
 }
 
 fn whole(draft: Option<MembershipDraft>) -> Result<MembershipDraft, AppError> {
     draft.ok_or_else(|| AppError::internal("a membership was neither read nor refused"))
 }
 
-/// An answer to a write holds no more than a read would give this client.
-fn answer(ctx: &OpContext, status: StatusCode, view: &MembershipView) -> Response {
-    let membership = &view.membership;
-    let tag = [(header::ETAG, etag(&membership.meta))];
-    if ctx.scopes.covers(Scope::new(Resource::ProgramMembership, Action::Read)) {
-        return (status, tag, Json(body::write(view))).into_response();
-    }
-    let receipt = ReceiptBody::new("ProgramMembership", &membership.details.identifiers, &membership.meta);
-    (status, tag, Json(receipt)).into_response()
+fn answer(status: StatusCode, view: &MembershipView) -> Response {
+    (status, [(header::ETAG, etag(&view.membership.meta))], Json(body::write(view))).into_response()
 }
 
 /// The URL of a membership: by its own identifier, or by the beneficiary's within the program.

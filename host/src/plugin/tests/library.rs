@@ -13,6 +13,7 @@ use crate::context::OpContext;
 use crate::domain::audit::{Actor, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{Schema, Subject};
+use crate::domain::grant::Grants;
 use crate::domain::manifest::{PluginKind, PluginName};
 use crate::domain::scope::ScopeSet;
 use crate::error::AppError;
@@ -290,6 +291,7 @@ pub(super) fn administrator() -> OpContext {
         actor: Actor::Administrator,
         organization: None,
         scopes: ScopeSet::default(),
+        grants: Grants::default(),
         request_id: "test".into(),
         now: now(),
     }

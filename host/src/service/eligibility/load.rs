@@ -12,6 +12,7 @@ use super::facts::{
 };
 use crate::columns::MembershipTerm;
 use crate::domain::code::CodeUri;
+use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::individual::Individual;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -241,7 +242,7 @@ impl Loader<'_> {
         for id in found.ids {
             reads.count_row()?;
             let membership = records::by_id(&*self.registry.store, id).await?;
-            let view = program_membership::view(self.registry, membership).await?;
+            let view = program_membership::view(self.registry, membership, FieldSet::All).await?;
             reads.note_membership(&view);
             facts.push(MembershipFact::from(&view));
         }

@@ -6,6 +6,7 @@ use super::check::{check_members, resolve_members};
 use super::{GroupDraft, GroupView, codes_of, find, reference, view, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordKind, VersionCondition};
@@ -44,9 +45,10 @@ async fn change_once(
     (key, condition): (&IdentifierKey, &VersionCondition),
     make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
 ) -> Result<GroupView, AppError> {
-    let before = find(registry, key).await?;
+    let (before, fields) = find(ctx, registry, key).await?;
     records::check_version(condition, before.meta.version)?;
-    let draft = make(&view(ctx, registry, languages.clone(), Arc::clone(&before)).await?)?;
+    let present = (Arc::clone(&before), FieldSet::All);
+    let draft = make(&view(ctx, registry, languages.clone(), present).await?)?;
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
@@ -64,15 +66,15 @@ async fn change_once(
     let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
     let targets = records::references(RecordKind::Group, &details.identifiers);
     let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
-    write_change(ctx, registry, languages, (&before, details), entry).await
+    write_change(ctx, registry, languages, (&before, details, fields), entry).await
 }
 
-/// Writes what is to be said of a group now, if it is still as it was before.
+/// Writes what is to be said of a group now, if it is still as it was before, and shows those fields of it.
 pub(super) async fn write_change(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    (before, details): (&Group, GroupDetails),
+    (before, details, fields): (&Group, GroupDetails, FieldSet),
     entry: AuditEntry,
 ) -> Result<GroupView, AppError> {
     let write = Write {
@@ -83,7 +85,7 @@ pub(super) async fn write_change(
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
+        Some(Written::Group(group)) => view(ctx, registry, languages, (group, fields)).await,
         Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the change of a group with something else"))
         }

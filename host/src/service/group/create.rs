@@ -8,6 +8,7 @@ use crate::domain::code::CodeUri;
 use crate::domain::group::GroupDetails;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
+use crate::domain::scope::{Action, Resource};
 use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group};
 use crate::service::registry::Registry;
@@ -46,7 +47,10 @@ pub async fn create(
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => view(ctx, registry, languages, group).await,
+        Some(Written::Group(group)) => {
+            let fields = ctx.fields(Resource::Group, Action::Read);
+            view(ctx, registry, languages, (group, fields)).await
+        }
         Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of a group with something else"))
         }

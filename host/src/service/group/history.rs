@@ -1,20 +1,21 @@
 //! Who joined and left a group, and what was changed of a place: read from the versions of its record.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use super::{find, reference};
+use super::{find, reference, seen_members};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::group::Member;
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
+use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordMeta, VersionId};
+use crate::domain::scope::Resource;
 use crate::domain::search::Page;
-use crate::error::AppError;
+use crate::error::{AppError, FieldUse};
 use crate::service::audit;
 use crate::service::codes::CodeView;
 use crate::service::registry::Registry;
+use crate::service::visibility::{self, Seen};
 use crate::vocab::LanguagePreference;
 
 /// The most versions that are looked at, the newest ones.
@@ -49,7 +50,7 @@ pub struct HistoryPage {
     /// The entries of the page, oldest first.
     pub entries: Vec<HistoryEntry>,
     /// Those they are about.
-    pub members: HashMap<RecordId, Arc<Individual>>,
+    pub members: HashMap<RecordId, Seen<IndividualDetails>>,
     /// How codes are shown.
     pub codes: CodeView,
 }
@@ -57,7 +58,7 @@ pub struct HistoryPage {
 /// The history of a group's members.
 ///
 /// # Errors
-/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
+/// [`AppError::FieldNotGranted`] where the client may not see members, [`AppError::NotFound`] and [`AppError::Ambiguous`].
 pub async fn membership_history(
     ctx: &OpContext,
     registry: &Registry,
@@ -65,12 +66,15 @@ pub async fn membership_history(
     key: &IdentifierKey,
     page: Page,
 ) -> Result<HistoryPage, AppError> {
-    let found = find(registry, key).await;
+    let found = match visibility::check_read(ctx, Resource::Group, "member", FieldUse::Read) {
+        Ok(()) => find(ctx, registry, key).await,
+        Err(error) => Err(error),
+    };
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let mut entry = audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)]);
     entry.note = Some("membership history".to_owned());
     registry.audit.record(entry).await?;
-    let group = found?;
+    let (group, _) = found?;
     let last = group.meta.version.0;
     let first = last.saturating_sub(VERSIONS_MAX).max(1);
     let mut entries = Vec::new();
@@ -91,9 +95,7 @@ pub async fn membership_history(
     let total = entries.len() as u64;
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();
-    let ids: Vec<RecordId> = entries.iter().map(|entry| entry.member.individual).collect();
-    let members = registry.store.individuals(&ids).await?;
-    let members = members.into_iter().map(|individual| (individual.id, individual)).collect();
+    let members = seen_members(ctx, registry, entries.iter().map(|entry| &entry.member)).await?;
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(HistoryPage { total, entries, members, codes })
 }

@@ -1,7 +1,5 @@
 //! One member of a group at a time: added, changed, removed.
 
-use std::sync::Arc;
-
 use jiff::civil::Date;
 
 use super::{GroupView, check_members, find, reference, write_change};
@@ -9,14 +7,14 @@ use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{Period, utc_day};
 use crate::domain::code::CodeUri;
-use crate::domain::group::{Group, GroupDetails, MEMBERS_MAX, Member};
+use crate::domain::group::{GroupDetails, MEMBERS_MAX, Member};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordId, RecordKind, VersionCondition};
-use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::vocabulary::CodedField;
-use crate::error::{AppError, FieldProblem};
+use crate::error::{AppError, FieldProblem, FieldUse};
 use crate::service::codes::{Held, resolve};
 use crate::service::registry::Registry;
+use crate::service::visibility::{self, Seen};
 use crate::service::{audit, identifiers, records, subjects};
 use crate::vocab::{Generation, LanguagePreference};
 
@@ -95,7 +93,7 @@ async fn change_member_once(
     (key, condition): (&IdentifierKey, &VersionCondition),
     change: &MemberChange,
 ) -> Result<GroupView, AppError> {
-    let before = find(registry, key).await?;
+    let (before, fields) = find(ctx, registry, key).await?;
     records::check_version(condition, before.meta.version)?;
     let mut problems = Vec::new();
     let individual = match identifiers::find(&*registry.store, RecordKind::Individual, change.individual()).await {
@@ -116,7 +114,7 @@ async fn change_member_once(
     }
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
     entry.note = Some(change.note().to_owned());
-    write_change(ctx, registry, languages, (&before, details), entry).await
+    write_change(ctx, registry, languages, (&before, details, fields), entry).await
 }
 
 /// Changes the list of members, and says which one was touched.
@@ -198,8 +196,8 @@ fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
 
 /// A person's place in one group.
 pub struct GroupPlace {
-    /// The group.
-    pub group: Arc<Group>,
+    /// The group, with what of it may be shown.
+    pub group: Seen<GroupDetails>,
     /// The place.
     pub member: Member,
 }
@@ -207,25 +205,26 @@ pub struct GroupPlace {
 /// Every place that a person has or had in a group, by group.
 ///
 /// # Errors
-/// [`AppError::MissingScope`] without `group:read`, [`AppError::NotFound`] and [`AppError::Ambiguous`].
+/// [`AppError::MissingScope`] without `group:read`, [`AppError::FieldNotGranted`], [`AppError::NotFound`] and [`AppError::Ambiguous`].
 pub async fn places_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Vec<GroupPlace>, AppError> {
-    let needed = Scope::new(Resource::Group, Action::Read);
-    let found = if ctx.scopes.covers(needed) {
-        identifiers::find(&*registry.store, RecordKind::Individual, key).await
-    } else {
-        Err(AppError::MissingScope { required: needed.to_string(), granted: ctx.scopes.clone() })
+    let found = match visibility::check_membership(ctx, FieldUse::Read) {
+        Ok(()) => visibility::find(ctx, registry, RecordKind::Individual, key).await,
+        Err(error) => Err(error),
     };
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::Individual, key)];
     let mut entry = audit::entry(ctx, AuditAction::Read, outcome, targets);
     entry.note = Some("groups".to_owned());
     registry.audit.record(entry).await?;
-    let individual = found?;
+    let (individual, _) = found?;
     let mut places = Vec::new();
     for id in registry.columns.snapshot().groups_of(individual) {
-        let Some(group) = registry.store.group(id).await? else { continue };
-        let members = group.details.members.iter().flatten().filter(|member| member.individual == individual);
-        places.extend(members.map(|member| GroupPlace { group: Arc::clone(&group), member: member.clone() }));
+        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, id) else { continue };
+        let Some(record) = registry.store.group(id).await? else { continue };
+        let group = Seen { record, fields };
+        let members = group.record.details.members.iter().flatten();
+        let members = members.filter(|member| member.individual == individual).cloned();
+        places.extend(members.map(|member| GroupPlace { group: group.clone(), member }));
     }
     Ok(places)
 }

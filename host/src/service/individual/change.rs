@@ -6,6 +6,7 @@ use super::{IndividualView, codes_of, find, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::CodeUri;
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordKind, VersionCondition};
@@ -44,12 +45,12 @@ async fn change_once(
     (key, condition): (&IdentifierKey, &VersionCondition),
     make: &(dyn Fn(&IndividualView) -> Result<IndividualDetails<CodeUri>, AppError> + Send + Sync),
 ) -> Result<IndividualView, AppError> {
-    let individual = find(registry, key).await?;
+    let (individual, fields) = find(ctx, registry, key).await?;
     let before = Arc::clone(&individual);
     records::check_version(condition, before.meta.version)?;
     let generation = registry.vocabularies.current();
     let codes = CodeView::new(Arc::clone(&generation), languages.clone());
-    let present = IndividualView { individual, codes };
+    let present = IndividualView { individual, fields: FieldSet::All, codes };
     let draft = make(&present)?;
     let consulted = open::consult(registry, Arc::clone(&generation), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
@@ -84,7 +85,7 @@ async fn change_once(
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
-        Some(Written::Individual(individual)) => Ok(IndividualView { individual, codes }),
+        Some(Written::Individual(individual)) => Ok(IndividualView { individual, fields, codes }),
         Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the change of an individual with something else"))
         }

@@ -6,6 +6,7 @@ use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::RecordKind;
+use crate::domain::scope::{Action, Resource};
 use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual};
 use crate::service::registry::Registry;
@@ -52,7 +53,8 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Individual(individual)) => {
-            Ok(IndividualView { individual, codes: CodeView::new(generation, languages) })
+            let fields = ctx.fields(Resource::Individual, Action::Read);
+            Ok(IndividualView { individual, fields, codes: CodeView::new(generation, languages) })
         }
         Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of an individual with something else"))

@@ -20,8 +20,9 @@ pub async fn read(
     languages: LanguagePreference,
     key: &IdentifierKey,
 ) -> Result<IndividualView, AppError> {
-    let found = find(registry, key).await;
+    let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
-    Ok(IndividualView { individual: found?, codes: CodeView::new(registry.vocabularies.current(), languages) })
+    let (individual, fields) = found?;
+    Ok(IndividualView { individual, fields, codes: CodeView::new(registry.vocabularies.current(), languages) })
 }

@@ -1,18 +1,18 @@
 //! Searching people.
 
-use std::sync::Arc;
-
 use super::reference;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
+use crate::domain::individual::IndividualDetails;
+use crate::domain::record::RecordKind;
 use crate::domain::search::{CodeCondition, DateCondition, IndividualQuery, Page};
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
 use crate::service::codes::CodeView;
 use crate::service::registry::Registry;
+use crate::service::visibility::{self, Seen};
 use crate::service::{audit, open};
 use crate::vocab::LanguagePreference;
 
@@ -36,7 +36,7 @@ pub struct SearchPage {
     /// How many there are in all.
     pub total: u64,
     /// Those of the page, in order.
-    pub individuals: Vec<Arc<Individual>>,
+    pub individuals: Vec<Seen<IndividualDetails>>,
     /// How their codes are shown.
     pub codes: CodeView,
 }
@@ -74,6 +74,11 @@ pub async fn search(
     let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     entry.note = Some(searched_fields(&query));
     registry.audit.record(entry).await?;
+    let seen = individuals.into_iter().filter_map(|record| {
+        let fields = visibility::of_found(ctx, registry, RecordKind::Individual, record.id)?;
+        Some(Seen { record, fields })
+    });
+    let individuals = seen.collect();
     // Taken after the records, so that a code published meanwhile has its name.
     Ok(SearchPage { total: found.total, individuals, codes: CodeView::new(registry.vocabularies.current(), languages) })
 }

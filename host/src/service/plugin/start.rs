@@ -13,6 +13,7 @@ use super::{PluginAdministration, blocking};
 use crate::context::OpContext;
 use crate::domain::audit::Actor;
 use crate::domain::deployment::Deployment;
+use crate::domain::grant::Grants;
 use crate::domain::scope::ScopeSet;
 use crate::error::AppError;
 use crate::plugin::{PluginLibrary, Prepared, SyncReport, SyncedFile};
@@ -69,6 +70,7 @@ impl PluginAdministration {
         let ctx = OpContext {
             actor: Actor::System,
             scopes: ScopeSet::default(),
+            grants: Grants::default(),
             request_id: "start".into(),
             organization: None,
             now,

@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
+use crate::domain::field::{FieldName, FieldSet};
+use crate::domain::grant::Grants;
 use crate::domain::organization::Organization;
-use crate::domain::scope::{Scope, ScopeSet};
+use crate::domain::scope::Scope;
 use crate::store::StoreError;
 
 use super::instant::{as_stored, instant, milliseconds};
-use super::{StoredForm, Unreadable, decode_as};
+use super::{StoredForm, Unreadable, decode_as, version_of};
 
 /// A client, version 1. Scopes are kept as they are written: `<resource>:<action>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +44,26 @@ impl StoredForm for StoredClientV2 {
     const WHAT: &'static str = "client";
 }
 
+/// A client, version 3: one whose grants are restricted to fields. Written only where versions 1 and 2 have no word for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredClientV3 {
+    client: StoredClientV1,
+    organization: Option<String>,
+    restrictions: Vec<StoredRestrictionV3>,
+}
+
+impl StoredForm for StoredClientV3 {
+    const VERSION: u8 = 3;
+    const WHAT: &'static str = "client";
+}
+
+/// The fields of one of the grants; a grant without a restriction is on all fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredRestrictionV3 {
+    scope: String,
+    fields: Vec<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum StoredClientStatusV1 {
     Active,
@@ -61,11 +83,14 @@ struct StoredClientSecretV1 {
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
     let stored = StoredClientV1::from(client);
-    match &client.organization {
+    let organization = client.organization.as_ref().map(|organization| organization.as_str().to_owned());
+    let restrictions = restrictions(&client.grants);
+    if !restrictions.is_empty() {
+        return super::encode(&StoredClientV3 { client: stored, organization, restrictions });
+    }
+    match organization {
         None => super::encode(&stored),
-        Some(organization) => {
-            super::encode(&StoredClientV2 { client: stored, organization: organization.as_str().to_owned() })
-        }
+        Some(organization) => super::encode(&StoredClientV2 { client: stored, organization }),
     }
 }
 
@@ -74,14 +99,49 @@ pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Client, StoreError> {
-    if bytes.first() == Some(&StoredClientV2::VERSION) {
-        return decode_as(bytes, |stored: StoredClientV2| {
-            let organization = Organization::parse(&stored.organization);
-            let organization = organization.map_err(|_| Unreadable::field("organization"))?;
-            Ok(Client { organization: Some(organization), ..Client::try_from(stored.client)? })
-        });
+    match version_of(bytes) {
+        Some(StoredClientV3::VERSION) => decode_as(bytes, |stored: StoredClientV3| {
+            let mut client = Client::try_from(stored.client)?;
+            for restriction in &stored.restrictions {
+                restrict(&mut client.grants, restriction)?;
+            }
+            Ok(Client { organization: stored.organization.as_deref().map(organization).transpose()?, ..client })
+        }),
+        Some(StoredClientV2::VERSION) => decode_as(bytes, |stored: StoredClientV2| {
+            Ok(Client { organization: Some(organization(&stored.organization)?), ..Client::try_from(stored.client)? })
+        }),
+        _ => decode_as(bytes, |stored: StoredClientV1| Client::try_from(stored)),
     }
-    decode_as(bytes, |stored: StoredClientV1| Client::try_from(stored))
+}
+
+fn organization(stored: &str) -> Result<Organization, Unreadable> {
+    Organization::parse(stored).map_err(|_| Unreadable::field("organization"))
+}
+
+fn restrictions(grants: &Grants) -> Vec<StoredRestrictionV3> {
+    let restricted = grants.iter().filter_map(|(scope, fields)| match fields {
+        FieldSet::All => None,
+        FieldSet::Only(names) => Some((scope, names)),
+    });
+    restricted
+        .map(|(scope, names)| StoredRestrictionV3 {
+            scope: scope.to_string(),
+            fields: names.iter().map(ToString::to_string).collect(),
+        })
+        .collect()
+}
+
+/// Puts a restriction on a grant that is there.
+fn restrict(grants: &mut Grants, stored: &StoredRestrictionV3) -> Result<(), Unreadable> {
+    let unreadable = || Unreadable::field("restrictions");
+    let scope = Scope::parse(&stored.scope).map_err(|_| unreadable())?;
+    let names = stored.fields.iter().map(|name| FieldName::parse(scope.resource, name));
+    let names: Vec<FieldName> = names.collect::<Result<_, _>>().map_err(|_| unreadable())?;
+    if !grants.contains(scope) {
+        return Err(unreadable());
+    }
+    grants.insert(scope, FieldSet::only(names));
+    Ok(())
 }
 
 /// The client as it will be read back: its instants to the millisecond.
@@ -106,7 +166,7 @@ impl From<&Client> for StoredClientV1 {
                 ClientStatus::Active => StoredClientStatusV1::Active,
                 ClientStatus::Disabled => StoredClientStatusV1::Disabled,
             },
-            grants: client.grants.iter().map(|scope| scope.to_string()).collect(),
+            grants: client.grants.scopes().iter().map(|scope| scope.to_string()).collect(),
             secrets: client.secrets.iter().map(StoredClientSecretV1::from).collect(),
             not_before_ms: client.not_before.map(milliseconds),
             rate_limit_per_minute: client.rate_limit_per_minute.map(RateLimit::requests),
@@ -121,7 +181,7 @@ impl TryFrom<StoredClientV1> for Client {
     type Error = Unreadable;
 
     fn try_from(stored: StoredClientV1) -> Result<Self, Unreadable> {
-        let grants: Result<ScopeSet, _> = stored.grants.iter().map(|scope| Scope::parse(scope)).collect();
+        let grants: Result<Grants, _> = stored.grants.iter().map(|scope| Scope::parse(scope)).collect();
         let secrets: Result<Vec<ClientSecret>, _> = stored.secrets.into_iter().map(ClientSecret::try_from).collect();
         Ok(Self {
             id: ClientId::parse(&stored.id).map_err(|_| Unreadable::field("id"))?,

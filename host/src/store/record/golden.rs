@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::audit::StoredAuditV1;
 use super::change::{StoredChangeV1, StoredChangeV2};
-use super::client::{StoredClientV1, StoredClientV2};
+use super::client::{StoredClientV1, StoredClientV2, StoredClientV3};
 use super::code_table::StoredCodeTableV1;
 use super::concept_group::StoredConceptGroupV1;
 use super::consent::StoredConsentV1;
@@ -148,6 +148,9 @@ fn old_clients_are_read() {
     assert_eq!(client::decode(&old).unwrap(), sample);
     let sample = Client { organization: Some(Organization::parse("Ministry of Health").unwrap()), ..sample };
     let old = check::<StoredClientV2>("client-v2", &client::encode(&sample).unwrap());
+    assert_eq!(client::decode(&old).unwrap(), sample);
+    let sample = samples::restricted(sample);
+    let old = check::<StoredClientV3>("client-v3", &client::encode(&sample).unwrap());
     assert_eq!(client::decode(&old).unwrap(), sample);
 }
 

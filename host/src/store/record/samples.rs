@@ -13,6 +13,7 @@ use crate::domain::code::{Code, CodeNumber, CodeUri, CodedValue, EditionNumber, 
 use crate::domain::consent::{Consent, ConsentDetails, ConsentId};
 use crate::domain::deployment::{EarlierVersion, KeptConcepts};
 use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
+use crate::domain::field::{FieldName, FieldSet};
 use crate::domain::group::{Group, GroupDetails, Member};
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Address, Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
@@ -306,6 +307,14 @@ pub fn full_client() -> Client {
         created_at: instant("2026-01-01T00:00:00Z"),
         updated_at: instant("2026-01-15T12:00:00.5Z"),
     }
+}
+
+/// The same client with one grant on some fields and one on none.
+pub fn restricted(mut client: Client) -> Client {
+    let names = ["birth_date", "extension.farmer"].map(|name| FieldName::parse(Resource::Individual, name).unwrap());
+    client.grants.insert(Scope::parse("individual:read").unwrap(), FieldSet::only(names));
+    client.grants.insert(Scope::parse("program:search").unwrap(), FieldSet::none());
+    client
 }
 
 /// Lines of the audit log by every kind of actor.

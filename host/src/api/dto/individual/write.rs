@@ -4,39 +4,38 @@ use serde::Serialize;
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
 use crate::api::dto::extension;
-use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody, ReceiptBody};
+use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody};
 use crate::domain::code::CodedValue;
 use crate::domain::extension::ExtensionFields;
+use crate::domain::field::FieldSet;
 use crate::domain::individual::{Address, Individual, Telecom};
 use crate::domain::person_name::PersonName;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
 
-/// Writes what a client may see of an individual that it wrote and may not read.
-#[must_use]
-pub fn write_receipt(individual: &Individual) -> ReceiptBody<'_> {
-    ReceiptBody::new("Individual", &individual.details.identifiers, &individual.meta)
-}
-
-/// Writes an individual; `fields` are those that modules add, `show` tells how a code is shown to this client.
+/// Writes what is seen of an individual; `fields` are those that modules add, `show` tells how a code is shown to this client.
 pub fn write<'a>(
     individual: &'a Individual,
+    seen: &FieldSet,
     fields: &ExtensionFields,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
 ) -> IndividualBody<'a> {
     let details = &individual.details;
-    let code = |field| details.code(field).map(|value| CodeBody::from(show(value)));
-    let list = |field| {
-        let values = details.code_list(field)?;
+    let code = |field: CodedField| {
+        let value = details.code(field).filter(|_| seen.allows(field.path()));
+        value.map(|value| CodeBody::from(show(value)))
+    };
+    let list = |field: CodedField| {
+        let values = details.code_list(field).filter(|_| seen.allows(field.path()))?;
         Some(values.iter().map(|value| CodeBody::from(show(*value))).collect())
     };
     IndividualBody {
         kind: "Individual",
         identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
-        active: details.active,
-        name: details.name.as_ref().map(NameBody::from),
-        birth_date: details.birth_date.map(|day| day.to_string()),
-        birth_date_estimated: details.birth_date_estimated,
-        deceased_date: details.deceased_date.map(|day| day.to_string()),
+        active: details.active.filter(|_| seen.allows("active")),
+        name: details.name.as_ref().filter(|_| seen.allows("name")).map(NameBody::from),
+        birth_date: details.birth_date.filter(|_| seen.allows("birth_date")).map(|day| day.to_string()),
+        birth_date_estimated: details.birth_date_estimated.filter(|_| seen.allows("birth_date_estimated")),
+        deceased_date: details.deceased_date.filter(|_| seen.allows("deceased_date")).map(|day| day.to_string()),
         gender: code(CodedField::Gender),
         marital_status: code(CodedField::MaritalStatus),
         country: code(CodedField::Country),
@@ -49,14 +48,16 @@ pub fn write<'a>(
         languages: list(CodedField::Languages),
         disability_codes: list(CodedField::DisabilityCodes),
         health_conditions: list(CodedField::HealthConditions),
-        telecom: details.telecom.as_ref().map(|all| all.iter().map(TelecomBody::from).collect()),
-        address: details.address.as_ref().map(|all| all.iter().map(|one| AddressBody::new(one, show)).collect()),
-        income: details.income.map(|income| IncomeBody {
+        telecom: (details.telecom.as_ref().filter(|_| seen.allows("telecom")))
+            .map(|all| all.iter().map(TelecomBody::from).collect()),
+        address: (details.address.as_ref().filter(|_| seen.allows("address")))
+            .map(|all| all.iter().map(|one| AddressBody::new(one, show)).collect()),
+        income: details.income.filter(|_| seen.allows("income")).map(|income| IncomeBody {
             amount: income.amount,
             currency: income.currency.map(|value| CodeBody::from(show(value))),
             period: income.period.map(|period| word(INCOME_PERIODS, period)),
         }),
-        extension: extension::write(&details.extension, fields, show),
+        extension: extension::write(&details.extension, seen, fields, show),
         meta: MetaBody::from(&individual.meta),
     }
 }

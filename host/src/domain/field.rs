@@ -1,0 +1,324 @@
+//! The fields of the API by resource, and sets of them: what a grant or a consent opens of a record.
+//!
+//! **Invariant:** this is the one table of field names. `type`, `identifier`, `meta` and the id of a consent always stay: a
+//! record without them could not be addressed or changed.
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use super::extension::EXTENSION;
+use super::scope::Resource;
+
+/// What is shown of every record, whatever is restricted.
+pub const ALWAYS_SHOWN: [&str; 4] = ["type", "identifier", "meta", "consent_id"];
+
+/// The longest key below `extension`, in bytes.
+const EXTENSION_KEY_BYTES_MAX: usize = 60;
+
+const INDIVIDUAL: &[&str] = &[
+    "identifier",
+    "active",
+    "name",
+    "birth_date",
+    "birth_date_estimated",
+    "deceased_date",
+    "gender",
+    "marital_status",
+    "country",
+    "religion",
+    "ethnocultural_status",
+    "education",
+    "occupation",
+    "economic_activity",
+    "pregnancy_status",
+    "languages",
+    "disability_codes",
+    "health_conditions",
+    "telecom",
+    "address",
+    "income",
+    "photo",
+    "extension",
+    "group_membership",
+];
+
+const GROUP: &[&str] = &[
+    "identifier",
+    "active",
+    "name",
+    "group_type",
+    "housing_type",
+    "member",
+    "relationship",
+    "quantity",
+    "address",
+    "extension",
+];
+
+const PROGRAM: &[&str] = &[
+    "identifier",
+    "active",
+    "name",
+    "description",
+    "program_type",
+    "target_type",
+    "eligibility",
+    "enforce_eligibility",
+    "period",
+];
+
+const PROGRAM_MEMBERSHIP: &[&str] =
+    &["identifier", "program", "beneficiary", "status", "enrollment_date", "exit_date", "exit_reason", "override"];
+
+const CONSENT: &[&str] = &[
+    "consent_id",
+    "status",
+    "subject",
+    "grantee",
+    "purpose",
+    "effective_date",
+    "expiry_date",
+    "scopes",
+    "fields",
+    "legal_basis",
+];
+
+/// The fields of a resource's records that can be restricted; empty where it has no such records. `extension.<key>` comes on top
+/// where there is `extension`.
+#[must_use]
+pub fn fields_of(resource: Resource) -> &'static [&'static str] {
+    match resource {
+        Resource::Individual => INDIVIDUAL,
+        Resource::Group => GROUP,
+        Resource::Program => PROGRAM,
+        Resource::ProgramMembership => PROGRAM_MEMBERSHIP,
+        Resource::Consent => CONSENT,
+        Resource::Vocabulary | Resource::Eligibility | Resource::Identifier => &[],
+    }
+}
+
+/// Why a text names no field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no field of `{}`", .resource.name())]
+pub struct FieldNameError {
+    /// The text, cut short.
+    pub text: String,
+    /// What it should be a field of.
+    pub resource: Resource,
+}
+
+/// The name of a field: one of [`fields_of`], or `extension.<key>`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldName(String);
+
+impl FieldName {
+    /// Reads the name of a field of a resource.
+    ///
+    /// # Errors
+    /// When the resource has no such field.
+    pub fn parse(resource: Resource, text: &str) -> Result<Self, FieldNameError> {
+        let known = fields_of(resource);
+        let is_extension = || known.contains(&EXTENSION) && extension_key(text).is_some_and(is_key);
+        if known.contains(&text) || is_extension() {
+            return Ok(Self(text.to_owned()));
+        }
+        let text = text.chars().take(80).filter(|shown| !shown.is_control()).collect();
+        Err(FieldNameError { text, resource })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for FieldName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FieldName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The key of `extension.<key>`.
+#[must_use]
+pub fn extension_key(name: &str) -> Option<&str> {
+    name.strip_prefix(EXTENSION)?.strip_prefix('.')
+}
+
+/// Whether a text can be a key below `extension`.
+#[must_use]
+pub fn is_key(key: &str) -> bool {
+    !key.is_empty()
+        && key.len() <= EXTENSION_KEY_BYTES_MAX
+        && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// The field that a path lies in: `address` of `address[0].country`, `extension.farmer` of `extension.farmer.crops`.
+#[must_use]
+pub fn field_of_path(path: &str) -> &str {
+    let end_of_key = |from: usize| {
+        let rest = path.get(from..).unwrap_or_default();
+        rest.find(['.', '[']).map_or(path.len(), |end| from + end)
+    };
+    let first = end_of_key(0);
+    let end = match extension_key(path) {
+        Some(_) => end_of_key(first + 1),
+        None => first,
+    };
+    path.get(..end).unwrap_or(path)
+}
+
+/// Fields of one resource's records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldSet {
+    /// Every field.
+    All,
+    /// These alone, beside what always stays. `extension` stands for each `extension.<key>`.
+    Only(Arc<BTreeSet<FieldName>>),
+}
+
+impl FieldSet {
+    /// Nothing but what always stays.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::Only(Arc::default())
+    }
+
+    /// These fields.
+    pub fn only(names: impl IntoIterator<Item = FieldName>) -> Self {
+        let mut names: BTreeSet<FieldName> = names.into_iter().collect();
+        if names.contains(EXTENSION) {
+            names.retain(|name| extension_key(name.as_str()).is_none());
+        }
+        Self::Only(Arc::new(names))
+    }
+
+    /// Whether a field, or the field that a path lies in, is in the set or always stays.
+    #[must_use]
+    pub fn allows(&self, path: &str) -> bool {
+        let field = field_of_path(path);
+        ALWAYS_SHOWN.contains(&field) || self.names(field)
+    }
+
+    /// Whether a field is in the set itself, also one that always stays.
+    #[must_use]
+    pub fn names(&self, field: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(field) || (extension_key(field).is_some() && names.contains(EXTENSION)),
+        }
+    }
+
+    /// Whether every field is in the set.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        *self == Self::All
+    }
+
+    /// What either set allows.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::All, _) | (_, Self::All) => Self::All,
+            (Self::Only(one), Self::Only(two)) => Self::only(one.union(two).cloned()),
+        }
+    }
+
+    /// What both sets allow.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::All, set) | (set, Self::All) => set.clone(),
+            (Self::Only(one), Self::Only(two)) => {
+                let in_both = one.iter().filter(|name| other.names(name.as_str()));
+                Self::only(in_both.chain(two.iter().filter(|name| self.names(name.as_str()))).cloned())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> FieldSet {
+        FieldSet::only(names.iter().map(|name| FieldName::parse(Resource::Individual, name).unwrap()))
+    }
+
+    #[test]
+    fn a_name_is_a_field_of_its_resource_or_a_key_of_its_extension() {
+        for (resource, name) in [
+            (Resource::Individual, "birth_date"),
+            (Resource::Individual, "extension.farmer"),
+            (Resource::Group, "extension"),
+            (Resource::ProgramMembership, "override"),
+        ] {
+            assert_eq!(FieldName::parse(resource, name).unwrap().as_str(), name);
+        }
+        for (resource, name) in [
+            (Resource::Individual, "birthdate"),
+            (Resource::Individual, "extension."),
+            (Resource::Individual, "extension.farmer.crops"),
+            (Resource::Individual, "extension.Farmer"),
+            (Resource::Individual, "address.country"),
+            (Resource::Program, "extension.farmer"),
+            (Resource::Vocabulary, "name"),
+            (Resource::Group, ""),
+        ] {
+            assert!(FieldName::parse(resource, name).is_err(), "{name}");
+        }
+        let key = "k".repeat(EXTENSION_KEY_BYTES_MAX);
+        assert!(FieldName::parse(Resource::Group, &format!("extension.{key}")).is_ok());
+        assert!(FieldName::parse(Resource::Group, &format!("extension.{key}k")).is_err());
+    }
+
+    #[test]
+    fn a_path_lies_in_a_field() {
+        for (path, field) in [
+            ("name", "name"),
+            ("address[0].country", "address"),
+            ("name.given", "name"),
+            ("extension", "extension"),
+            ("extension.farmer", "extension.farmer"),
+            ("extension.farmer.crops[1]", "extension.farmer"),
+            ("extensions.farmer", "extensions"),
+            ("", ""),
+        ] {
+            assert_eq!(field_of_path(path), field);
+        }
+    }
+
+    #[test]
+    fn a_set_allows_what_it_names_and_what_always_stays() {
+        let some = set(&["name", "extension.farmer"]);
+        for path in ["type", "identifier[0].value", "meta.version_id", "name.given", "extension.farmer.crops"] {
+            assert!(some.allows(path), "{path}");
+        }
+        for path in ["birth_date", "extension", "extension.herder", "names", ""] {
+            assert!(!some.allows(path), "{path}");
+        }
+        assert!(!some.names("identifier") && set(&["identifier"]).names("identifier"));
+        assert!(FieldSet::All.allows("birth_date") && FieldSet::All.names("identifier"));
+        assert!(FieldSet::none().allows("identifier") && !FieldSet::none().allows("name"));
+    }
+
+    #[test]
+    fn extension_stands_for_each_of_its_keys() {
+        let (whole, key) = (set(&["extension", "name"]), set(&["extension.farmer"]));
+        assert!(whole.allows("extension.farmer.crops") && whole.allows("extension"));
+        assert_eq!(whole.union(&key), whole);
+        assert_eq!(whole.intersection(&key), key);
+        assert_eq!(key.intersection(&whole), key);
+        assert_eq!(set(&["name"]).intersection(&set(&["gender"])), FieldSet::none());
+        assert_eq!(FieldSet::All.intersection(&key), key);
+        assert_eq!(FieldSet::All.union(&key), FieldSet::All);
+    }
+}

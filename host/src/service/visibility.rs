@@ -1,0 +1,104 @@
+//! What a client may see of which record, and what it may look for and write: the one place that says it.
+//!
+//! **Invariant:** what a client may not see it cannot infer. A record that it may not see is absent for it; a field that it may
+//! not see is left out of every answer, and a request that filters, sorts, writes or decides by it is refused naming the field,
+//! whatever the field says.
+//!
+//! **Invariant:** a refusal depends on the request and the client's grants alone, never on what a record says.
+
+use std::sync::Arc;
+
+use super::identifiers;
+use super::registry::Registry;
+use crate::context::OpContext;
+use crate::domain::field::FieldSet;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::{Record, RecordId, RecordKind};
+use crate::domain::scope::{Action, Resource, Scope};
+use crate::error::{AppError, FieldUse};
+
+/// A record with the fields of it that the client may see.
+#[derive(Debug, Clone)]
+pub struct Seen<D> {
+    /// The record.
+    pub record: Arc<Record<D>>,
+    /// What of it may be shown.
+    pub fields: FieldSet,
+}
+
+/// What the client may see of a record; nothing, where the record does not exist for it. Decided before the record is fetched,
+/// so that a hidden one takes no longer than an absent one.
+#[must_use]
+pub fn of(ctx: &OpContext, _registry: &Registry, kind: RecordKind, _id: RecordId) -> Option<FieldSet> {
+    Some(ctx.fields(kind.resource(), Action::Read))
+}
+
+/// What a search may show of a record: as [`of`], and what the scope to search opens by itself.
+#[must_use]
+pub fn of_found(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
+    of(ctx, registry, kind, id).map(|fields| fields.union(&ctx.fields(kind.resource(), Action::Search)))
+}
+
+/// The record that an identifier addresses, with what the client may see of it.
+///
+/// # Errors
+/// [`AppError::NotFound`] when there is none for this client, [`AppError::Ambiguous`].
+pub async fn find(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    key: &IdentifierKey,
+) -> Result<(RecordId, FieldSet), AppError> {
+    let id = identifiers::find(&*registry.store, kind, key).await?;
+    let fields = of(ctx, registry, kind, id).ok_or(AppError::NotFound(kind))?;
+    Ok((id, fields))
+}
+
+/// The fields that searches of a resource may look at.
+fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
+    ctx.fields(resource, Action::Read).union(&ctx.fields(resource, Action::Search))
+}
+
+/// Whether a search may have a condition on a field, given by its path in the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check_filter(ctx: &OpContext, resource: Resource, path: &str) -> Result<(), AppError> {
+    check(&searchable(ctx, resource), resource, path, FieldUse::Filter)
+}
+
+/// Whether a search may be sorted by a field, given by its path in the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check_sort(ctx: &OpContext, resource: Resource, path: &str) -> Result<(), AppError> {
+    check(&searchable(ctx, resource), resource, path, FieldUse::Sort)
+}
+
+/// Whether the client may read a field, where that is all that a call is about.
+///
+/// # Errors
+/// [`AppError::MissingScope`] without the scope to read, [`AppError::FieldNotGranted`].
+pub fn check_read(ctx: &OpContext, resource: Resource, path: &str, usage: FieldUse) -> Result<(), AppError> {
+    if !ctx.holds(resource, Action::Read) {
+        let required = Scope::new(resource, Action::Read).to_string();
+        return Err(AppError::MissingScope { required, granted: ctx.scopes.clone() });
+    }
+    check(&ctx.fields(resource, Action::Read), resource, path, usage)
+}
+
+/// Whether the client may reach from people to the groups that they belong to, and back.
+///
+/// # Errors
+/// As [`check_read`].
+pub fn check_membership(ctx: &OpContext, usage: FieldUse) -> Result<(), AppError> {
+    check_read(ctx, Resource::Group, "member", usage)?;
+    check_read(ctx, Resource::Individual, "group_membership", usage)
+}
+
+fn check(fields: &FieldSet, resource: Resource, path: &str, usage: FieldUse) -> Result<(), AppError> {
+    if fields.allows(path) {
+        return Ok(());
+    }
+    Err(AppError::FieldNotGranted { resource, field: path.to_owned(), usage })
+}
