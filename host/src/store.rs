@@ -15,6 +15,7 @@
 //! and [`Store::scan_groups`], then [`Store::attach_sink`]. Writes of records are refused until then, so that no change is
 //! missed or told twice.
 
+mod error;
 pub mod memory;
 mod numbering;
 mod plan;
@@ -22,109 +23,24 @@ pub mod record;
 pub mod sled;
 #[cfg(test)]
 mod suite;
+mod write;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{Change, ChangedRecord, Details, Sequence};
-use crate::domain::client::{Client, ClientId};
+use crate::domain::change::{Change, ChangedRecord, Sequence};
+use crate::domain::client::Client;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use crate::domain::consent::ConsentDetails;
-use crate::domain::deployment::{Setting, SettingKey};
-use crate::domain::group::{Group, GroupDetails};
+use crate::domain::deployment::Setting;
+use crate::domain::group::Group;
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::program::ProgramDetails;
-use crate::domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
-use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
-use crate::error::{AppError, Cause};
+use crate::domain::individual::Individual;
+use crate::domain::program_membership::MembershipSlot;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
 
-/// What a program, a membership or a consent is to say.
-#[derive(Debug, Clone)]
-pub enum RecordDetails {
-    /// Of a program.
-    Program(ProgramDetails),
-    /// Of a place in a program.
-    ProgramMembership(ProgramMembershipDetails),
-    /// Of a consent.
-    Consent(ConsentDetails),
-}
-
-/// One part of a use case.
-#[derive(Debug, Clone)]
-pub enum Operation {
-    /// Adds a person.
-    CreateIndividual(IndividualDetails),
-    /// Replaces what is said of a person, if it is still at that version.
-    UpdateIndividual(RecordId, VersionId, IndividualDetails),
-    /// Adds a group.
-    CreateGroup(GroupDetails),
-    /// Replaces what is said of a group, if it is still at that version.
-    UpdateGroup(RecordId, VersionId, GroupDetails),
-    /// Adds a program, a membership or a consent.
-    Create(RecordDetails),
-    /// Replaces what a program, a membership or a consent says, if it is still at that version.
-    Update(RecordId, VersionId, RecordDetails),
-    /// Adds a client; a conflict when the id is taken.
-    CreateClient(Client),
-    /// Replaces a client, if it was last changed at that instant. The `updated_at` that is stored always lies after it: where
-    /// the client's own does not, it is the next millisecond.
-    UpdateClient(Client, Timestamp),
-    /// Adds what the deployment decided about something, or replaces what it decided before.
-    PutSetting(Setting),
-    /// Takes what the deployment decided about something out; nothing happens where it decided nothing.
-    RemoveSetting(SettingKey),
-}
-
-/// One use case: written whole or not at all.
-#[derive(Debug, Clone)]
-pub struct Write {
-    /// When; becomes `last_updated`.
-    pub at: Timestamp,
-    /// Which client writes.
-    pub source: Option<ClientId>,
-    /// What.
-    pub operations: Vec<Operation>,
-    /// The lines of the audit log that go with it.
-    pub audit: Vec<AuditEntry>,
-}
-
-/// What became of one operation.
-#[derive(Debug, Clone)]
-pub enum Written {
-    /// The person as stored.
-    Individual(Arc<Individual>),
-    /// The group as stored.
-    Group(Arc<Group>),
-    /// The program, membership or consent as stored.
-    Record(ChangedRecord),
-    /// The client as stored.
-    Client(Arc<Client>),
-    /// The setting that was put or taken out.
-    Setting(SettingKey),
-}
-
-/// What became of a write.
-#[derive(Debug, Clone)]
-pub struct Committed {
-    /// Its place in the order of writes.
-    pub sequence: Sequence,
-    /// One for each operation, in order.
-    pub written: Vec<Written>,
-}
-
-impl Committed {
-    /// The record that the first operation wrote, where it is of that kind.
-    #[must_use]
-    pub fn first<D: Details>(self) -> Option<Arc<Record<D>>> {
-        match self.written.into_iter().next() {
-            Some(Written::Record(record)) => D::of(record),
-            Some(Written::Individual(_) | Written::Group(_) | Written::Client(_) | Written::Setting(_)) | None => None,
-        }
-    }
-}
+pub use self::error::StoreError;
+use self::write::changes_records;
+pub use self::write::{Committed, Operation, RecordDetails, Write, Written};
 
 /// A record that carries or carried an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,88 +58,6 @@ pub struct StoredCodeTable {
     pub codes: Vec<CodeUri>,
     /// The versions of vocabularies.
     pub editions: Vec<(Namespace, String)>,
-}
-
-/// Why the store did not do it.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Another record of the same kind has an open identifier of that system and value.
-    #[error("an identifier of system `{}` is in use", .0.system)]
-    IdentifierInUse(IdentifierKey),
-    /// The record was written since.
-    #[error("the record is at version {actual}, not {expected}")]
-    VersionMismatch {
-        /// What the writer expected.
-        expected: VersionId,
-        /// What is stored.
-        actual: VersionId,
-    },
-    /// The beneficiary has a membership in the program that is open.
-    #[error("the beneficiary has an open membership in this program already")]
-    MembershipOpen,
-    /// There is no record of that key.
-    #[error("no such {0}")]
-    NotFound(RecordKind),
-    /// A client of that id exists already.
-    #[error("the client `{0}` exists")]
-    ClientExists(ClientId),
-    /// There is no client of that id.
-    #[error("no client `{0}`")]
-    ClientNotFound(ClientId),
-    /// The client was changed meanwhile.
-    #[error("the client `{0}` was changed meanwhile")]
-    ClientChanged(ClientId),
-    /// There are as many of something as the store keeps; says of what.
-    #[error("{0}")]
-    LimitReached(&'static str),
-    /// One thing takes more room than the store gives to one. Nothing was written.
-    #[error("the {what} is stored in at most {bytes_max} bytes, and this one takes more: make it smaller")]
-    TooLarge {
-        /// What kind of value.
-        what: &'static str,
-        /// What it may take.
-        bytes_max: usize,
-    },
-    /// More writes wait than the store takes. Nothing of this one was done.
-    #[error("too many writes are waiting")]
-    Overloaded,
-    /// Records cannot be written before [`Store::attach_sink`]. Nothing was done.
-    #[error("the store takes no records before its indexes are filled")]
-    NotReady,
-    /// [`Store::attach_sink`] was called a second time.
-    #[error("the store tells its changes to somebody already")]
-    SinkAttached,
-    /// A stored value cannot be read; names the key's kind, never its content.
-    #[error("a stored {what} cannot be read: {reason}")]
-    Corrupt {
-        /// What kind of value.
-        what: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// The disk or the database failed, or the store stopped after a failure. Nothing is written until it is reopened.
-    #[error("the store failed")]
-    Failed(#[source] Cause),
-}
-
-impl From<StoreError> for AppError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::IdentifierInUse(key) => Self::IdentifierInUse { system: key.system.to_string() },
-            StoreError::VersionMismatch { expected, actual } => Self::VersionMismatch { expected, actual },
-            StoreError::NotFound(kind) => Self::NotFound(kind),
-            StoreError::ClientNotFound(id) => Self::UnknownClient(id),
-            StoreError::ClientExists(_) | StoreError::ClientChanged(_) | StoreError::MembershipOpen => {
-                Self::Conflict(error.to_string())
-            }
-            StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
-            StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
-            StoreError::Overloaded => Self::Busy,
-            StoreError::NotReady => Self::Unavailable(error.into()),
-            StoreError::Corrupt { .. } | StoreError::SinkAttached => Self::Internal(error.into()),
-            StoreError::Failed(cause) => Self::Unavailable(cause),
-        }
-    }
 }
 
 /// The most records that carry or carried one identifier.
@@ -416,38 +250,4 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError>;
-}
-
-/// Whether a write makes changes that a [`ChangeSink`] must hear of.
-fn changes_records(write: &Write) -> bool {
-    write.operations.iter().any(|operation| match operation {
-        Operation::CreateIndividual(_)
-        | Operation::UpdateIndividual(..)
-        | Operation::CreateGroup(_)
-        | Operation::UpdateGroup(..)
-        | Operation::Create(_)
-        | Operation::Update(..) => true,
-        Operation::CreateClient(_)
-        | Operation::UpdateClient(..)
-        | Operation::PutSetting(_)
-        | Operation::RemoveSetting(_) => false,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn too_large_is_the_requests_fault_and_too_many_a_conflict() {
-        let too_large = StoreError::TooLarge { what: "individual", bytes_max: 1_048_576 };
-        let error = AppError::from(too_large);
-        let sentence = "the individual is stored in at most 1048576 bytes, and this one takes more: make it smaller";
-        assert_eq!(error.to_string(), sentence);
-        let AppError::Invalid(problems) = error else { panic!("wrong error: {error}") };
-        assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["too_large"]);
-
-        let error = AppError::from(StoreError::LimitReached("too many owners"));
-        assert!(matches!(&error, AppError::Conflict(what) if what == "too many owners"), "{error}");
-    }
 }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::consent::{Consent, ConsentDetails};
-use super::group::Group;
+use super::group::{Group, GroupDetails};
 use super::identifier::Identifier;
-use super::individual::Individual;
+use super::individual::{Individual, IndividualDetails};
 use super::program::{Program, ProgramDetails};
 use super::program_membership::{ProgramMembership, ProgramMembershipDetails};
 use super::record::{Record, RecordId, RecordKind, VersionId};
@@ -97,9 +97,19 @@ macro_rules! details {
 }
 
 details! {
+    IndividualDetails is Individual, found by of_individual;
+    GroupDetails is Group, found by of_group;
     ProgramDetails is Program, found by of_program;
     ProgramMembershipDetails is ProgramMembership, found by of_membership;
     ConsentDetails is Consent, found by of_consent;
+}
+
+fn of_individual(details: &IndividualDetails) -> Cow<'_, [Identifier]> {
+    Cow::Borrowed(&details.identifiers)
+}
+
+fn of_group(details: &GroupDetails) -> Cow<'_, [Identifier]> {
+    Cow::Borrowed(&details.identifiers)
 }
 
 fn of_program(details: &ProgramDetails) -> Cow<'_, [Identifier]> {

@@ -5,15 +5,15 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{ChangedRecord, Sequence};
+use crate::domain::change::{ChangedRecord, Details, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::{Setting, SettingKey};
-use crate::domain::group::Group;
+use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
+use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::program_membership::MembershipSlot;
-use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
 
 use super::numbering::Numbering;
 use super::plan::{Last, Planned, Planner, Present};
@@ -34,9 +34,7 @@ struct State {
     sink: Option<Arc<dyn ChangeSink>>,
     last: Last,
     records: Records,
-    individual_versions: BTreeMap<(RecordId, VersionId), Arc<Individual>>,
-    group_versions: BTreeMap<(RecordId, VersionId), Arc<Group>>,
-    record_versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
+    versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
     audit: Vec<AuditEntry>,
     numbering: Numbering,
     code_table: StoredCodeTable,
@@ -46,9 +44,7 @@ struct State {
 
 #[derive(Default)]
 struct Records {
-    individuals: BTreeMap<RecordId, Arc<Individual>>,
-    groups: BTreeMap<RecordId, Arc<Group>>,
-    others: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
+    by_kind: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
     open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
     owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     clients: BTreeMap<ClientId, Arc<Client>>,
@@ -68,22 +64,8 @@ impl MemoryStore {
 }
 
 impl Present for Records {
-    fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        Ok(self.individuals.get(&id).cloned())
-    }
-
-    fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.groups.get(&id).cloned())
-    }
-
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
-        Ok(match kind {
-            RecordKind::Individual => self.individuals.get(&id).cloned().map(ChangedRecord::Individual),
-            RecordKind::Group => self.groups.get(&id).cloned().map(ChangedRecord::Group),
-            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => {
-                self.others.get(&(kind, id)).cloned()
-            }
-        })
+        Ok(self.by_kind.get(&(kind, id)).cloned())
     }
 
     fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
@@ -110,21 +92,9 @@ impl State {
         self.last = planner.last();
         let Planned { committed, changes, outcome, audit, .. } = planned;
         for change in &changes {
-            let (kind, id, version) = change.record.place();
-            self.record_versions.insert((kind, id, version), change.record.clone());
-            match &change.record {
-                ChangedRecord::Individual(now) => {
-                    self.individual_versions.insert((now.id, now.meta.version), Arc::clone(now));
-                }
-                ChangedRecord::Group(now) => {
-                    self.group_versions.insert((now.id, now.meta.version), Arc::clone(now));
-                }
-                ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {}
-            }
+            self.versions.insert(change.record.place(), change.record.clone());
         }
-        self.records.individuals.extend(outcome.individuals);
-        self.records.groups.extend(outcome.groups);
-        self.records.others.extend(outcome.records);
+        self.records.by_kind.extend(outcome.records);
         self.records.open_memberships.extend(outcome.open_memberships);
         self.records.owners.extend(outcome.owners);
         self.records.clients.extend(outcome.clients);
@@ -142,9 +112,15 @@ impl State {
     }
 }
 
-fn scan<R>(records: &BTreeMap<RecordId, Arc<R>>, after: RecordId, limit: usize) -> Vec<Arc<R>> {
-    let later = records.range((Bound::Excluded(after), Bound::Unbounded));
-    later.take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| Arc::clone(record)).collect()
+impl Records {
+    fn get<D: Details>(&self, id: RecordId) -> Option<Arc<Record<D>>> {
+        self.by_kind.get(&(D::KIND, id)).cloned().and_then(D::of)
+    }
+
+    fn scan(&self, kind: RecordKind, after: RecordId, limit: usize) -> impl Iterator<Item = ChangedRecord> {
+        let later = (Bound::Excluded((kind, after)), Bound::Included((kind, RecordId(u64::MAX))));
+        self.by_kind.range(later).take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| record.clone())
+    }
 }
 
 #[async_trait::async_trait]
@@ -167,16 +143,16 @@ impl Store for MemoryStore {
     }
 
     async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        self.state().records.individual(id)
+        Ok(self.state().records.get(id))
     }
 
     async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
         let state = self.state();
-        Ok(ids.iter().filter_map(|id| state.records.individuals.get(id).cloned()).collect())
+        Ok(ids.iter().filter_map(|id| state.records.get(*id)).collect())
     }
 
     async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        self.state().records.group(id)
+        Ok(self.state().records.get(id))
     }
 
     async fn individual_version(
@@ -184,11 +160,12 @@ impl Store for MemoryStore {
         id: RecordId,
         version: VersionId,
     ) -> Result<Option<Arc<Individual>>, StoreError> {
-        Ok(self.state().individual_versions.get(&(id, version)).cloned())
+        let version = self.state().versions.get(&(RecordKind::Individual, id, version)).cloned();
+        Ok(version.and_then(IndividualDetails::of))
     }
 
     async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.state().group_versions.get(&(id, version)).cloned())
+        Ok(self.state().versions.get(&(RecordKind::Group, id, version)).cloned().and_then(GroupDetails::of))
     }
 
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
@@ -207,7 +184,7 @@ impl Store for MemoryStore {
         id: RecordId,
         version: VersionId,
     ) -> Result<Option<ChangedRecord>, StoreError> {
-        Ok(self.state().record_versions.get(&(kind, id, version)).cloned())
+        Ok(self.state().versions.get(&(kind, id, version)).cloned())
     }
 
     async fn scan_records(
@@ -216,18 +193,7 @@ impl Store for MemoryStore {
         after: RecordId,
         limit: usize,
     ) -> Result<Vec<ChangedRecord>, StoreError> {
-        let records = &self.state().records;
-        Ok(match kind {
-            RecordKind::Individual => {
-                scan(&records.individuals, after, limit).into_iter().map(ChangedRecord::Individual).collect()
-            }
-            RecordKind::Group => scan(&records.groups, after, limit).into_iter().map(ChangedRecord::Group).collect(),
-            RecordKind::Program | RecordKind::ProgramMembership | RecordKind::Consent => {
-                let later = (Bound::Excluded((kind, after)), Bound::Included((kind, RecordId(u64::MAX))));
-                let later = records.others.range(later).take(limit.min(SCAN_RECORDS_MAX));
-                later.map(|(_, record)| record.clone()).collect()
-            }
-        })
+        Ok(self.state().records.scan(kind, after, limit).collect())
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
@@ -246,11 +212,12 @@ impl Store for MemoryStore {
     }
 
     async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
-        Ok(scan(&self.state().records.individuals, after, limit))
+        let state = self.state();
+        Ok(state.records.scan(RecordKind::Individual, after, limit).filter_map(IndividualDetails::of).collect())
     }
 
     async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
-        Ok(scan(&self.state().records.groups, after, limit))
+        Ok(self.state().records.scan(RecordKind::Group, after, limit).filter_map(GroupDetails::of).collect())
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::Change;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use crate::domain::record::RecordKind;
 use crate::store::plan::{Planned, Planner};
 use crate::store::record;
 use crate::store::{Committed, StoreError, StoredCodeTable, Write};
@@ -175,12 +174,6 @@ fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     for replaced in &planned.replaced {
         let (kind, id, version) = replaced.place();
         values.push((keys::history(kind, id, version), record::encode_any(replaced)?));
-    }
-    for (id, individual) in &outcome.individuals {
-        values.push((keys::record(RecordKind::Individual, *id), record::individual::encode(individual)?));
-    }
-    for (id, group) in &outcome.groups {
-        values.push((keys::record(RecordKind::Group, *id), record::group::encode(group)?));
     }
     for ((kind, id), changed) in &outcome.records {
         values.push((keys::record(*kind, *id), record::encode_any(changed)?));

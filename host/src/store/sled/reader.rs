@@ -40,6 +40,16 @@ impl Reader {
         item.map_err(|error| self.health.fail("scanning", &error))
     }
 
+    pub(super) fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
+        let Some(bytes) = self.get(&keys::record(RecordKind::Individual, id))? else { return Ok(None) };
+        record::individual::decode(id, &bytes).map(Arc::new).map(Some)
+    }
+
+    pub(super) fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
+        let Some(bytes) = self.get(&keys::record(RecordKind::Group, id))? else { return Ok(None) };
+        record::group::decode(id, &bytes).map(Arc::new).map(Some)
+    }
+
     pub(super) fn individual_version(
         &self,
         id: RecordId,
@@ -194,16 +204,6 @@ impl Reader {
 }
 
 impl Present for Reader {
-    fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        let Some(bytes) = self.get(&keys::record(RecordKind::Individual, id))? else { return Ok(None) };
-        record::individual::decode(id, &bytes).map(Arc::new).map(Some)
-    }
-
-    fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        let Some(bytes) = self.get(&keys::record(RecordKind::Group, id))? else { return Ok(None) };
-        record::group::decode(id, &bytes).map(Arc::new).map(Some)
-    }
-
     fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
         let Some(bytes) = self.get(&keys::record(kind, id))? else { return Ok(None) };
         record::decode_any(kind, id, &bytes).map(Some)

@@ -1,0 +1,210 @@
+//! One write on its way to being planned: each operation on top of those before it.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Last, Outcome, Planned, Planner, Present};
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{Change, ChangedRecord, Details};
+use crate::domain::client::{Client, ClientId};
+use crate::domain::program::PROGRAMS_MAX;
+use crate::domain::program_membership::{MembershipSlot, ProgramMembershipDetails};
+use crate::domain::record::{Record, RecordId, RecordMeta, VersionId};
+use crate::store::record::client::client_as_stored;
+use crate::store::record::instant::as_stored;
+use crate::store::record::setting::setting_as_stored;
+use crate::store::{Committed, Operation, RecordDetails, StoreError, Written};
+
+/// A write that is being worked out.
+pub(super) struct Draft<'d, 'p, P> {
+    pub(super) planner: &'d Planner<'p, P>,
+    at: Timestamp,
+    source: Option<ClientId>,
+    last: Last,
+    pub(super) outcome: Outcome,
+    changes: Vec<Change>,
+    replaced: Vec<ChangedRecord>,
+}
+
+impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
+    /// A write of which nothing is worked out yet.
+    pub(super) fn new(planner: &'d Planner<'p, P>, at: Timestamp, source: Option<ClientId>, operations: usize) -> Self {
+        Self {
+            at,
+            source,
+            last: Last { sequence: planner.last.sequence.next(), ..planner.last },
+            outcome: Outcome::default(),
+            changes: Vec::with_capacity(operations),
+            replaced: Vec::new(),
+            planner,
+        }
+    }
+
+    /// The write, worked out.
+    pub(super) fn finish(self, written: Vec<Written>, audit: Vec<AuditEntry>) -> Planned {
+        let Self { at, last, outcome, changes, replaced, .. } = self;
+        let committed = Committed { sequence: last.sequence, written };
+        Planned { committed, at, changes, replaced, outcome, audit, last }
+    }
+
+    /// Works one operation out, on top of those before it.
+    pub(super) fn perform(&mut self, operation: Operation) -> Result<Written, StoreError> {
+        match operation {
+            Operation::CreateIndividual(details) => {
+                self.last.individual = self.last.individual.saturating_add(1);
+                self.put(RecordId(self.last.individual), None, details).map(Written::Individual)
+            }
+            Operation::UpdateIndividual(id, expected, details) => {
+                let before = self.at_version(id, expected)?;
+                self.put(id, Some(before), details).map(Written::Individual)
+            }
+            Operation::CreateGroup(details) => {
+                self.last.group = self.last.group.saturating_add(1);
+                self.put(RecordId(self.last.group), None, details).map(Written::Group)
+            }
+            Operation::UpdateGroup(id, expected, details) => {
+                let before = self.at_version(id, expected)?;
+                self.put(id, Some(before), details).map(Written::Group)
+            }
+            Operation::Create(details) => self.create(details),
+            Operation::Update(id, expected, details) => self.update(id, expected, details),
+            Operation::CreateClient(client) => {
+                if self.client(&client.id)?.is_some() {
+                    return Err(StoreError::ClientExists(client.id));
+                }
+                Ok(self.put_client(client))
+            }
+            Operation::UpdateClient(client, last_changed) => {
+                let before = self.client(&client.id)?;
+                let before = before.ok_or_else(|| StoreError::ClientNotFound(client.id.clone()))?;
+                if before.updated_at != as_stored(last_changed) {
+                    return Err(StoreError::ClientChanged(client.id));
+                }
+                // Two changes of one millisecond would look alike to a third one.
+                let next_millisecond = before.updated_at.checked_add(SignedDuration::from_millis(1));
+                let earliest = next_millisecond.unwrap_or(Timestamp::MAX);
+                let updated_at = as_stored(client.updated_at).max(earliest);
+                Ok(self.put_client(Client { updated_at, ..client }))
+            }
+            Operation::PutSetting(setting) => {
+                let key = setting.key();
+                self.outcome.settings.insert(key.clone(), Some(Arc::new(setting_as_stored(setting))));
+                Ok(Written::Setting(key))
+            }
+            Operation::RemoveSetting(key) => {
+                self.outcome.settings.insert(key.clone(), None);
+                Ok(Written::Setting(key))
+            }
+        }
+    }
+
+    fn create(&mut self, details: RecordDetails) -> Result<Written, StoreError> {
+        let last = match &details {
+            RecordDetails::Program(_) if self.last.program >= PROGRAMS_MAX => {
+                return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
+            }
+            RecordDetails::Program(_) => &mut self.last.program,
+            RecordDetails::ProgramMembership(_) => &mut self.last.membership,
+            RecordDetails::Consent(_) => &mut self.last.consent,
+        };
+        *last = last.saturating_add(1);
+        let id = RecordId(*last);
+        match details {
+            RecordDetails::Program(details) => self.put(id, None, details).map(other),
+            RecordDetails::ProgramMembership(details) => self.put_membership(id, None, details),
+            RecordDetails::Consent(details) => self.put(id, None, details).map(other),
+        }
+    }
+
+    fn update(&mut self, id: RecordId, expected: VersionId, details: RecordDetails) -> Result<Written, StoreError> {
+        match details {
+            RecordDetails::Program(details) => {
+                let before = self.at_version(id, expected)?;
+                self.put(id, Some(before), details).map(other)
+            }
+            RecordDetails::ProgramMembership(details) => {
+                let before = self.at_version(id, expected)?;
+                self.put_membership(id, Some(before), details)
+            }
+            RecordDetails::Consent(details) => {
+                let before = self.at_version(id, expected)?;
+                self.put(id, Some(before), details).map(other)
+            }
+        }
+    }
+
+    /// The record to be replaced, if it is still at that version.
+    fn at_version<D: Details>(&self, id: RecordId, expected: VersionId) -> Result<Arc<Record<D>>, StoreError> {
+        let before = self.record(D::KIND, id)?.and_then(D::of).ok_or(StoreError::NotFound(D::KIND))?;
+        check_version(before.meta.version, expected)?;
+        Ok(before)
+    }
+
+    fn put<D: Details>(
+        &mut self,
+        id: RecordId,
+        before: Option<Arc<Record<D>>>,
+        details: D,
+    ) -> Result<Arc<Record<D>>, StoreError> {
+        let carried = before.as_ref().map(|record| record.details.identifiers()).unwrap_or_default();
+        self.claim(D::KIND, id, &carried, &details.identifiers())?;
+        let meta = self.meta(before.as_ref().map(|record| record.meta.version));
+        drop(carried);
+        let now = Arc::new(Record { id, meta, details });
+        let record = D::any(Arc::clone(&now));
+        self.outcome.records.insert((D::KIND, id), record.clone());
+        self.changes.push(Change { sequence: self.last.sequence, record });
+        self.replaced.extend(before.map(D::any));
+        Ok(now)
+    }
+
+    /// Puts a membership, if no other one is open in its slot.
+    fn put_membership(
+        &mut self,
+        id: RecordId,
+        before: Option<Arc<Record<ProgramMembershipDetails>>>,
+        details: ProgramMembershipDetails,
+    ) -> Result<Written, StoreError> {
+        let former = before.as_ref().map(|record| record.details.slot());
+        if let Some(slot) = former.filter(|former| *former != details.slot()) {
+            self.leave(slot, id)?;
+        }
+        if !details.status.is_open() {
+            self.leave(details.slot(), id)?;
+        } else if self.open_membership(details.slot())?.is_some_and(|holder| holder != id) {
+            return Err(StoreError::MembershipOpen);
+        } else {
+            self.outcome.open_memberships.insert(details.slot(), Some(id));
+        }
+        self.put(id, before, details).map(other)
+    }
+
+    /// Frees a slot, if that membership holds it.
+    fn leave(&mut self, slot: MembershipSlot, id: RecordId) -> Result<(), StoreError> {
+        if self.open_membership(slot)? == Some(id) {
+            self.outcome.open_memberships.insert(slot, None);
+        }
+        Ok(())
+    }
+
+    fn put_client(&mut self, client: Client) -> Written {
+        let client = Arc::new(client_as_stored(client));
+        self.outcome.clients.insert(client.id.clone(), Arc::clone(&client));
+        Written::Client(client)
+    }
+
+    fn meta(&self, before: Option<VersionId>) -> RecordMeta {
+        let version = before.map_or(VersionId::FIRST, VersionId::next);
+        RecordMeta { version, last_updated: self.at, source: self.source.clone() }
+    }
+}
+
+/// A program, a membership or a consent, as it is told to who wrote it.
+fn other<D: Details>(record: Arc<Record<D>>) -> Written {
+    Written::Record(D::any(record))
+}
+
+fn check_version(actual: VersionId, expected: VersionId) -> Result<(), StoreError> {
+    if actual == expected { Ok(()) } else { Err(StoreError::VersionMismatch { expected, actual }) }
+}

@@ -1,0 +1,45 @@
+//! What an operation meets: what those before it left, or else the writes accepted before, or else what is stored.
+
+use std::sync::Arc;
+
+use super::Present;
+use super::draft::Draft;
+use crate::domain::change::ChangedRecord;
+use crate::domain::client::{Client, ClientId};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::program_membership::MembershipSlot;
+use crate::domain::record::{RecordId, RecordKind};
+use crate::store::{IdentifierOwner, StoreError};
+
+impl<P: Present> Draft<'_, '_, P> {
+    pub(super) fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        let drafted = self.outcome.records.get(&(kind, id));
+        match drafted.or_else(|| self.planner.accepted.records.get(&(kind, id))) {
+            Some(record) => Ok(Some(record.clone())),
+            None => self.planner.present.record(kind, id),
+        }
+    }
+
+    pub(super) fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        let drafted = self.outcome.open_memberships.get(&slot);
+        match drafted.or_else(|| self.planner.accepted.open_memberships.get(&slot)) {
+            Some(holder) => Ok(*holder),
+            None => self.planner.present.open_membership(slot),
+        }
+    }
+
+    pub(super) fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
+        match self.outcome.clients.get(id).or_else(|| self.planner.accepted.clients.get(id)) {
+            Some(client) => Ok(Some(Arc::clone(client))),
+            None => self.planner.present.client(id),
+        }
+    }
+
+    pub(super) fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let address = (kind, key.clone());
+        match self.outcome.owners.get(&address).or_else(|| self.planner.accepted.owners.get(&address)) {
+            Some(owners) => Ok(owners.clone()),
+            None => self.planner.present.owners(kind, key),
+        }
+    }
+}

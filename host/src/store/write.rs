@@ -1,0 +1,117 @@
+//! What is written: operations, and what became of them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{ChangedRecord, Details, Sequence};
+use crate::domain::client::{Client, ClientId};
+use crate::domain::consent::ConsentDetails;
+use crate::domain::deployment::{Setting, SettingKey};
+use crate::domain::group::{Group, GroupDetails};
+use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::program::ProgramDetails;
+use crate::domain::program_membership::ProgramMembershipDetails;
+use crate::domain::record::{Record, RecordId, VersionId};
+
+/// What a program, a membership or a consent is to say.
+#[derive(Debug, Clone)]
+pub enum RecordDetails {
+    /// Of a program.
+    Program(ProgramDetails),
+    /// Of a place in a program.
+    ProgramMembership(ProgramMembershipDetails),
+    /// Of a consent.
+    Consent(ConsentDetails),
+}
+
+/// One part of a use case.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Adds a person.
+    CreateIndividual(IndividualDetails),
+    /// Replaces what is said of a person, if it is still at that version.
+    UpdateIndividual(RecordId, VersionId, IndividualDetails),
+    /// Adds a group.
+    CreateGroup(GroupDetails),
+    /// Replaces what is said of a group, if it is still at that version.
+    UpdateGroup(RecordId, VersionId, GroupDetails),
+    /// Adds a program, a membership or a consent.
+    Create(RecordDetails),
+    /// Replaces what a program, a membership or a consent says, if it is still at that version.
+    Update(RecordId, VersionId, RecordDetails),
+    /// Adds a client; a conflict when the id is taken.
+    CreateClient(Client),
+    /// Replaces a client, if it was last changed at that instant. The `updated_at` that is stored always lies after it: where
+    /// the client's own does not, it is the next millisecond.
+    UpdateClient(Client, Timestamp),
+    /// Adds what the deployment decided about something, or replaces what it decided before.
+    PutSetting(Setting),
+    /// Takes what the deployment decided about something out; nothing happens where it decided nothing.
+    RemoveSetting(SettingKey),
+}
+
+/// One use case: written whole or not at all.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// When; becomes `last_updated`.
+    pub at: Timestamp,
+    /// Which client writes.
+    pub source: Option<ClientId>,
+    /// What.
+    pub operations: Vec<Operation>,
+    /// The lines of the audit log that go with it.
+    pub audit: Vec<AuditEntry>,
+}
+
+/// What became of one operation.
+#[derive(Debug, Clone)]
+pub enum Written {
+    /// The person as stored.
+    Individual(Arc<Individual>),
+    /// The group as stored.
+    Group(Arc<Group>),
+    /// The program, membership or consent as stored.
+    Record(ChangedRecord),
+    /// The client as stored.
+    Client(Arc<Client>),
+    /// The setting that was put or taken out.
+    Setting(SettingKey),
+}
+
+/// What became of a write.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// Its place in the order of writes.
+    pub sequence: Sequence,
+    /// One for each operation, in order.
+    pub written: Vec<Written>,
+}
+
+impl Committed {
+    /// The record that the first operation wrote, where it is of that kind.
+    #[must_use]
+    pub fn first<D: Details>(self) -> Option<Arc<Record<D>>> {
+        match self.written.into_iter().next() {
+            Some(Written::Record(record)) => D::of(record),
+            Some(Written::Individual(_) | Written::Group(_) | Written::Client(_) | Written::Setting(_)) | None => None,
+        }
+    }
+}
+
+/// Whether a write makes changes that a [`super::ChangeSink`] must hear of.
+pub(super) fn changes_records(write: &Write) -> bool {
+    write.operations.iter().any(|operation| match operation {
+        Operation::CreateIndividual(_)
+        | Operation::UpdateIndividual(..)
+        | Operation::CreateGroup(_)
+        | Operation::UpdateGroup(..)
+        | Operation::Create(_)
+        | Operation::Update(..) => true,
+        Operation::CreateClient(_)
+        | Operation::UpdateClient(..)
+        | Operation::PutSetting(_)
+        | Operation::RemoveSetting(_) => false,
+    })
+}
