@@ -22,6 +22,7 @@ use crate::auth::admin_token::AdminToken;
 use crate::auth::issue::TokenDesk;
 use crate::auth::keys::TokenKeys;
 use crate::config::Config;
+use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
 use crate::domain::audit::Actor;
 use crate::domain::grant::Grants;
@@ -196,6 +197,7 @@ impl App {
             grants: Grants::default(),
             request_id: self.ids.next_id().into(),
             now: self.clock.now(),
+            trail: Trail::default(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! As whom, when and in which request something is done.
 
+pub mod trail;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,6 +12,8 @@ use crate::domain::field::FieldSet;
 use crate::domain::grant::Grants;
 use crate::domain::organization::Organization;
 use crate::domain::scope::{Action, Resource, Scope, ScopeSet};
+
+use self::trail::Trail;
 
 /// Tells the time. Tests set it.
 pub trait Clock: Send + Sync + 'static {
@@ -89,6 +93,8 @@ pub struct OpContext {
     pub request_id: Arc<str>,
     /// The one instant that the whole operation takes for now.
     pub now: Timestamp,
+    /// What the request leaves in the audit log.
+    pub trail: Trail,
 }
 
 impl OpContext {
@@ -97,7 +103,7 @@ impl OpContext {
     pub fn client(&self) -> Option<&ClientId> {
         match &self.actor {
             Actor::Client(client) => Some(client),
-            Actor::Administrator | Actor::System => None,
+            Actor::Administrator | Actor::System | Actor::Unknown => None,
         }
     }
 
@@ -107,6 +113,7 @@ impl OpContext {
         match &self.actor {
             Actor::Client(_) => self.scopes.covers(Scope::new(resource, action)),
             Actor::Administrator | Actor::System => true,
+            Actor::Unknown => false,
         }
     }
 
@@ -116,7 +123,7 @@ impl OpContext {
     pub fn fields(&self, resource: Resource, action: Action) -> FieldSet {
         match &self.actor {
             Actor::Client(_) if self.holds(resource, action) => self.grants.fields(Scope::new(resource, action)),
-            Actor::Client(_) => FieldSet::none(),
+            Actor::Client(_) | Actor::Unknown => FieldSet::none(),
             Actor::Administrator | Actor::System => FieldSet::All,
         }
     }

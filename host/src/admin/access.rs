@@ -12,7 +12,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::RequestInfo;
 use crate::app::AppState;
 use crate::context::OpContext;
-use crate::domain::audit::Actor;
+use crate::domain::audit::{Actor, AuditAction};
 use crate::domain::grant::Grants;
 use crate::domain::scope::ScopeSet;
 
@@ -44,6 +44,8 @@ impl FromRequestParts<AppState> for Administrator {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = parts.extensions.get::<RequestInfo>();
+        let trail = info.map(|info| info.trail.clone()).unwrap_or_default();
+        trail.set_caller(Actor::Administrator, AuditAction::Administer);
         Ok(Self(OpContext {
             actor: Actor::Administrator,
             organization: None,
@@ -51,6 +53,7 @@ impl FromRequestParts<AppState> for Administrator {
             grants: Grants::default(),
             request_id: info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone()),
             now: app.clock.now(),
+            trail,
         }))
     }
 }

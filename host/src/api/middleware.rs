@@ -1,3 +1,4 @@
 //! What happens to every request and answer.
 
 pub mod answer;
+pub mod trail;

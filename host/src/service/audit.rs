@@ -1,7 +1,8 @@
 //! Writes down who read what and who was refused.
 //!
-//! Changes are audited in the same write as the change. What changes nothing is handed to the store, which packs such lines
-//! together and brings them to disk shortly after, without making the reader wait for it.
+//! Changes are audited in the same write as the change. What changes nothing is collected until the request's answer is known
+//! (`context/trail.rs`) and then handed to the store, which packs such lines together and brings them to disk shortly after,
+//! without making the reader wait for it.
 
 use std::sync::Arc;
 
@@ -26,26 +27,58 @@ impl AuditLog {
         Self { store }
     }
 
-    /// Writes down something that changed nothing.
+    /// Writes down something that changed nothing: with the request's other lines before it is answered, or at once where it
+    /// is part of no request.
     ///
     /// # Errors
     /// When the store takes no more entries: what cannot be audited is not done.
-    pub async fn record(&self, entry: AuditEntry) -> Result<(), AppError> {
-        Ok(self.store.append_audit(vec![entry]).await?)
+    pub async fn record(&self, ctx: &OpContext, entry: AuditEntry) -> Result<(), AppError> {
+        match ctx.trail.collect(entry) {
+            Ok(()) => Ok(()),
+            Err(entry) => self.record_now(vec![*entry]).await,
+        }
+    }
+
+    /// Writes lines down at once: of what must not begin before, and of a request that ends.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    pub async fn record_now(&self, entries: Vec<AuditEntry>) -> Result<(), AppError> {
+        if entries.is_empty() { Ok(()) } else { Ok(self.store.append_audit(entries).await?) }
     }
 }
 
-/// An entry for what a context does.
+/// A line for what a context does. Others are said by its `with_…` methods.
 #[must_use]
 pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, mut targets: Vec<String>) -> AuditEntry {
     targets.truncate(TARGETS_MAX);
     AuditEntry {
         at: ctx.now,
         actor: ctx.actor.clone(),
+        address: ctx.trail.address(),
         request_id: ctx.request_id.to_string(),
+        operation: ctx.trail.operation(),
         action,
         outcome,
+        status: status_at_once(ctx, action, outcome),
         targets,
+        fields: Vec::new(),
+        consents: Vec::new(),
+        reason: None,
         note: None,
+        count: 1,
     }
+}
+
+/// The line of a change is written together with the change, before anybody is answered; all others wait for the answer.
+fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -> Option<u16> {
+    let is_change = match action {
+        AuditAction::Create | AuditAction::Update | AuditAction::Administer | AuditAction::Plugin => true,
+        AuditAction::Read
+        | AuditAction::Search
+        | AuditAction::Evaluate
+        | AuditAction::Authenticate
+        | AuditAction::Audit => false,
+    };
+    if is_change && outcome == AuditOutcome::Allowed { ctx.trail.success_status() } else { None }
 }

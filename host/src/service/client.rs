@@ -289,6 +289,7 @@ mod tests {
 
     use super::*;
     use crate::context::RandomIds;
+    use crate::context::trail::Trail;
     use crate::domain::audit::Actor;
     use crate::domain::scope::ScopeSet;
     use crate::store::memory::MemoryStore;
@@ -311,6 +312,7 @@ mod tests {
             grants: Grants::default(),
             request_id: "test".into(),
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
+            trail: Trail::default(),
         }
     }
 

@@ -86,7 +86,7 @@ pub async fn read(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let mut targets = vec![reference(id)];
     targets.extend(found.as_ref().ok().map(|view| view.subject.clone()));
-    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
     found
 }
 
@@ -103,7 +103,7 @@ pub async fn withdraw(
     let outcome = records::retried(condition, || withdraw_once(ctx, registry, id, condition)).await;
     if outcome.is_err() {
         let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(id)]);
-        registry.audit.record(entry).await?;
+        registry.audit.record(ctx, entry).await?;
     }
     outcome
 }
@@ -120,7 +120,7 @@ async fn withdraw_once(
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, vec![reference(id), subject]);
     if before.details.is_withdrawn {
         entry.note = Some("was withdrawn already".to_owned());
-        registry.audit.record(entry).await?;
+        registry.audit.record(ctx, entry).await?;
         return view(ctx, registry, before).await;
     }
     entry.note = Some("withdrawn".to_owned());
@@ -136,6 +136,7 @@ async fn find(ctx: &OpContext, registry: &Registry, id: ConsentId) -> Result<Arc
     let is_seen = match &ctx.actor {
         Actor::Client(_) => ctx.organization.as_ref() == Some(&consent.details.grantee),
         Actor::Administrator | Actor::System => true,
+        Actor::Unknown => false,
     };
     if is_seen { Ok(consent) } else { Err(AppError::NotFound(RecordKind::Consent)) }
 }
@@ -181,7 +182,7 @@ pub async fn search(
     let targets = consents.iter().map(|view| view.subject.clone()).collect();
     let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     entry.note = Some("searched consents".to_owned());
-    registry.audit.record(entry).await?;
+    registry.audit.record(ctx, entry).await?;
     Ok(ConsentPage { total: found.total, consents })
 }
 

@@ -62,7 +62,7 @@ pub async fn read(
 ) -> Result<GroupView, AppError> {
     let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
-    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
     let (group, fields) = found?;
     view(ctx, registry, languages, (group, fields)).await
 }

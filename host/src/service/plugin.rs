@@ -143,7 +143,7 @@ impl PluginAdministration {
     ) -> Result<(), AppError> {
         let mut entry = audit::entry(ctx, AuditAction::Plugin, outcome, vec![target.into()]);
         entry.note = Some(note.into());
-        self.registry.audit.record(entry).await
+        self.registry.audit.record_now(vec![entry]).await
     }
 
     fn in_force(&self) -> MutexGuard<'_, InForce> {

@@ -144,7 +144,7 @@ pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> 
     let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::Program, key)];
-    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
     found
 }
 
@@ -199,7 +199,7 @@ pub async fn search(
     }
     let called = programs.iter().filter_map(|program| records::called(&program.record.details.identifiers));
     let targets = called.map(|key| records::reference(RecordKind::Program, key)).collect();
-    registry.audit.record(audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets)).await?;
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets)).await?;
     Ok(ProgramPage { total, programs })
 }
 

@@ -113,7 +113,7 @@ async fn answer(
             if let AppError::NotEligible { outcome, .. } = &error {
                 entry.note = Some(format!("the program's expression says {outcome}"));
             }
-            registry.audit.record(entry).await?;
+            registry.audit.record(ctx, entry).await?;
             Err(error)
         }
     }
@@ -266,7 +266,7 @@ pub async fn read(
     let found = find(registry, address).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
-    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
     let membership = found?;
     let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id);
     let fields = fields.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
@@ -387,7 +387,7 @@ pub async fn search(
     let targets = memberships.iter().map(|view| view.beneficiary.clone()).collect();
     let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     entry.note = Some("searched memberships".to_owned());
-    registry.audit.record(entry).await?;
+    registry.audit.record(ctx, entry).await?;
     Ok(MembershipPage { total: found.total, memberships })
 }
 

@@ -81,11 +81,18 @@ pub(super) fn audit_entry(request: &str) -> AuditEntry {
     AuditEntry {
         at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
         actor: Actor::System,
+        address: None,
         request_id: request.to_owned(),
+        operation: None,
         action: AuditAction::Read,
         outcome: AuditOutcome::Allowed,
+        status: None,
         targets: Vec::new(),
+        fields: Vec::new(),
+        consents: Vec::new(),
+        reason: None,
         note: None,
+        count: 1,
     }
 }
 

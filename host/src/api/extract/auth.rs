@@ -15,12 +15,12 @@ use crate::app::AppState;
 use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo, authenticate};
 use crate::auth::oauth_error::{OAuthError, OAuthErrorCode};
 use crate::context::OpContext;
-use crate::domain::audit::{Actor, AuditOutcome};
+use crate::context::trail::Trail;
+use crate::domain::audit::{Actor, AuditAction};
 use crate::domain::client::Client;
-use crate::domain::scope::{Action, Scope};
+use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::AppError;
 use crate::limits::Decision;
-use crate::service::audit;
 
 /// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.
 #[derive(Debug)]
@@ -63,22 +63,21 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
         };
         charge_client(app, &info, &client).await?;
         let actor = Actor::Client(client.id.clone());
-        let (organization, grants) = (client.organization.clone(), client.grants.clone());
-        let context = OpContext { actor, organization, scopes, grants, request_id: info.id, now };
+        info.trail.set_caller(actor.clone(), audited_action(R::ACCEPTED));
+        let (organization, grants, trail) = (client.organization.clone(), client.grants.clone(), info.trail);
+        let context = OpContext { actor, organization, scopes, grants, request_id: info.id, now, trail };
         if R::ACCEPTED.iter().any(|scope| context.scopes.covers(*scope)) {
             return Ok(Self { context, rule: PhantomData });
         }
         let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
-        let mut entry = audit::entry(&context, audited_action(R::ACCEPTED), AuditOutcome::Refused, Vec::new());
-        let required = required.join(" or ");
-        entry.note = Some(format!("missing scope {required}"));
-        app.registry.audit.record(entry).await?;
-        Err(AppError::MissingScope { required, granted: context.scopes }.into())
+        Err(AppError::MissingScope { required: required.join(" or "), granted: context.scopes }.into())
     }
 }
 
-fn audited_action(accepted: &[Scope]) -> crate::domain::audit::AuditAction {
-    use crate::domain::audit::AuditAction;
+fn audited_action(accepted: &[Scope]) -> AuditAction {
+    if accepted.first().is_some_and(|scope| scope.resource == Resource::Eligibility) {
+        return AuditAction::Evaluate;
+    }
     match accepted.first().map(|scope| scope.action) {
         Some(Action::Create) => AuditAction::Create,
         Some(Action::Update | Action::Delete) => AuditAction::Update,
@@ -168,5 +167,5 @@ fn address(parts: &Parts) -> Result<IpAddr, ApiError> {
 
 fn request_info(parts: &Parts, app: &AppState) -> RequestInfo {
     let info = parts.extensions.get::<RequestInfo>().cloned();
-    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into()))
+    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into(), Trail::default()))
 }

@@ -12,8 +12,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
 
+use super::trail::{self, TrailEnd};
 use crate::api::error::Problem;
 use crate::app::AppState;
+use crate::context::trail::Trail;
 use crate::limits::RateHeaders;
 
 /// The version of the API, on every answer.
@@ -30,14 +32,16 @@ static RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 pub struct RequestInfo {
     /// Names this request in answers, logs and the audit log.
     pub id: Arc<str>,
+    /// What it leaves in the audit log.
+    pub trail: Trail,
     rate: Arc<Mutex<Option<RateHeaders>>>,
 }
 
 impl RequestInfo {
-    /// A request of that id.
+    /// A request of that id and trail.
     #[must_use]
-    pub fn new(id: Arc<str>) -> Self {
-        Self { id, rate: Arc::default() }
+    pub fn new(id: Arc<str>, trail: Trail) -> Self {
+        Self { id, trail, rate: Arc::default() }
     }
 
     /// Leaves the state of the bucket that counted this request.
@@ -68,7 +72,10 @@ pub async fn answer_administrator(State(app): State<AppState>, request: Request,
 
 async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let info = RequestInfo::new(Arc::from(app.ids.next_id()));
+    let id = Arc::from(app.ids.next_id());
+    let trail = trail::begin(&request, &id);
+    let trail_end = TrailEnd::new(app.clone(), trail.clone());
+    let info = RequestInfo::new(id, trail);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     request.extensions_mut().insert(info.clone());
@@ -87,6 +94,10 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
         }
     };
 
+    let (status, problem) = (response.status(), response.extensions().get::<Problem>());
+    if let Err(problem) = trail_end.end(problem.map_or(status, |problem| problem.status), problem).await {
+        response = refusal(problem);
+    }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         write_problem(&mut response, &problem, route.as_deref(), &info.id);
     }

@@ -10,6 +10,7 @@ use super::guest::{TestLibrary, now};
 use super::pack_guest::{LOOP, PackGuest};
 use super::rule_guest::letters;
 use crate::context::OpContext;
+use crate::context::trail::Trail;
 use crate::domain::audit::{Actor, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{Schema, Subject};
@@ -294,6 +295,7 @@ pub(super) fn administrator() -> OpContext {
         grants: Grants::default(),
         request_id: "test".into(),
         now: now(),
+        trail: Trail::default(),
     }
 }
 

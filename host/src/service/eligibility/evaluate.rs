@@ -152,7 +152,7 @@ pub async fn evaluate_for(
         }
         Err(_) => (AuditOutcome::Refused, targets),
     };
-    registry.audit.record(audit::entry(ctx, AuditAction::Evaluate, audited, targets)).await?;
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Evaluate, audited, targets)).await?;
     outcome
 }
 

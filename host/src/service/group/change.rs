@@ -33,7 +33,7 @@ pub async fn change(
     let outcome = records::retried(condition, attempt).await;
     if outcome.is_err() {
         let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
-        registry.audit.record(entry).await?;
+        registry.audit.record(ctx, entry).await?;
     }
     outcome
 }

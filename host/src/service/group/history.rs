@@ -73,7 +73,7 @@ pub async fn membership_history(
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let mut entry = audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)]);
     entry.note = Some("membership history".to_owned());
-    registry.audit.record(entry).await?;
+    registry.audit.record(ctx, entry).await?;
     let (group, _) = found?;
     let last = group.meta.version.0;
     let first = last.saturating_sub(VERSIONS_MAX).max(1);

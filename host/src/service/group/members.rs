@@ -77,7 +77,7 @@ pub async fn change_member(
     if outcome.is_err() {
         let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets(key, change));
         entry.note = Some(change.note().to_owned());
-        registry.audit.record(entry).await?;
+        registry.audit.record(ctx, entry).await?;
     }
     outcome
 }
@@ -215,7 +215,7 @@ pub async fn places_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey
     let targets = vec![records::reference(RecordKind::Individual, key)];
     let mut entry = audit::entry(ctx, AuditAction::Read, outcome, targets);
     entry.note = Some("groups".to_owned());
-    registry.audit.record(entry).await?;
+    registry.audit.record(ctx, entry).await?;
     let (individual, _) = found?;
     let mut places = Vec::new();
     for id in registry.columns.snapshot().groups_of(individual) {

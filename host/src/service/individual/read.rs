@@ -22,7 +22,7 @@ pub async fn read(
 ) -> Result<IndividualView, AppError> {
     let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
-    registry.audit.record(audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
     let (individual, fields) = found?;
     Ok(IndividualView { individual, fields, codes: CodeView::new(registry.vocabularies.current(), languages) })
 }

@@ -73,7 +73,7 @@ pub async fn search(
     let targets = targets.map(|identifier| reference(&identifier.key)).collect();
     let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     entry.note = Some(searched_fields(&query));
-    registry.audit.record(entry).await?;
+    registry.audit.record(ctx, entry).await?;
     let seen = individuals.into_iter().filter_map(|record| {
         let fields = visibility::of_found(ctx, registry, RecordKind::Individual, record.id)?;
         Some(Seen { record, fields })

@@ -53,7 +53,7 @@ impl PluginAdministration {
             if let Err(error) = &result {
                 let mut entry = audit::entry(&ctx, AuditAction::Administer, AuditOutcome::Refused, vec![target]);
                 entry.note = Some(format!("{note}: {error}"));
-                this.registry.audit.record(entry).await?;
+                this.registry.audit.record(&ctx, entry).await?;
             }
             result
         };

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::packs::{Packs, Publishable, load_packs, publishable};
 use super::{PluginAdministration, blocking};
 use crate::context::OpContext;
+use crate::context::trail::Trail;
 use crate::domain::audit::Actor;
 use crate::domain::deployment::Deployment;
 use crate::domain::grant::Grants;
@@ -74,6 +75,7 @@ impl PluginAdministration {
             request_id: "start".into(),
             organization: None,
             now,
+            trail: Trail::default(),
         };
         let folder = folder.to_owned();
         let paths = blocking(move || PluginLibrary::files_of(&folder)).await?;

@@ -1,69 +1,31 @@
 //! How lines of the audit log are stored: many in one value, so that reads cost little.
 
-use serde::{Deserialize, Serialize};
+mod v1;
+mod v2;
 
-use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
-use crate::domain::client::ClientId;
+use crate::domain::audit::{Actor, AuditEntry};
 use crate::store::StoreError;
 
-use super::instant::{as_stored, instant, milliseconds};
+pub use self::v1::StoredAuditV1;
+pub use self::v2::StoredAuditV2;
+use super::instant::as_stored;
 use super::parts::each;
-use super::{StoredForm, Unreadable, VALUE_BYTES_MAX, decode_as};
+use super::{StoredForm, VALUE_BYTES_MAX, decode_as, version_of};
 
 /// The most lines of one stored value.
 pub const ENTRIES_PER_VALUE_MAX: usize = 256;
 /// More than what a line takes besides its texts, and a value besides its lines.
-const FRAME_BYTES: usize = 64;
+const FRAME_BYTES: usize = 128;
 /// More than what the length of a text takes.
 const LENGTH_BYTES: usize = 10;
-/// What a line that is cut keeps of its request's id, and of its note.
+/// What a line that is cut keeps of its request's id, its note and its reason.
 const CUT_TEXT_BYTES: usize = 1024;
-
-/// Lines of the audit log, oldest first, version 1.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredAuditV1 {
-    entries: Vec<StoredAuditEntryV1>,
-}
-
-impl StoredForm for StoredAuditV1 {
-    const VERSION: u8 = 1;
-    const WHAT: &'static str = "part of the audit log";
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredAuditEntryV1 {
-    at_ms: i64,
-    actor: StoredActorV1,
-    request_id: String,
-    action: StoredAuditActionV1,
-    outcome: StoredAuditOutcomeV1,
-    targets: Vec<String>,
-    note: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredActorV1 {
-    Client(String),
-    Administrator,
-    System,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredAuditActionV1 {
-    Read,
-    Search,
-    Create,
-    Update,
-    Evaluate,
-    Administer,
-    Plugin,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredAuditOutcomeV1 {
-    Allowed,
-    Refused,
-}
+/// What a line that is cut keeps of the name of a field.
+const CUT_FIELD_BYTES: usize = 128;
+/// How many fields and how many consents a line that is cut keeps.
+const CUT_NAMES_MAX: usize = 1_000;
+/// What a consent takes.
+const CONSENT_BYTES: usize = 16;
 
 /// The bytes of lines of the audit log: as few values as hold them, in order.
 ///
@@ -81,7 +43,7 @@ pub fn encode(entries: &[AuditEntry]) -> Result<Vec<Vec<u8>>, StoreError> {
 
 /// Encodes lines as one value, or their halves when they do not fit.
 fn encode_halves(lines: &[AuditEntry], values: &mut Vec<Vec<u8>>) -> Result<(), StoreError> {
-    match super::encode(&StoredAuditV1 { entries: lines.iter().map(StoredAuditEntryV1::from).collect() }) {
+    match super::encode(&StoredAuditV2::of(lines)) {
         Ok(value) => values.push(value),
         Err(StoreError::TooLarge { .. }) if lines.len() > 1 => {
             let (older, newer) = lines.split_at(lines.len() / 2);
@@ -98,7 +60,10 @@ fn encode_halves(lines: &[AuditEntry], values: &mut Vec<Vec<u8>>) -> Result<(), 
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Vec<AuditEntry>, StoreError> {
-    decode_as(bytes, |stored: StoredAuditV1| each(stored.entries))
+    if version_of(bytes) == Some(StoredAuditV1::VERSION) {
+        return decode_as(bytes, |stored: StoredAuditV1| each(stored.entries));
+    }
+    decode_as(bytes, StoredAuditV2::lines)
 }
 
 /// The line as it will be read back: its instant to the millisecond, and cut when it would not fit into a value. A note
@@ -114,28 +79,38 @@ pub fn entry_as_stored(entry: AuditEntry) -> AuditEntry {
 pub fn stored_bytes(entry: &AuditEntry) -> usize {
     let actor = match &entry.actor {
         Actor::Client(client) => client.as_str().len(),
-        Actor::Administrator | Actor::System => 0,
+        Actor::Administrator | Actor::System | Actor::Unknown => 0,
     };
-    let note = entry.note.as_ref().map_or(0, String::len);
-    let frame = FRAME_BYTES.saturating_add(actor).saturating_add(entry.request_id.len()).saturating_add(note);
-    entry.targets.iter().fold(frame, |bytes, target| bytes.saturating_add(target_bytes(target)))
+    let once = [&entry.note, &entry.reason].into_iter().flatten().map(String::len);
+    let once = once.chain(entry.operation.as_ref().map(|operation| operation.len()));
+    let once = once.chain([actor, entry.request_id.len(), entry.consents.len().saturating_mul(CONSENT_BYTES)]);
+    let listed = entry.targets.iter().chain(&entry.fields).map(|text| listed_bytes(text));
+    once.chain(listed).fold(FRAME_BYTES, usize::saturating_add)
 }
 
-fn target_bytes(target: &str) -> usize {
-    target.len().saturating_add(LENGTH_BYTES)
+/// What one text of a list takes, and its place in a list of texts besides.
+fn listed_bytes(text: &str) -> usize {
+    text.len().saturating_add(LENGTH_BYTES)
 }
 
 /// Cuts what does not fit into a value.
 fn cut(mut entry: AuditEntry) -> AuditEntry {
-    cut_text(&mut entry.request_id);
+    cut_text(&mut entry.request_id, CUT_TEXT_BYTES);
     let mut note = entry.note.take().unwrap_or_default();
-    cut_text(&mut note);
+    cut_text(&mut note, CUT_TEXT_BYTES);
+    if let Some(reason) = &mut entry.reason {
+        cut_text(reason, CUT_TEXT_BYTES);
+    }
+    entry.operation = entry.operation.filter(|operation| operation.len() <= CUT_TEXT_BYTES);
+    entry.fields.truncate(CUT_NAMES_MAX);
+    entry.fields.iter_mut().for_each(|field| cut_text(field, CUT_FIELD_BYTES));
+    entry.consents.truncate(CUT_NAMES_MAX);
     let targets = std::mem::take(&mut entry.targets);
     // The sentence about the cut is far shorter than the other text that may be kept.
     let mut room = VALUE_BYTES_MAX.saturating_sub(stored_bytes(&entry)).saturating_sub(2 * CUT_TEXT_BYTES);
     let named = targets.len();
     for target in targets {
-        let Some(left) = room.checked_sub(target_bytes(&target)) else { break };
+        let Some(left) = room.checked_sub(listed_bytes(&target)) else { break };
         room = left;
         entry.targets.push(target);
     }
@@ -148,70 +123,8 @@ fn cut(mut entry: AuditEntry) -> AuditEntry {
     entry
 }
 
-fn cut_text(text: &mut String) {
-    text.truncate(text.floor_char_boundary(CUT_TEXT_BYTES));
-}
-
-impl From<&AuditEntry> for StoredAuditEntryV1 {
-    fn from(entry: &AuditEntry) -> Self {
-        Self {
-            at_ms: milliseconds(entry.at),
-            actor: match &entry.actor {
-                Actor::Client(client) => StoredActorV1::Client(client.as_str().to_owned()),
-                Actor::Administrator => StoredActorV1::Administrator,
-                Actor::System => StoredActorV1::System,
-            },
-            request_id: entry.request_id.clone(),
-            action: match entry.action {
-                AuditAction::Read => StoredAuditActionV1::Read,
-                AuditAction::Search => StoredAuditActionV1::Search,
-                AuditAction::Create => StoredAuditActionV1::Create,
-                AuditAction::Update => StoredAuditActionV1::Update,
-                AuditAction::Evaluate => StoredAuditActionV1::Evaluate,
-                AuditAction::Administer => StoredAuditActionV1::Administer,
-                AuditAction::Plugin => StoredAuditActionV1::Plugin,
-            },
-            outcome: match entry.outcome {
-                AuditOutcome::Allowed => StoredAuditOutcomeV1::Allowed,
-                AuditOutcome::Refused => StoredAuditOutcomeV1::Refused,
-            },
-            targets: entry.targets.clone(),
-            note: entry.note.clone(),
-        }
-    }
-}
-
-impl TryFrom<StoredAuditEntryV1> for AuditEntry {
-    type Error = Unreadable;
-
-    fn try_from(stored: StoredAuditEntryV1) -> Result<Self, Unreadable> {
-        Ok(Self {
-            at: instant(stored.at_ms)?,
-            actor: match stored.actor {
-                StoredActorV1::Client(client) => {
-                    Actor::Client(ClientId::parse(&client).map_err(|_| Unreadable::field("actor"))?)
-                }
-                StoredActorV1::Administrator => Actor::Administrator,
-                StoredActorV1::System => Actor::System,
-            },
-            request_id: stored.request_id,
-            action: match stored.action {
-                StoredAuditActionV1::Read => AuditAction::Read,
-                StoredAuditActionV1::Search => AuditAction::Search,
-                StoredAuditActionV1::Create => AuditAction::Create,
-                StoredAuditActionV1::Update => AuditAction::Update,
-                StoredAuditActionV1::Evaluate => AuditAction::Evaluate,
-                StoredAuditActionV1::Administer => AuditAction::Administer,
-                StoredAuditActionV1::Plugin => AuditAction::Plugin,
-            },
-            outcome: match stored.outcome {
-                StoredAuditOutcomeV1::Allowed => AuditOutcome::Allowed,
-                StoredAuditOutcomeV1::Refused => AuditOutcome::Refused,
-            },
-            targets: stored.targets,
-            note: stored.note,
-        })
-    }
+fn cut_text(text: &mut String, bytes_max: usize) {
+    text.truncate(text.floor_char_boundary(bytes_max));
 }
 
 #[cfg(test)]

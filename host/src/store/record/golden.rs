@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
-use super::audit::StoredAuditV1;
+use super::audit::{StoredAuditV1, StoredAuditV2};
 use super::change::{StoredChangeV1, StoredChangeV2};
 use super::client::{StoredClientV1, StoredClientV2, StoredClientV3};
 use super::code_table::StoredCodeTableV1;
@@ -157,7 +157,10 @@ fn old_clients_are_read() {
 #[test]
 fn old_audit_lines_are_read() {
     let sample = samples::audit_entries();
-    let old = check::<StoredAuditV1>("audit-v1", &audit::encode(&sample).unwrap()[0]);
+    let old = check::<StoredAuditV2>("audit-v2", &audit::encode(&sample).unwrap()[0]);
+    assert_eq!(audit::decode(&old).unwrap(), sample);
+    let sample = samples::old_audit_entries();
+    let old = check::<StoredAuditV1>("audit-v1", &encode(&StoredAuditV1::from(sample.as_slice())).unwrap());
     assert_eq!(audit::decode(&old).unwrap(), sample);
 }
 

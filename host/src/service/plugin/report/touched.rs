@@ -165,7 +165,7 @@ pub(super) async fn records(
         let targets = page.iter().map(|record| record.reference.clone()).collect();
         let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
         entry.note = Some("records that an upgrade of a plugin would touch".to_owned());
-        registry.audit.record(entry).await?;
+        registry.audit.record(ctx, entry).await?;
     }
     Ok(found)
 }

@@ -1,0 +1,118 @@
+//! What a request leaves in the audit log: begun before anything else is done, ended when its answer is known.
+//!
+//! **Invariant:** whoever is answered, refused or gone meanwhile, the lines that use cases handed in are written down; a call
+//! that cannot be audited is answered 503.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, MatchedPath, Request};
+use axum::http::{Method, StatusCode};
+
+use crate::api::error::Problem;
+use crate::app::AppState;
+use crate::context::trail::{Trail, TrailOf};
+use crate::domain::audit::kept_address;
+use crate::error::{AppError, FieldProblem};
+
+/// How many problems of fields the reason of a refusal names.
+const PROBLEMS_MAX: usize = 10;
+/// The longest name of a field that a reason tells, in bytes.
+const FIELD_BYTES_MAX: usize = 64;
+
+/// The trail of a request that has just arrived.
+pub(super) fn begin(request: &Request, id: &Arc<str>) -> Trail {
+    let matched = request.extensions().get::<MatchedPath>();
+    let route = matched.map_or("unknown path", MatchedPath::as_str);
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    Trail::new(TrailOf {
+        request_id: Arc::clone(id),
+        operation: format!("{} {route}", request.method()).into(),
+        address: peer.map(|peer| kept_address(peer.0.ip())),
+        success_status: success_status(request.method(), route),
+    })
+}
+
+/// The status of a change that succeeds: known before the answer, since the line of a change is written with the change.
+pub fn success_status(method: &Method, route: &str) -> u16 {
+    let last = route.rsplit('/').next().unwrap_or_default();
+    let status = match *method {
+        Method::POST if is_action(last) => StatusCode::OK,
+        Method::POST => StatusCode::CREATED,
+        Method::DELETE if route.contains("/Consent/") || route.contains("/consents/{") => StatusCode::NO_CONTENT,
+        _ => StatusCode::OK,
+    };
+    status.as_u16()
+}
+
+/// Whether the last part of a route names something done to what is there, so that nothing is made.
+fn is_action(last: &str) -> bool {
+    let dollar = last.strip_prefix('$').or_else(|| last.strip_prefix("%24"));
+    dollar.is_some_and(|name| name != "add-member") || matches!(last, "disable" | "enable" | "deprecate" | "withdraw")
+}
+
+/// The reason of a refusal for the audit log: which fields, and which kinds of faults. Details of a missing scope are the
+/// scope's name; other details may repeat what was sent, and stay out.
+fn reason(problem: &Problem) -> String {
+    if problem.status == StatusCode::FORBIDDEN {
+        return problem.detail.clone();
+    }
+    let faults: Vec<String> = problem.errors.iter().take(PROBLEMS_MAX).map(fault).collect();
+    if !faults.is_empty() {
+        return faults.join(", ");
+    }
+    problem.status.canonical_reason().unwrap_or("refused").to_lowercase()
+}
+
+fn fault(problem: &FieldProblem) -> String {
+    let FieldProblem { field, code, .. } = problem;
+    let is_ours = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.[]".contains(&byte);
+    // A member that nobody knows may be anything that was sent.
+    let is_told = *code != "unknown_field" && field.len() <= FIELD_BYTES_MAX && field.bytes().all(is_ours);
+    if is_told && !field.is_empty() { format!("{field}: {code}") } else { (*code).to_owned() }
+}
+
+/// Ends the trail of a request.
+pub(super) struct TrailEnd {
+    app: AppState,
+    trail: Trail,
+}
+
+impl TrailEnd {
+    pub(super) fn new(app: AppState, trail: Trail) -> Self {
+        Self { app, trail }
+    }
+
+    /// Writes the lines down.
+    ///
+    /// # Errors
+    /// The answer to give instead, when they cannot be.
+    pub(super) async fn end(self, status: StatusCode, problem: Option<&Problem>) -> Result<(), Problem> {
+        let reason = problem.map(reason);
+        let lines = self.trail.end(self.app.clock.now(), status.as_u16(), reason.as_deref());
+        let written = self.app.registry.audit.record_now(lines).await;
+        written.map_err(|error| match error {
+            AppError::Busy => Problem::from(AppError::Busy),
+            other => Problem::from(AppError::Unavailable(other.into())),
+        })
+    }
+}
+
+impl Drop for TrailEnd {
+    /// The caller left before it was answered.
+    fn drop(&mut self) {
+        // 499 is what access logs call it; no answer was sent.
+        const CALLER_LEFT: u16 = 499;
+        let lines = self.trail.end(self.app.clock.now(), CALLER_LEFT, Some("the caller left before it was answered"));
+        if lines.is_empty() {
+            return;
+        }
+        let audit = self.app.registry.audit.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            if let Err(error) = audit.record_now(lines).await {
+                tracing::error!(error = %error, "what a caller did who left could not be audited");
+            }
+        });
+    }
+}

@@ -1,0 +1,190 @@
+//! What a request leaves in the audit log, collected until its answer is known.
+//!
+//! Use cases hand in lines without a status; whoever answers the request ends the trail with the status and the reason, and
+//! writes the lines down. A request that failed and left no line of its failure gets one here, so that a new route cannot
+//! forget it.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+
+/// Collects the lines of one request. The default belongs to no request: it collects nothing.
+///
+/// **Invariant:** once it has ended, nothing is collected any more: what a task hands in that outlives its request is given
+/// back, and written down by itself.
+#[derive(Debug, Clone, Default)]
+pub struct Trail(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    request_id: Arc<str>,
+    operation: Arc<str>,
+    address: Option<IpAddr>,
+    success_status: u16,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    has_ended: bool,
+    caller: Option<(Actor, AuditAction)>,
+    about: Vec<String>,
+    shown: Vec<String>,
+    lines: Vec<AuditEntry>,
+}
+
+/// What a trail is of.
+#[derive(Debug, Clone)]
+pub struct TrailOf {
+    /// The request.
+    pub request_id: Arc<str>,
+    /// Method and matched route.
+    pub operation: Arc<str>,
+    /// Where it came from, as the audit log keeps it.
+    pub address: Option<IpAddr>,
+    /// The status of its answer when it succeeds: what is written together with a change cannot wait for the answer.
+    pub success_status: u16,
+}
+
+impl Trail {
+    /// The trail of a request.
+    #[must_use]
+    pub fn new(of: TrailOf) -> Self {
+        let TrailOf { request_id, operation, address, success_status } = of;
+        Self(Some(Arc::new(Inner { request_id, operation, address, success_status, state: Mutex::default() })))
+    }
+
+    /// A trail of its own for a part of this request, such as an entry of a batch: to be ended by itself.
+    #[must_use]
+    pub fn of_part(&self, operation: &str, success_status: u16) -> Self {
+        let Some(inner) = &self.0 else { return Self::default() };
+        let part = Self::new(TrailOf {
+            request_id: Arc::clone(&inner.request_id),
+            operation: operation.into(),
+            address: inner.address,
+            success_status,
+        });
+        if let (Some(part), caller) = (&part.0, inner.state().caller.clone()) {
+            part.state().caller = caller;
+        }
+        part
+    }
+
+    /// By which call.
+    #[must_use]
+    pub fn operation(&self) -> Option<Arc<str>> {
+        self.0.as_ref().map(|inner| Arc::clone(&inner.operation))
+    }
+
+    /// From where.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        self.0.as_ref().and_then(|inner| inner.address)
+    }
+
+    /// The status that the call is answered with when it succeeds.
+    #[must_use]
+    pub fn success_status(&self) -> Option<u16> {
+        self.0.as_ref().map(|inner| inner.success_status)
+    }
+
+    /// Says who calls, and what the call would do: from here on a failure is written down.
+    pub fn set_caller(&self, actor: Actor, action: AuditAction) {
+        self.with(|state| state.caller = Some((actor, action)));
+    }
+
+    /// Says which records the call is about, for the line of a failure that names none.
+    pub fn about(&self, targets: impl IntoIterator<Item = String>) {
+        self.with(|state| state.about = targets.into_iter().collect());
+    }
+
+    /// Says which API fields the answer shows, for lines that name none; each once.
+    pub fn shows<F: AsRef<str> + Into<String>>(&self, fields: impl IntoIterator<Item = F>) {
+        self.with(|state| {
+            for field in fields {
+                if !state.shown.iter().any(|shown| shown == field.as_ref()) {
+                    state.shown.push(field.into());
+                }
+            }
+        });
+    }
+
+    /// Takes a line.
+    ///
+    /// # Errors
+    /// The line, when nobody collects it: it has to be written down at once.
+    pub fn collect(&self, entry: AuditEntry) -> Result<(), Box<AuditEntry>> {
+        let Some(inner) = &self.0 else { return Err(Box::new(entry)) };
+        let mut state = inner.state();
+        if state.has_ended {
+            return Err(Box::new(entry));
+        }
+        state.lines.push(entry);
+        Ok(())
+    }
+
+    /// Ends it, and gives the lines to write down: with the status and the reason, and one of the failure where the use cases
+    /// left none. Gives nothing the second time.
+    #[must_use]
+    pub fn end(&self, now: Timestamp, status: u16, reason: Option<&str>) -> Vec<AuditEntry> {
+        let Some(inner) = &self.0 else { return Vec::new() };
+        let mut state = inner.state();
+        if std::mem::replace(&mut state.has_ended, true) {
+            return Vec::new();
+        }
+        let (mut lines, shown) = (std::mem::take(&mut state.lines), std::mem::take(&mut state.shown));
+        let is_told = |line: &AuditEntry| line.outcome != AuditOutcome::Allowed && line.status.is_none();
+        if status >= 400 && !lines.iter().any(is_told) {
+            lines.extend(inner.failure(&mut state, now));
+        }
+        for line in lines.iter_mut().filter(|line| line.status.is_none()) {
+            line.status = Some(status);
+            match line.outcome {
+                AuditOutcome::Allowed if line.fields.is_empty() => line.fields.clone_from(&shown),
+                AuditOutcome::Allowed => {}
+                AuditOutcome::Refused | AuditOutcome::Failed => {
+                    line.outcome = if status >= 500 { AuditOutcome::Failed } else { AuditOutcome::Refused };
+                    line.reason = line.reason.take().or_else(|| reason.map(str::to_owned));
+                }
+            }
+        }
+        lines
+    }
+
+    fn with(&self, change: impl FnOnce(&mut State)) {
+        if let Some(inner) = &self.0 {
+            change(&mut inner.state());
+        }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is one assignment or one push, so a panic leaves it sound.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The line of a failure that nobody told; none before it is known who calls.
+    fn failure(&self, state: &mut State, now: Timestamp) -> Option<AuditEntry> {
+        let (actor, action) = state.caller.take()?;
+        Some(AuditEntry {
+            at: now,
+            actor,
+            address: self.address,
+            request_id: self.request_id.to_string(),
+            operation: Some(Arc::clone(&self.operation)),
+            action,
+            outcome: AuditOutcome::Refused,
+            status: None,
+            targets: std::mem::take(&mut state.about),
+            fields: Vec::new(),
+            consents: Vec::new(),
+            reason: None,
+            note: None,
+            count: 1,
+        })
+    }
+}
