@@ -15,10 +15,14 @@ mod about;
 mod bitmaps;
 mod chunk;
 mod codes;
+mod column;
+mod extensions;
 mod gather;
 mod groups;
 mod identifiers;
 mod individuals;
+mod limits;
+mod places;
 mod rows;
 mod search;
 mod terms;
@@ -34,7 +38,8 @@ use arc_swap::ArcSwap;
 
 pub use about::{ConsentTerm, MembershipTerm};
 pub use gather::Gathered;
-pub use search::Found;
+pub use limits::{RowLimits, SearchLimits};
+pub use search::{Found, MembershipConditions, Sorting};
 
 use crate::domain::change::{Change, ChangedRecord};
 use crate::domain::code::CodeNumber;
@@ -42,16 +47,20 @@ use crate::domain::group::Group;
 use crate::domain::individual::Individual;
 use crate::domain::program::Program;
 use crate::domain::record::RecordId;
-use crate::domain::search::{IndividualQuery, Page};
+use crate::domain::search::order::Window;
+use crate::domain::search::{GroupQuery, IndividualQuery, Page};
 use bitmaps::RowSet;
 use codes::postings_of;
+use extensions::ExtensionNumbers;
 use groups::Groups;
 use identifiers::IdentifierHasher;
 use individuals::Individuals;
+use places::Places;
 
 /// The register in memory.
 pub struct Columns {
     hasher: IdentifierHasher,
+    extensions: ExtensionNumbers,
     writer: Mutex<Writer>,
     /// Whether the writer knows more than what is published.
     is_stale: AtomicBool,
@@ -70,8 +79,10 @@ struct Writer {
 #[derive(Clone)]
 pub struct Snapshot {
     hasher: IdentifierHasher,
+    extensions: ExtensionNumbers,
     individuals: Individuals,
     groups: Groups,
+    places: Places,
     about: about::About,
 }
 
@@ -85,15 +96,18 @@ struct Prepared {
 
 impl Default for Columns {
     fn default() -> Self {
-        let hasher = IdentifierHasher::default();
+        let (hasher, extensions) = (IdentifierHasher::default(), ExtensionNumbers::default());
         let empty = Snapshot {
             hasher: hasher.clone(),
+            extensions: extensions.clone(),
             individuals: Individuals::default(),
             groups: Groups::default(),
+            places: Places::default(),
             about: about::About::default(),
         };
         Self {
             hasher,
+            extensions,
             published: ArcSwap::from_pointee(empty.clone()),
             writer: Mutex::new(Writer {
                 next: empty,
@@ -126,13 +140,15 @@ impl fmt::Debug for Snapshot {
 impl Columns {
     /// Takes up individuals as they are stored, in the order of their keys.
     pub fn load_individuals(&self, page: &[Arc<Individual>]) {
-        let individuals = page.iter().map(|record| individuals::Prepared::new(record, &self.hasher)).collect();
+        let prepare = |record: &Arc<Individual>| individuals::Prepared::new(record, &self.hasher, &self.extensions);
+        let individuals = page.iter().map(prepare).collect();
         self.write(Prepared { individuals, ..Prepared::default() });
     }
 
     /// Takes up groups as they are stored, in the order of their keys.
     pub fn load_groups(&self, page: &[Arc<Group>]) {
-        let groups = page.iter().map(|record| groups::Prepared::new(record)).collect();
+        let prepare = |record: &Arc<Group>| groups::Prepared::new(record, &self.hasher, &self.extensions);
+        let groups = page.iter().map(prepare).collect();
         self.write(Prepared { groups, ..Prepared::default() });
     }
 
@@ -151,9 +167,11 @@ impl Columns {
         for change in changes {
             match &change.record {
                 ChangedRecord::Individual(record) => {
-                    prepared.individuals.push(individuals::Prepared::new(record, &self.hasher));
+                    prepared.individuals.push(individuals::Prepared::new(record, &self.hasher, &self.extensions));
                 }
-                ChangedRecord::Group(record) => prepared.groups.push(groups::Prepared::new(record)),
+                ChangedRecord::Group(record) => {
+                    prepared.groups.push(groups::Prepared::new(record, &self.hasher, &self.extensions));
+                }
                 ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {
                     prepared.about.add(&change.record);
                 }
@@ -183,7 +201,8 @@ impl Columns {
         let mut writer = self.lock();
         let Writer { next, individual_terms, group_terms, about_terms } = &mut *writer;
         next.individuals.write(individual_terms, prepared.individuals);
-        next.groups.write(group_terms, prepared.groups);
+        next.places.reach(next.individuals.rows.count());
+        next.groups.write(group_terms, prepared.groups, (&next.individuals.rows, &mut next.places));
         next.about.write(about_terms, prepared.about);
         self.is_stale.store(true, Ordering::Release);
     }
@@ -194,10 +213,28 @@ impl Columns {
 }
 
 impl Snapshot {
-    /// The individuals that meet every condition: how many, and those of the page, in the order of their keys.
+    /// The individuals that meet every condition: how many, and those of the page.
     #[must_use]
-    pub fn search(&self, query: &IndividualQuery, page: Page) -> Found {
-        search::search(&self.individuals, &self.hasher, query, page)
+    pub fn search(
+        &self,
+        query: &IndividualQuery,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        search::individuals(self, query, limits, sorting, window)
+    }
+
+    /// The groups that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search_groups(
+        &self,
+        query: &GroupQuery,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        search::groups(self, query, limits, sorting, window)
     }
 
     /// Every group that names the person as a member, in use or not, in the order of their keys.
@@ -224,6 +261,18 @@ impl Snapshot {
         self.about.memberships.search(conditions, page)
     }
 
+    /// The memberships that meet every condition: how many, and those of the page.
+    #[must_use]
+    pub fn search_memberships(
+        &self,
+        conditions: &MembershipConditions,
+        limits: SearchLimits<'_>,
+        sorting: Sorting<'_>,
+        window: &Window,
+    ) -> Found {
+        search::memberships(&self.about, conditions, limits, sorting, window)
+    }
+
     /// The consents that hold one term of each list, as [`Snapshot::memberships`] does.
     #[must_use]
     pub fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Found {
@@ -233,18 +282,18 @@ impl Snapshot {
     /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
     #[must_use]
     pub fn records_using(&self, numbers: &[CodeNumber]) -> u64 {
-        let individuals = RowSet::union(postings_of(&self.individuals.codes, numbers)).len();
-        let groups = RowSet::union(postings_of(&self.groups.codes, numbers)).len();
+        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers)).len();
+        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers)).len();
         individuals.saturating_add(groups)
     }
 
     /// Which individuals and which groups those are, each in the order of their keys, at most `limit` in all.
     #[must_use]
     pub fn holders_of(&self, numbers: &[CodeNumber], limit: usize) -> (Vec<RecordId>, Vec<RecordId>) {
-        let individuals = RowSet::union(postings_of(&self.individuals.codes, numbers));
+        let individuals = RowSet::union(postings_of(&self.individuals.codes, &self.extensions, numbers));
         let individuals = individuals.rows().filter_map(|row| self.individuals.rows.id(row)).take(limit);
         let individuals: Vec<RecordId> = individuals.collect();
-        let groups = RowSet::union(postings_of(&self.groups.codes, numbers));
+        let groups = RowSet::union(postings_of(&self.groups.codes, &self.extensions, numbers));
         let groups = groups.rows().filter_map(|row| self.groups.rows.id(row));
         let groups = groups.take(limit.saturating_sub(individuals.len())).collect();
         (individuals, groups)

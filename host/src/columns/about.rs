@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::column::Column;
 use super::terms::{AllTerms, Prepared as PreparedTerms, TermIndex};
+use crate::domain::calendar::days_since_epoch;
 use crate::domain::change::ChangedRecord;
 use crate::domain::consent::Consent;
 use crate::domain::organization::Organization;
@@ -25,6 +27,18 @@ pub enum MembershipTerm {
     Status(MembershipStatus),
 }
 
+impl MembershipTerm {
+    /// The field of the record that it is about.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Beneficiary(_) => "beneficiary",
+            Self::Program(_) => "program",
+            Self::Status(_) => "status",
+        }
+    }
+}
+
 /// What a consent is searched by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConsentTerm {
@@ -39,7 +53,21 @@ pub enum ConsentTerm {
 pub(super) struct About {
     pub(super) programs: Arc<BTreeMap<RecordId, Arc<Program>>>,
     pub(super) memberships: TermIndex<MembershipTerm>,
+    pub(super) of_memberships: MembershipColumns,
     pub(super) consents: TermIndex<ConsentTerm>,
+}
+
+/// What memberships are put in order by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MembershipColumns {
+    /// The place of the status among all, by name.
+    pub(super) statuses: Column<u8>,
+    /// In days since 1970-01-01.
+    pub(super) enrollment_dates: Column<i32>,
+    /// In days since 1970-01-01.
+    pub(super) exit_dates: Column<i32>,
+    /// In milliseconds since 1970-01-01.
+    pub(super) last_updated: Column<i64>,
 }
 
 /// The terms of each row.
@@ -54,6 +82,7 @@ pub(super) struct Terms {
 pub(super) struct Prepared {
     programs: Vec<Arc<Program>>,
     memberships: Vec<PreparedTerms<MembershipTerm>>,
+    membership_records: Vec<Arc<ProgramMembership>>,
     consents: Vec<PreparedTerms<ConsentTerm>>,
 }
 
@@ -64,6 +93,7 @@ impl Prepared {
             ChangedRecord::Program(program) => self.programs.push(Arc::clone(program)),
             ChangedRecord::ProgramMembership(membership) => {
                 self.memberships.push((membership.id, terms_of_membership(membership)));
+                self.membership_records.push(Arc::clone(membership));
             }
             ChangedRecord::Consent(consent) => self.consents.push((consent.id, terms_of_consent(consent))),
             ChangedRecord::Individual(_) | ChangedRecord::Group(_) => {}
@@ -97,6 +127,28 @@ impl About {
             programs.extend(records.programs.into_iter().map(|program| (program.id, program)));
         }
         self.memberships.write(&mut terms.memberships, records.memberships);
+        for membership in records.membership_records {
+            if let Some(row) = self.memberships.row(membership.id) {
+                self.of_memberships.set(row, &membership);
+            }
+        }
         self.consents.write(&mut terms.consents, records.consents);
     }
+}
+
+impl MembershipColumns {
+    fn set(&mut self, row: u32, membership: &ProgramMembership) {
+        let details = &membership.details;
+        self.statuses.set(row, Some(place_of_status(details.status)));
+        self.enrollment_dates.set(row, details.enrollment_date.map(days_since_epoch));
+        self.exit_dates.set(row, details.exit_date.map(days_since_epoch));
+        self.last_updated.set(row, Some(membership.meta.last_updated.as_millisecond()));
+    }
+}
+
+/// The place of a status among all statuses by name, beginning where no cell is missing.
+fn place_of_status(status: MembershipStatus) -> u8 {
+    let before = MembershipStatus::ALL.iter().filter(|other| other.name() < status.name()).count();
+    // The number 2 says that nothing is recorded.
+    u8::try_from(before).unwrap_or_default().saturating_add(3)
 }

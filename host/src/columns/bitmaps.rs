@@ -65,6 +65,18 @@ impl Posting {
         }
     }
 
+    /// Whether it holds a row.
+    pub(super) fn contains(&self, row: u32) -> bool {
+        match self {
+            Self::Few(rows) => rows.binary_search(&row).is_ok(),
+            Self::Many(segments) => {
+                let (segment, low) = split(row);
+                let at = segments.binary_search_by_key(&segment, |(at, _)| *at);
+                at.ok().and_then(|at| segments.get(at)).is_some_and(|(_, bitmap)| bitmap.contains(low))
+            }
+        }
+    }
+
     /// Adds a row.
     pub(super) fn insert(&mut self, row: u32) {
         match self {

@@ -81,6 +81,26 @@ impl Cell for f64 {
     }
 }
 
+impl Cell for i64 {
+    const MISSING: Self = Self::MIN;
+    fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
+impl Cell for u64 {
+    const MISSING: Self = Self::MAX;
+    fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+    fn is_same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
 /// One column of a chunk. Rows past its end have no value.
 #[derive(Debug, Clone)]
 pub(super) struct Cells<T>(Option<Arc<Vec<T>>>);

@@ -1,15 +1,25 @@
 //! Which rows hold which code.
 
 use super::bitmaps::Posting;
+use super::extensions::{ExtensionNumber, ExtensionNumbers};
 use super::tree::SharedTree;
 use crate::domain::code::CodeNumber;
 use crate::domain::vocabulary::CodedField;
 
+/// Where a code stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CodeAt {
+    /// In a field that every registry has.
+    Field(CodedField),
+    /// In a field that a module adds.
+    Extension(ExtensionNumber),
+}
+
 /// A code in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CodeKey {
-    /// Where it stands; none for the fields that modules add.
-    pub(super) field: Option<CodedField>,
+    /// Where it stands.
+    pub(super) place: CodeAt,
     /// Which code.
     pub(super) number: CodeNumber,
 }
@@ -68,14 +78,17 @@ pub(super) fn note_edits<T: Ord, K>(edits: &mut Edits<K>, row: u32, old: &[T], n
 }
 
 /// The postings of these codes in whatever field.
-pub(super) fn postings_of<'a>(index: &'a CodeIndex, numbers: &'a [CodeNumber]) -> impl Iterator<Item = &'a Posting> {
-    let keys = numbers.iter().flat_map(|number| places().map(|field| CodeKey { field, number: *number }));
+pub(super) fn postings_of<'a>(
+    index: &'a CodeIndex,
+    extensions: &ExtensionNumbers,
+    numbers: &'a [CodeNumber],
+) -> impl Iterator<Item = &'a Posting> {
+    let fields = CodedField::ALL.into_iter().map(CodeAt::Field);
+    let places: Vec<CodeAt> = fields.chain(extensions.every().into_iter().map(CodeAt::Extension)).collect();
+    let keys = numbers
+        .iter()
+        .flat_map(move |number| places.clone().into_iter().map(|place| CodeKey { place, number: *number }));
     keys.filter_map(|key| index.get(&key))
-}
-
-/// Everywhere that a code may stand.
-fn places() -> impl Iterator<Item = Option<CodedField>> {
-    CodedField::ALL.into_iter().map(Some).chain([None])
 }
 
 /// What of the one sorted list is not in the other.

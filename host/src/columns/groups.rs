@@ -1,9 +1,19 @@
-//! The groups of a snapshot: their codes, and who belongs to which.
+//! The groups of a snapshot: what they are found and put in order by, and who belongs to which.
 
-use super::codes::{CodeIndex, CodeKey, Edits, apply_edits, difference, note_edits, sorted_once};
+use std::sync::Arc;
+
+use super::bitmaps::Posting;
+use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, difference, note_edits, sorted_once};
+use super::column::{Column, TextColumn, sortable};
+use super::extensions::ExtensionNumbers;
+use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
+use super::individuals::{WordIndex, WordKind, extension_codes, words_of};
+use super::places::{Place as PlaceInGroup, Places};
 use super::rows::{Place, Rows};
 use super::tree::SharedTree;
-use crate::domain::group::Group;
+use crate::domain::code::CodeNumber;
+use crate::domain::group::{Group, Member};
+use crate::domain::person_name::{search_phrase, search_words};
 use crate::domain::record::RecordId;
 use crate::domain::vocabulary::CodedField;
 
@@ -14,14 +24,31 @@ pub(super) struct Groups {
     pub(super) rows: Rows,
     /// Rows by code.
     pub(super) codes: CodeIndex,
+    /// Rows by word of the name.
+    pub(super) words: WordIndex,
+    /// Rows by identifier.
+    pub(super) identifiers: IdentifierIndex,
+    /// Rows of records that say that they are not in use.
+    pub(super) inactive: Posting,
+    /// Names as they are put in order.
+    pub(super) names: TextColumn,
+    /// Numbers of the codes that say what kind of group it is.
+    pub(super) group_types: Column<u32>,
+    /// Numbers of the codes that say how it is housed.
+    pub(super) housing_types: Column<u32>,
+    /// When records were last written, in milliseconds since 1970-01-01.
+    pub(super) last_updated: Column<i64>,
     /// A person and a group that names the person.
     memberships: SharedTree<(RecordId, RecordId), ()>,
 }
 
-/// What a group set, to be cleared when it is written again. Both lists are sorted and hold everything once.
+/// What a group set, to be cleared when it is written again. All lists are sorted and hold everything once.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
     codes: Box<[CodeKey]>,
+    /// What the words are kept under, a line each.
+    words: Box<str>,
+    identifiers: Box<[IdentifierHash]>,
     members: Box<[RecordId]>,
 }
 
@@ -29,23 +56,51 @@ pub(super) struct Terms {
 pub(super) struct Prepared {
     id: RecordId,
     terms: Terms,
+    name: String,
+    active: Option<bool>,
+    group_type: Option<CodeNumber>,
+    housing_type: Option<CodeNumber>,
+    last_updated: i64,
+    members: Vec<Member>,
+}
+
+/// Changes of the indexes, collected over all records of a call.
+#[derive(Default)]
+struct IndexEdits {
+    codes: Edits<CodeKey>,
+    words: Edits<Arc<str>>,
+    identifiers: Edits<IdentifierHash>,
 }
 
 impl Prepared {
     /// Takes a group apart.
-    pub(super) fn new(group: &Group) -> Self {
+    pub(super) fn new(group: &Group, hasher: &IdentifierHasher, extensions: &ExtensionNumbers) -> Self {
         let details = &group.details;
         let members = || details.members.iter().flatten();
-        let group_type = details.group_type.map(|value| (Some(CodedField::GroupType), value));
-        let housing_type = details.housing_type.map(|value| (Some(CodedField::HousingType), value));
-        let roles = members().filter_map(|member| Some((Some(CodedField::MemberRole), member.role?)));
-        let extension = details.extension.codes().map(|value| (None, *value));
-        let codes = group_type.into_iter().chain(housing_type).chain(roles).chain(extension);
+        let fields = details.every_code().into_iter();
+        let codes = fields.map(|(field, value)| CodeKey { place: CodeAt::Field(field), number: value.number });
+        let codes = codes.chain(extension_codes(&details.extension, extensions));
+        let name = details.name.as_deref().unwrap_or_default();
+        let words = search_words(name).into_iter().map(|word| WordKind::Name.key(&word));
+        let identifiers = details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key));
         let terms = Terms {
-            codes: sorted_once(codes.map(|(field, value)| CodeKey { field, number: value.number })).into(),
+            codes: sorted_once(codes).into(),
+            words: sorted_once(words).join("\n").into(),
+            identifiers: sorted_once(identifiers).into(),
             members: sorted_once(members().map(|member| member.individual)).into(),
         };
-        Self { id: group.id, terms }
+        let number =
+            |field| details.every_code().into_iter().find(|(at, _)| *at == field).map(|(_, value)| value.number);
+        Self {
+            id: group.id,
+            terms,
+            name: search_phrase(name),
+            active: details.active,
+            group_type: number(CodedField::GroupType),
+            housing_type: number(CodedField::HousingType),
+            last_updated: group.meta.last_updated.as_millisecond(),
+            members: members().cloned().collect(),
+        }
     }
 }
 
@@ -56,17 +111,30 @@ impl Groups {
         entries.take_while(|(member, _)| *member == individual).map(|(_, group)| group).collect()
     }
 
-    /// Writes groups, each into a new row or the row that it has.
-    pub(super) fn write(&mut self, all_terms: &mut Vec<Terms>, records: Vec<Prepared>) {
-        let mut edits = Edits::new();
+    /// Writes groups, each into a new row or the row that it has, and the places of their members.
+    pub(super) fn write(
+        &mut self,
+        all_terms: &mut Vec<Terms>,
+        records: Vec<Prepared>,
+        (people, places): (&Rows, &mut Places),
+    ) {
+        let mut edits = IndexEdits::default();
         for prepared in records {
-            self.write_row(all_terms, prepared, &mut edits);
+            self.write_row(all_terms, prepared, (people, places), &mut edits);
         }
-        apply_edits(&mut self.codes, edits);
+        apply_edits(&mut self.codes, edits.codes);
+        apply_edits(&mut self.words, edits.words);
+        self.identifiers.apply(edits.identifiers);
     }
 
-    /// Writes the members of a group and notes what has to change in the index of codes.
-    fn write_row(&mut self, all_terms: &mut Vec<Terms>, prepared: Prepared, edits: &mut Edits<CodeKey>) {
+    /// Writes the columns and members of a group and notes what has to change in the indexes.
+    fn write_row(
+        &mut self,
+        all_terms: &mut Vec<Terms>,
+        prepared: Prepared,
+        (people, places): (&Rows, &mut Places),
+        edits: &mut IndexEdits,
+    ) {
         let row = match self.rows.place(prepared.id) {
             Place::Known(row) => row,
             Place::New(row) => {
@@ -82,13 +150,42 @@ impl Groups {
             }
         };
         let Some(terms) = all_terms.get_mut(row as usize) else { return };
-        note_edits(edits, row, &terms.codes, &prepared.terms.codes, |key| *key);
+        note_edits(&mut edits.codes, row, &terms.codes, &prepared.terms.codes, |key| *key);
+        let (old_words, new_words): (Vec<_>, Vec<_>) =
+            (words_of(&terms.words).collect(), words_of(&prepared.terms.words).collect());
+        note_edits(&mut edits.words, row, &old_words, &new_words, |word| Arc::from(*word));
+        note_edits(&mut edits.identifiers, row, &terms.identifiers, &prepared.terms.identifiers, |hash| *hash);
         for member in difference(&terms.members, &prepared.terms.members) {
             self.memberships.remove(&(*member, prepared.id));
         }
         for member in difference(&prepared.terms.members, &terms.members) {
             self.memberships.insert((*member, prepared.id), ());
         }
+        write_places(places, people, row, &terms.members, &prepared);
+        match prepared.active {
+            Some(false) => self.inactive.insert(row),
+            Some(true) | None => self.inactive.remove(row),
+        }
+        self.names.set(row, sortable(&prepared.name));
+        self.group_types.set(row, prepared.group_type.map(|number| number.0));
+        self.housing_types.set(row, prepared.housing_type.map(|number| number.0));
+        self.last_updated.set(row, Some(prepared.last_updated));
         *terms = prepared.terms;
+    }
+}
+
+/// Gives the members of a group the places that they have now.
+fn write_places(places: &mut Places, people: &Rows, group: u32, before: &[RecordId], prepared: &Prepared) {
+    for member in before {
+        if let Some(row) = people.find(*member) {
+            places.clear(row, group);
+        }
+    }
+    let mut members: Vec<&Member> = prepared.members.iter().collect();
+    members.sort_by_key(|member| member.individual);
+    for of_person in members.chunk_by(|one, other| one.individual == other.individual) {
+        if let Some(row) = of_person.first().and_then(|member| people.find(member.individual)) {
+            places.set(row, of_person.iter().filter_map(|member| PlaceInGroup::of(member, group)));
+        }
     }
 }

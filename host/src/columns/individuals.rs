@@ -7,17 +7,46 @@ use std::sync::Arc;
 
 use super::bitmaps::Posting;
 use super::chunk::{self, CODE_COLUMNS, Chunk, RowValues};
-use super::codes::{CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
+use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
+use super::column::{Column, TextColumn, sortable};
+use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::rows::{Place, Rows};
 use super::tree::SharedTree;
 use crate::domain::calendar::days_since_epoch;
-use crate::domain::individual::Individual;
-use crate::domain::person_name::PersonName;
+use crate::domain::extension::Extension;
+use crate::domain::individual::{Address, Individual, IndividualDetails};
+use crate::domain::person_name::{PersonName, search_phrase, search_words};
 use crate::domain::record::RecordId;
 
-/// Rows by word of the name.
+/// Rows by word, each under a letter that says what it is a word of.
 pub(super) type WordIndex = SharedTree<Arc<str>, Posting>;
+
+/// What a word is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WordKind {
+    /// A word of the name.
+    Name,
+    /// A word of an address.
+    Address,
+    /// The whole district of an address.
+    District,
+    /// The whole region of an address.
+    Region,
+}
+
+impl WordKind {
+    /// What a word, or the beginning of one, is kept under.
+    pub(super) fn key(self, word: &str) -> String {
+        let letter = match self {
+            Self::Name => 'n',
+            Self::Address => 'a',
+            Self::District => 'd',
+            Self::Region => 'r',
+        };
+        format!("{letter}{word}")
+    }
+}
 
 /// All individuals, cheap to copy.
 #[derive(Debug, Clone, Default)]
@@ -26,12 +55,16 @@ pub(super) struct Individuals {
     pub(super) rows: Rows,
     /// Rows by code.
     pub(super) codes: CodeIndex,
-    /// Rows by word of the name.
+    /// Rows by word of the name and of addresses.
     pub(super) words: WordIndex,
     /// Rows by identifier.
     pub(super) identifiers: IdentifierIndex,
     /// Rows of records that say that they are not in use.
     pub(super) inactive: Posting,
+    /// Names as they are put in order.
+    pub(super) names: TextColumn,
+    /// When records were last written, in milliseconds since 1970-01-01.
+    pub(super) last_updated: Column<i64>,
     chunks: Arc<Vec<Arc<Chunk>>>,
 }
 
@@ -40,7 +73,7 @@ pub(super) struct Individuals {
 pub(super) struct Terms {
     /// Codes that no column holds, sorted, each once.
     codes: Box<[CodeKey]>,
-    /// The words of the name, sorted, each once, with a space between them.
+    /// What the words are kept under, sorted, each once, a line each.
     words: Box<str>,
     /// Sorted, each once.
     identifiers: Box<[IdentifierHash]>,
@@ -50,6 +83,8 @@ pub(super) struct Terms {
 pub(super) struct Prepared {
     id: RecordId,
     values: RowValues,
+    name: String,
+    last_updated: i64,
     terms: Terms,
 }
 
@@ -63,7 +98,7 @@ struct IndexEdits {
 
 impl Prepared {
     /// Takes a record apart. Needs nothing of the register, so that it can happen before the register is locked.
-    pub(super) fn new(individual: &Individual, hasher: &IdentifierHasher) -> Self {
+    pub(super) fn new(individual: &Individual, hasher: &IdentifierHasher, extensions: &ExtensionNumbers) -> Self {
         let details = &individual.details;
         let mut values = RowValues {
             birth_date: details.birth_date.map(days_since_epoch),
@@ -79,22 +114,24 @@ impl Prepared {
             match column.and_then(|column| values.codes.get_mut(column)) {
                 Some(cell @ None) => *cell = Some(value.number),
                 Some(Some(number)) if *number == value.number => {}
-                Some(Some(_)) | None => others.push(CodeKey { field: Some(field), number: value.number }),
+                Some(Some(_)) | None => others.push(CodeKey { place: CodeAt::Field(field), number: value.number }),
             }
         }
-        others.extend(details.extension.codes().map(|value| CodeKey { field: None, number: value.number }));
-        let words = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
+        others.extend(extension_codes(&details.extension, extensions));
+        let words = words_of_person(details);
         let terms = Terms {
             codes: sorted_once(others).into(),
-            words: words.join(" ").into(),
+            words: words.join("\n").into(),
             identifiers: sorted_once(details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key))).into(),
         };
-        Self { id: individual.id, values, terms }
+        let name = details.name.as_ref().map(PersonName::sort_text).unwrap_or_default();
+        Self { id: individual.id, values, name, last_updated: individual.meta.last_updated.as_millisecond(), terms }
     }
 
     fn codes(&self) -> Vec<CodeKey> {
         let columns = CODE_COLUMNS.into_iter().zip(self.values.codes);
-        let columns = columns.filter_map(|(field, number)| Some(CodeKey { field: Some(field), number: number? }));
+        let columns =
+            columns.filter_map(|(field, number)| Some(CodeKey { place: CodeAt::Field(field), number: number? }));
         sorted_once(columns.chain(self.terms.codes.iter().copied()))
     }
 }
@@ -103,6 +140,11 @@ impl Individuals {
     /// The chunk of a row, if any row of it has ever been written.
     pub(super) fn chunk(&self, chunk: usize) -> Option<&Chunk> {
         self.chunks.get(chunk).map(Arc::as_ref)
+    }
+
+    /// Every chunk.
+    pub(super) fn chunks(&self) -> &[Arc<Chunk>] {
+        &self.chunks
     }
 
     /// Writes records, each into a new row or the row that it has.
@@ -145,6 +187,8 @@ impl Individuals {
             Some(false) => self.inactive.insert(row),
             Some(true) | None => self.inactive.remove(row),
         }
+        self.names.set(row, sortable(&prepared.name));
+        self.last_updated.set(row, Some(prepared.last_updated));
         let chunks = Arc::make_mut(&mut self.chunks);
         while chunks.len() <= at {
             chunks.push(Arc::default());
@@ -157,11 +201,44 @@ impl Individuals {
 
     fn codes_at(&self, chunk: usize, slot: usize, terms: &Terms) -> Vec<CodeKey> {
         let columns = self.chunk(chunk).into_iter().flat_map(|chunk| chunk.codes_at(slot));
-        let columns = columns.map(|(field, number)| CodeKey { field: Some(field), number });
+        let columns = columns.map(|(field, number)| CodeKey { place: CodeAt::Field(field), number });
         sorted_once(columns.chain(terms.codes.iter().copied()))
     }
 }
 
-fn words_of(words: &str) -> impl Iterator<Item = &str> {
-    words.split(' ').filter(|word| !word.is_empty())
+/// The words that a row set.
+pub(super) fn words_of(words: &str) -> impl Iterator<Item = &str> {
+    words.lines()
+}
+
+/// Every code that stands in a field of a module.
+pub(super) fn extension_codes(extension: &Extension, extensions: &ExtensionNumbers) -> Vec<CodeKey> {
+    let coded = extension.coded();
+    let keys = coded.filter_map(|(path, value)| {
+        Some(CodeKey { place: CodeAt::Extension(extensions.number(path)?), number: value.number })
+    });
+    keys.collect()
+}
+
+/// What the words of a person are kept under, sorted, each once.
+fn words_of_person(details: &IndividualDetails) -> Vec<String> {
+    let name = details.name.as_ref().map(PersonName::search_words).unwrap_or_default();
+    let mut words: Vec<String> = name.iter().map(|word| WordKind::Name.key(word)).collect();
+    for address in details.address.iter().flatten() {
+        words.extend(words_of_address(address));
+    }
+    sorted_once(words)
+}
+
+/// What the words of an address are kept under.
+pub(super) fn words_of_address(address: &Address) -> Vec<String> {
+    let Address { kind, text, line, city, district, region, postal_code, country: _ } = address;
+    let parts = [kind, text, city, district, region, postal_code].into_iter().flatten();
+    let words = parts.chain(line.iter().flatten()).flat_map(|part| search_words(part));
+    let mut words: Vec<String> = words.map(|word| WordKind::Address.key(&word)).collect();
+    for (kind, part) in [(WordKind::District, district), (WordKind::Region, region)] {
+        let phrase = part.as_deref().map(search_phrase).filter(|phrase| !phrase.is_empty());
+        words.extend(phrase.map(|phrase| kind.key(&phrase)));
+    }
+    words
 }

@@ -49,6 +49,13 @@ impl Rows {
         u32::try_from(chunk * CHUNK_ROWS + slot).ok()
     }
 
+    /// How many rows lie before that record's, or before where it would be.
+    pub(super) fn first_after(&self, id: RecordId) -> u32 {
+        let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last < id));
+        let slot = self.chunks.get(chunk).map_or(0, |chunk| chunk.partition_point(|at| *at < id));
+        u32::try_from(chunk * CHUNK_ROWS + slot).unwrap_or(u32::MAX).min(self.count)
+    }
+
     /// The row of a record, a new one where it has none yet.
     pub(super) fn place(&mut self, id: RecordId) -> Place {
         let last = self.count.checked_sub(1).and_then(|row| self.id(row));
@@ -89,6 +96,9 @@ mod tests {
             assert_eq!(rows.find(RecordId(0)), None);
             assert_eq!(rows.find(RecordId(10_000 * step + 1)), None);
             assert_eq!(rows.id(10_000), None);
+            assert_eq!(rows.first_after(RecordId(0)), 0);
+            assert_eq!(rows.first_after(RecordId(4_096 * step + 1)), 4_096);
+            assert_eq!(rows.first_after(RecordId(10_000 * step + 1)), 10_000);
             assert_eq!(rows.count(), 10_000);
         }
     }

@@ -1,250 +1,134 @@
-//! Filters over the individuals: bitmaps first, then the days of birth of what is left.
+//! Searches: which rows meet every condition, how many, and those of one page in the wanted order.
 
-use std::borrow::Cow;
+pub(super) mod filter;
+mod groups;
+mod individuals;
+mod memberships;
+pub(super) mod order;
+mod scans;
 
-use roaring::RoaringBitmap;
+pub(super) use groups::groups;
+pub(super) use individuals::individuals;
+pub use memberships::MembershipConditions;
+pub(super) use memberships::memberships;
 
-use super::bitmaps::{self, Posting, RowSet, SEGMENT_ROWS};
-use super::chunk::{self, CHUNK_ROWS};
-use super::codes::{CodeKey, sorted_once};
-use super::identifiers::IdentifierHasher;
-use super::individuals::Individuals;
-use crate::domain::calendar::days_since_epoch;
-use crate::domain::identifier::IdentifierKey;
+use filter::Filter;
+use order::{Best, Order, place_of};
+
+use super::bitmaps;
+use super::rows::Rows;
 use crate::domain::record::RecordId;
-use crate::domain::search::{CodeCondition, DateCondition, DateOperator, IndividualQuery, Page};
+use crate::domain::search::order::{Position, SortKey, Start, WalkStart, Window};
 
-/// The chunks of one segment of a bitmap.
-const SEGMENT_CHUNKS: usize = SEGMENT_ROWS as usize / CHUNK_ROWS;
-/// With more rows than this left in a segment, all its days are compared in one go rather than row by row.
-const SINGLE_LOOKUPS_MAX: u64 = 4_096;
+/// How a search wants its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Sorting<'a> {
+    /// By what, the most important first. Nothing: by the order in which records were registered.
+    pub keys: &'a [SortKey],
+    /// The place of each code number among all codes, for keys that are codes.
+    pub code_ranks: &'a [u32],
+}
+
+impl Sorting<'_> {
+    /// The order in which records were registered.
+    pub const REGISTERED: Self = Self { keys: &[], code_ranks: &[] };
+}
 
 /// The answer to a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// How many records match, whatever the page.
     pub total: u64,
-    /// The records of the page, ascending.
+    /// The records of the page, in order.
     pub ids: Vec<RecordId>,
+    /// Where the next page begins; absent where this one is the last.
+    pub next: Option<Position>,
 }
 
-/// A condition in terms of rows.
-enum Rows<'a> {
-    /// Exactly one posting of the index.
-    Posting(&'a Posting),
-    /// Put together for this search.
-    Set(RowSet),
-}
-
-impl<'a> Rows<'a> {
-    /// The rows that are in any of the postings; absent where there is no posting at all.
-    fn any_of(postings: Vec<&'a Posting>) -> Option<Self> {
-        match postings.as_slice() {
-            [] => None,
-            [only] => Some(Self::Posting(only)),
-            _ => Some(Self::Set(RowSet::union(postings))),
-        }
-    }
-
-    fn len(&self) -> u64 {
-        match self {
-            Self::Posting(posting) => posting.len(),
-            Self::Set(set) => set.len(),
-        }
-    }
-
-    fn segment(&self, segment: u16) -> Option<Cow<'_, RoaringBitmap>> {
-        match self {
-            Self::Posting(posting) => posting.segment(segment),
-            Self::Set(set) => set.segment(segment).map(Cow::Borrowed),
-        }
+/// Runs a search; nothing matches without a filter.
+pub(super) fn run(rows: &Rows, filter: Option<Filter<'_>>, order: Option<Order<'_>>, window: &Window) -> Found {
+    let Some(filter) = filter else { return Found::default() };
+    let position = match &window.start {
+        Start::Offset(_) => None,
+        Start::After(position) => Some((position, place_of(rows, position.record))),
+    };
+    match order {
+        None => in_order_of_rows(rows, &filter, position, window),
+        Some(order) => in_order(rows, &filter, &order, position, window),
     }
 }
 
-/// Days of birth that match: within the bounds and not left out.
-struct DayFilter {
-    least: i32,
-    most: i32,
-    excluded: Vec<i32>,
-}
+/// A position and the row of its record, or of the next one where it has none.
+type Placed<'p> = (&'p Position, (u32, bool));
 
-impl DayFilter {
-    /// All conditions in one; absent where there is none.
-    fn new(conditions: &[DateCondition]) -> Option<Self> {
-        if conditions.is_empty() {
-            return None;
-        }
-        // The least number stands for a missing day, which no condition matches.
-        let mut filter = Self { least: i32::MIN + 1, most: i32::MAX, excluded: Vec::new() };
-        for condition in conditions {
-            let day = days_since_epoch(condition.date);
-            let (least, most) = match condition.operator {
-                DateOperator::Equal => (day, day),
-                DateOperator::NotEqual => {
-                    filter.excluded.push(day);
-                    continue;
-                }
-                DateOperator::After => (day.saturating_add(1), i32::MAX),
-                DateOperator::OnOrAfter => (day, i32::MAX),
-                DateOperator::Before => (i32::MIN + 1, day.saturating_sub(1)),
-                DateOperator::OnOrBefore => (i32::MIN + 1, day),
-            };
-            filter.least = filter.least.max(least);
-            filter.most = filter.most.min(most);
-        }
-        Some(filter)
-    }
-
-    fn holds(&self, day: i32) -> bool {
-        self.least <= day && day <= self.most && !self.excluded.contains(&day)
-    }
-
-    /// The rows of a segment whose day matches.
-    fn scan(&self, individuals: &Individuals, segment: u16) -> RoaringBitmap {
-        let mut bits = vec![0_u8; SEGMENT_ROWS as usize / 8];
-        for (index, bits) in bits.chunks_mut(CHUNK_ROWS / 8).enumerate() {
-            let Some(chunk) = individuals.chunk(usize::from(segment) * SEGMENT_CHUNKS + index) else { break };
-            if !chunk.birth_date.may_meet(self.least, self.most) {
-                continue;
-            }
-            let days = chunk.birth_date.cells().as_slice();
-            for (byte, days) in bits.iter_mut().zip(days.chunks(8)) {
-                *byte = days.iter().rev().fold(0, |bits, day| (bits << 1) | u8::from(self.holds(*day)));
-            }
-        }
-        RoaringBitmap::from_lsb0_bytes(0, &bits)
-    }
-
-    /// Those of the rows of a segment whose day matches.
-    fn narrow(&self, individuals: &Individuals, segment: u16, rows: &RoaringBitmap) -> RoaringBitmap {
-        if rows.len() > SINGLE_LOOKUPS_MAX {
-            return self.scan(individuals, segment) & rows;
-        }
-        let is_match = |low: &u32| {
-            let (at, slot) = chunk::split(bitmaps::join(segment, *low));
-            let day = individuals.chunk(at).and_then(|chunk| chunk.birth_date.cells().get(slot));
-            day.is_some_and(|day| self.holds(day))
-        };
-        rows.iter().filter(is_match).collect()
-    }
-}
-
-/// A query in terms of rows.
-struct Filter<'a> {
-    /// All of these must hold, the rarest first.
-    conditions: Vec<Rows<'a>>,
-    days: Option<DayFilter>,
-    active: Option<bool>,
-}
-
-impl<'a> Filter<'a> {
-    /// Absent where nothing can match.
-    fn new(individuals: &'a Individuals, hasher: &IdentifierHasher, query: &IndividualQuery) -> Option<Self> {
-        let mut conditions = Vec::new();
-        if !query.identifiers.is_empty() {
-            conditions.push(Rows::Set(rows_with_identifiers(individuals, hasher, &query.identifiers)?));
-        }
-        for condition in &query.codes {
-            conditions.push(rows_with_codes(individuals, condition)?);
-        }
-        for word in &query.name_words {
-            conditions.push(rows_with_word(individuals, word)?);
-        }
-        conditions.sort_by_cached_key(Rows::len);
-        Some(Self { conditions, days: DayFilter::new(&query.birth_date), active: query.active })
-    }
-
-    /// The matching rows of a segment.
-    fn segment(&self, individuals: &Individuals, segment: u16) -> RoaringBitmap {
-        let mut rows: Option<Cow<'_, RoaringBitmap>> = None;
-        for condition in &self.conditions {
-            let Some(these) = condition.segment(segment) else { return RoaringBitmap::new() };
-            let both = match rows {
-                None => these,
-                Some(rows) => Cow::Owned(rows.as_ref() & these.as_ref()),
-            };
-            if both.is_empty() {
-                return RoaringBitmap::new();
-            }
-            rows = Some(both);
-        }
-        let inactive = self.active.map(|is_active| (is_active, individuals.inactive.segment(segment)));
-        match inactive {
-            None | Some((true, None)) => {}
-            Some((true, Some(inactive))) => {
-                let among = rows.unwrap_or_else(|| Cow::Owned(every_row(individuals, segment)));
-                rows = Some(Cow::Owned(among.as_ref() - inactive.as_ref()));
-            }
-            Some((false, None)) => return RoaringBitmap::new(),
-            Some((false, Some(inactive))) => {
-                rows = Some(match rows {
-                    None => inactive,
-                    Some(rows) => Cow::Owned(rows.as_ref() & inactive.as_ref()),
-                });
-            }
-        }
-        match (&self.days, rows) {
-            (None, None) => every_row(individuals, segment),
-            (None, Some(rows)) => rows.into_owned(),
-            (Some(days), None) => days.scan(individuals, segment),
-            (Some(days), Some(rows)) => days.narrow(individuals, segment, &rows),
-        }
-    }
-}
-
-/// The individuals that match, counted, and those of the page.
-pub(super) fn search(
-    individuals: &Individuals,
-    hasher: &IdentifierHasher,
-    query: &IndividualQuery,
-    page: Page,
-) -> Found {
+fn in_order_of_rows(rows: &Rows, filter: &Filter<'_>, position: Option<Placed<'_>>, window: &Window) -> Found {
     let mut found = Found::default();
-    let Some(last_row) = individuals.rows.count().checked_sub(1) else { return found };
-    let Some(filter) = Filter::new(individuals, hasher, query) else { return found };
-    for segment in 0..=bitmaps::split(last_row).0 {
-        let rows = filter.segment(individuals, segment);
-        let skipped = page.offset.saturating_sub(found.total);
-        found.total = found.total.saturating_add(rows.len());
-        let wanted = (page.count as usize).saturating_sub(found.ids.len());
-        if wanted == 0 || skipped >= rows.len() {
+    let first_row = position.map_or(0, |(_, (row, is_passed))| row.saturating_add(u32::from(is_passed)));
+    let offset = if let Start::Offset(offset) = window.start { offset } else { 0 };
+    let (mut passed, mut page) = (0, Vec::new());
+    for segment in filter.segments() {
+        let matches = filter.segment(segment);
+        found.total = found.total.saturating_add(matches.len());
+        // What of the segment lies before the page.
+        let before = match bitmaps::split(first_row) {
+            (first, _) if segment < first => matches.len(),
+            (first, low) if segment == first && low > 0 => matches.rank(low - 1),
+            _ => 0,
+        };
+        let skipped = before + offset.saturating_sub(passed).min(matches.len() - before);
+        passed = passed.saturating_add(matches.len() - before);
+        // One more than wanted tells whether there is a next page.
+        let wanted = (window.count as usize + 1).saturating_sub(page.len());
+        if wanted == 0 || skipped >= matches.len() {
             continue;
         }
-        let Some(first) = u32::try_from(skipped).ok().and_then(|skipped| rows.select(skipped)) else { continue };
-        let rows = rows.range(first..).take(wanted).map(|low| bitmaps::join(segment, low));
-        found.ids.extend(rows.filter_map(|row| individuals.rows.id(row)));
+        let Some(first) = u32::try_from(skipped).ok().and_then(|skipped| matches.select(skipped)) else { continue };
+        page.extend(matches.range(first..).take(wanted).map(|low| bitmaps::join(segment, low)));
     }
-    found
+    let has_more = page.len() > window.count as usize;
+    page.truncate(window.count as usize);
+    finish(rows, found.total, &page, has_more, |_| Vec::new(), window)
 }
 
-fn every_row(individuals: &Individuals, segment: u16) -> RoaringBitmap {
-    let first = bitmaps::join(segment, 0);
-    let count = individuals.rows.count().saturating_sub(first).min(SEGMENT_ROWS);
-    let mut rows = RoaringBitmap::new();
-    rows.insert_range(0..count);
-    rows
-}
-
-fn rows_with_identifiers(
-    individuals: &Individuals,
-    hasher: &IdentifierHasher,
-    identifiers: &[IdentifierKey],
-) -> Option<RowSet> {
-    let mut lists = identifiers.iter().map(|key| individuals.identifiers.rows(hasher.hash(key)));
-    let mut rows = lists.next()?;
-    for list in lists {
-        rows.retain(|row| list.binary_search(row).is_ok());
+fn in_order(
+    rows: &Rows,
+    filter: &Filter<'_>,
+    order: &Order<'_>,
+    position: Option<Placed<'_>>,
+    window: &Window,
+) -> Found {
+    let mut total = 0_u64;
+    let offset = if let Start::Offset(offset) = window.start { offset } else { 0 };
+    // There are never more rows than 32 bits count, so a greater offset skips all of them.
+    let skipped = usize::try_from(offset).unwrap_or(usize::MAX).min(u32::MAX as usize);
+    let mut best = Best::new(order, position, skipped.saturating_add(window.count as usize));
+    for segment in filter.segments() {
+        let matches = filter.segment(segment);
+        total = total.saturating_add(matches.len());
+        best.add(segment, matches.iter());
     }
-    (!rows.is_empty()).then(|| RowSet::from_sorted(&rows))
+    let (page, remaining) = best.page(skipped);
+    let in_reach = remaining.unwrap_or(total.saturating_sub(offset));
+    finish(rows, total, &page, in_reach > page.len() as u64, |row| order.values(row), window)
 }
 
-fn rows_with_codes<'a>(individuals: &'a Individuals, condition: &CodeCondition) -> Option<Rows<'a>> {
-    let numbers = sorted_once(condition.any_of.iter().copied());
-    let keys = numbers.into_iter().map(|number| CodeKey { field: Some(condition.field), number });
-    Rows::any_of(keys.filter_map(|key| individuals.codes.get(&key)).collect())
-}
-
-fn rows_with_word<'a>(individuals: &'a Individuals, beginning: &str) -> Option<Rows<'a>> {
-    let words = individuals.words.from(beginning).take_while(|(word, _)| word.starts_with(beginning));
-    Rows::any_of(words.map(|(_, posting)| posting).collect())
+fn finish(
+    rows: &Rows,
+    total: u64,
+    page: &[u32],
+    has_more: bool,
+    values: impl Fn(u32) -> Vec<crate::domain::search::order::SortValue>,
+    window: &Window,
+) -> Found {
+    let ids: Vec<RecordId> = page.iter().filter_map(|row| rows.id(*row)).collect();
+    let next = match (page.last(), ids.last()) {
+        (Some(row), Some(record)) if has_more => Some(Position {
+            values: values(*row),
+            record: *record,
+            passed: window.passed().saturating_add(ids.len() as u64),
+            began: WalkStart::default(),
+        }),
+        _ => None,
+    };
+    Found { total, ids, next }
 }

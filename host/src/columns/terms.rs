@@ -1,14 +1,10 @@
 //! Records of one kind by what they say: which rows hold a term, and the pages of those that hold several.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
-
-use roaring::RoaringBitmap;
-
-use super::bitmaps::{self, Posting, SEGMENT_ROWS};
+use super::bitmaps::Posting;
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
 use super::rows::{Place, Rows};
-use super::search::Found;
+use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
+use super::search::{self, Found};
 use super::tree::SharedTree;
 use crate::domain::record::RecordId;
 use crate::domain::search::Page;
@@ -59,53 +55,32 @@ impl<K: Ord + Clone> TermIndex<K> {
         apply_edits(&mut self.postings, edits);
     }
 
-    /// The records that hold one term of each list: how many, and those of the page, in the order of their keys. An empty
-    /// list is held by nobody; no list at all by everybody.
-    pub(super) fn search(&self, conditions: &[Vec<K>], page: Page) -> Found {
-        let mut found = Found::default();
-        let Some(last_row) = self.rows.count().checked_sub(1) else { return found };
-        let postings: Vec<Vec<&Posting>> =
-            conditions.iter().map(|any| any.iter().filter_map(|term| self.postings.get(term)).collect()).collect();
-        if postings.iter().any(Vec::is_empty) {
-            return found;
-        }
-        for segment in 0..=bitmaps::split(last_row).0 {
-            let rows = self.segment(&postings, segment);
-            let skipped = page.offset.saturating_sub(found.total);
-            found.total = found.total.saturating_add(rows.len());
-            let wanted = (page.count as usize).saturating_sub(found.ids.len());
-            if wanted == 0 || skipped.cmp(&rows.len()) != Ordering::Less {
-                continue;
-            }
-            let Some(first) = u32::try_from(skipped).ok().and_then(|skipped| rows.select(skipped)) else { continue };
-            let rows = rows.range(first..).take(wanted).map(|low| bitmaps::join(segment, low));
-            found.ids.extend(rows.filter_map(|row| self.rows.id(row)));
-        }
-        found
+    /// The row of a record.
+    pub(super) fn row(&self, id: RecordId) -> Option<u32> {
+        self.rows.find(id)
     }
 
-    /// The rows of a segment that meet every condition.
-    fn segment(&self, conditions: &[Vec<&Posting>], segment: u16) -> RoaringBitmap {
-        let mut rows: Option<RoaringBitmap> = None;
-        for any_of in conditions {
-            let mut these = RoaringBitmap::new();
-            for part in any_of.iter().filter_map(|posting| posting.segment(segment)) {
-                match part {
-                    Cow::Borrowed(part) => these |= part,
-                    Cow::Owned(part) => these |= part,
-                }
-            }
-            match &mut rows {
-                Some(rows) => *rows &= these,
-                None => rows = Some(these),
-            }
-        }
-        rows.unwrap_or_else(|| {
-            let count = self.rows.count().saturating_sub(bitmaps::join(segment, 0)).min(SEGMENT_ROWS);
-            let mut every = RoaringBitmap::new();
-            every.insert_range(0..count);
-            every
-        })
+    /// Which record stands where.
+    pub(super) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The rows that hold one term of each list; none, where nothing can match: an empty list is held by nobody.
+    pub(super) fn among(&self, conditions: &[Vec<K>]) -> Option<Vec<MatchingRows<'_>>> {
+        let postings = |any: &Vec<K>| any.iter().filter_map(|term| self.postings.get(term)).collect();
+        let lists: Vec<Vec<&Posting>> = conditions.iter().map(postings).collect();
+        let is_possible = lists.iter().all(|postings| !postings.is_empty());
+        is_possible.then(|| lists.into_iter().map(MatchingRows::any_of).collect())
+    }
+
+    /// The records that hold one term of each list: how many, and those of the page, in the order of their keys. No list at
+    /// all is held by everybody.
+    pub(super) fn search(&self, conditions: &[Vec<K>], page: Page) -> Found {
+        let filter = self.among(conditions).map(|lists| {
+            let all = |rows| Condition { test: Test::Among(rows), looked_at: None };
+            Filter::new(self.rows.count(), None, lists.into_iter().map(all).collect())
+        });
+        search::run(&self.rows, filter, None, &page.into())
     }
 }
 

@@ -127,10 +127,17 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
 }
 
 /// Walks over a tree.
+#[derive(Debug)]
 pub(super) struct Entries<'a, K, V> {
     /// What is still to be visited to the right, from the root down.
     branches: Vec<slice::Iter<'a, Child<K, V>>>,
     leaf: slice::Iter<'a, (K, V)>,
+}
+
+impl<K, V> Clone for Entries<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self { branches: self.branches.clone(), leaf: self.leaf.clone() }
+    }
 }
 
 impl<'a, K, V> Iterator for Entries<'a, K, V> {

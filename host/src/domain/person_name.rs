@@ -47,6 +47,15 @@ impl PersonName {
         }
     }
 
+    /// The text by which names are put in order: family, given and middle name, or else the name as it is written, in the form of
+    /// [`search_phrase`]. Empty where there is nothing to go by.
+    #[must_use]
+    pub fn sort_text(&self) -> String {
+        let parts = [&self.family, &self.given, &self.middle].into_iter().flatten();
+        let words: Vec<String> = parts.flat_map(|part| search_words(part)).collect();
+        if words.is_empty() { self.text.as_deref().map(search_phrase).unwrap_or_default() } else { words.join(" ") }
+    }
+
     /// The words by which the person is found, each once.
     #[must_use]
     pub fn search_words(&self) -> Vec<String> {
@@ -83,6 +92,12 @@ pub fn search_words(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// A text as a search for the whole of it compares it: its words, one space between them.
+#[must_use]
+pub fn search_phrase(text: &str) -> String {
+    search_words(text).join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +109,7 @@ mod tests {
         assert_eq!(search_words("Nguyễn Thị"), ["nguyen", "thi"]);
         assert_eq!(search_words("فاطمة"), ["فاطمة"]);
         assert!(search_words(" -- ").is_empty());
+        assert_eq!(search_phrase(" Nord-Est "), "nord est");
     }
 
     #[test]
@@ -104,5 +120,16 @@ mod tests {
         name.text = Some("Ato Abebe Haile".into());
         assert_eq!(name.display(), "Ato Abebe Haile");
         assert_eq!(name.search_words(), ["abebe", "ato", "haile"]);
+    }
+
+    #[test]
+    fn is_put_in_order_by_family_given_and_middle_name() {
+        let mut name = PersonName { text: Some("Ato  Abebe".into()), ..PersonName::default() };
+        assert_eq!(name.sort_text(), "ato abebe");
+        name.given = Some("Ábebe".into());
+        name.middle = Some("B.".into());
+        name.family = Some("Haile-Selassie".into());
+        assert_eq!(name.sort_text(), "haile selassie abebe b");
+        assert_eq!(PersonName { family: Some("--".into()), ..PersonName::default() }.sort_text(), "");
     }
 }

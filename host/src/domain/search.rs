@@ -1,10 +1,19 @@
 //! What can be asked of the register.
 
+pub mod instant;
+pub mod order;
+
+use std::borrow::Cow;
+
 use jiff::civil::Date;
 
 use super::code::CodeNumber;
+use super::extension::EXTENSION;
 use super::identifier::IdentifierKey;
+use super::manifest::ExtensionPath;
+use super::record::RecordId;
 use super::vocabulary::CodedField;
+use instant::InstantCondition;
 
 /// The most records of one page.
 pub const PAGE_COUNT_MAX: u32 = 100;
@@ -52,13 +61,50 @@ impl DateCondition {
     }
 }
 
+/// Where a code that is looked for stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CodedPlace {
+    /// In a field that every registry has.
+    Field(CodedField),
+    /// In a field that a module adds.
+    Extension(ExtensionPath),
+}
+
+impl CodedPlace {
+    /// The field of the record that it stands in, as clients are granted fields: those of modules by module.
+    #[must_use]
+    pub fn field(&self) -> Cow<'static, str> {
+        let first = |path: &'static str| path.split('.').next().unwrap_or(path);
+        match self {
+            Self::Field(field) => Cow::Borrowed(first(field.path())),
+            Self::Extension(path) => {
+                let key = path.as_str().split('.').next().unwrap_or_default();
+                Cow::Owned(format!("{EXTENSION}.{key}"))
+            }
+        }
+    }
+}
+
 /// One condition on a coded field: it holds any of these codes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeCondition {
     /// The field; where it holds a list, one of its codes is enough.
-    pub field: CodedField,
+    pub field: CodedPlace,
     /// The codes. None at all matches nothing.
     pub any_of: Vec<CodeNumber>,
+}
+
+/// A condition on where a person belongs on a day: the places in groups that are not set aside and whose period holds the day.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlaceCondition {
+    /// The day, in days since 1970-01-01.
+    pub day: i32,
+    /// The person has no place in any group.
+    pub is_none: bool,
+    /// For each of these the person has a place in one of the groups, in one of the roles where roles are asked for.
+    pub groups: Vec<Vec<RecordId>>,
+    /// The roles, any of each list; of the same place as the group where one is named.
+    pub roles: Vec<Vec<CodeNumber>>,
 }
 
 /// Conditions on individuals, all of which must hold. Empty: everybody.
@@ -68,12 +114,41 @@ pub struct IndividualQuery {
     pub identifiers: Vec<IdentifierKey>,
     /// Words, each of which begins a word of the name, in the form of [`super::person_name::search_words`].
     pub name_words: Vec<String>,
+    /// Words, each of which begins a word of any part of any address, in the same form.
+    pub address_words: Vec<String>,
+    /// Districts of addresses, in the form of [`super::person_name::search_phrase`].
+    pub districts: Vec<String>,
+    /// Regions of addresses, in the same form.
+    pub regions: Vec<String>,
     /// Conditions on the day of birth.
     pub birth_date: Vec<DateCondition>,
     /// Conditions on coded fields.
     pub codes: Vec<CodeCondition>,
     /// Whether the record is in use; a record that does not say is in use.
     pub active: Option<bool>,
+    /// Where the person belongs.
+    pub place: Option<PlaceCondition>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+/// Conditions on groups, all of which must hold. Empty: every group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupQuery {
+    /// Has that identifier, open or ended; each of them.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Words, each of which begins a word of the name, in the form of [`super::person_name::search_words`].
+    pub name_words: Vec<String>,
+    /// Conditions on coded fields.
+    pub codes: Vec<CodeCondition>,
+    /// Whether the record is in use; a record that does not say is in use.
+    pub active: Option<bool>,
+    /// For each of these one of the people has a place in the group on [`GroupQuery::day`].
+    pub members: Vec<Vec<RecordId>>,
+    /// The day on which members count, in days since 1970-01-01.
+    pub day: i32,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
 }
 
 /// Which part of an answer.

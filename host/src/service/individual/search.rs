@@ -1,13 +1,14 @@
 //! Searching people.
 
 use super::reference;
+use crate::columns::{SearchLimits, Sorting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::RecordKind;
-use crate::domain::search::{CodeCondition, DateCondition, IndividualQuery, Page};
+use crate::domain::search::{CodeCondition, CodedPlace, DateCondition, IndividualQuery, Page};
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
 use crate::service::codes::CodeView;
@@ -58,7 +59,7 @@ pub async fn search(
     for (field, code) in &request.codes {
         let number = generation.resolve_filter(*field, code);
         let number = number.map_err(|problem| AppError::Malformed(format!("`{}`: {problem}", field.path())))?;
-        conditions.push(CodeCondition { field: *field, any_of: number.into_iter().collect() });
+        conditions.push(CodeCondition { field: CodedPlace::Field(*field), any_of: number.into_iter().collect() });
     }
     let query = IndividualQuery {
         identifiers: request.identifiers,
@@ -66,8 +67,9 @@ pub async fn search(
         birth_date: request.birth_date,
         codes: conditions,
         active: request.active,
+        ..IndividualQuery::default()
     };
-    let found = registry.columns.snapshot().search(&query, page);
+    let found = registry.columns.snapshot().search(&query, SearchLimits::default(), Sorting::REGISTERED, &page.into());
     let individuals = registry.store.individuals(&found.ids).await?;
     let targets = individuals.iter().filter_map(|individual| individual.details.identifiers.first());
     let targets = targets.map(|identifier| reference(&identifier.key)).collect();
@@ -93,6 +95,7 @@ fn searched_fields(query: &IndividualQuery) -> String {
         ("active", query.active.is_none()),
     ];
     fields.extend(named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| *name));
-    fields.extend(query.codes.iter().map(|condition| condition.field.path()));
+    let coded: Vec<_> = query.codes.iter().map(|condition| condition.field.field()).collect();
+    fields.extend(coded.iter().map(AsRef::as_ref));
     format!("searched by {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") })
 }

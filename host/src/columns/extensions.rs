@@ -1,0 +1,49 @@
+//! Which fields of modules codes stand in, as numbers.
+//!
+//! **Invariant:** a field keeps its number as long as the process runs; there are as many numbers as fields that any record ever
+//! held a code in.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::codes::CodeAt;
+use crate::domain::manifest::ExtensionPath;
+use crate::domain::search::CodedPlace;
+
+/// The number of a field that a module adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ExtensionNumber(u16);
+
+/// The numbers of all fields that modules add. Copies share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ExtensionNumbers(Arc<RwLock<BTreeMap<ExtensionPath, ExtensionNumber>>>);
+
+impl ExtensionNumbers {
+    /// The number of a field, a new one where it has none yet; none, where the numbers are used up.
+    pub(super) fn number(&self, path: &ExtensionPath) -> Option<ExtensionNumber> {
+        if let Some(number) = self.find(path) {
+            return Some(number);
+        }
+        let mut numbers = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let next = ExtensionNumber(u16::try_from(numbers.len()).ok()?);
+        Some(*numbers.entry(path.clone()).or_insert(next))
+    }
+
+    /// The number of a field, if any record ever held a code in it.
+    pub(super) fn find(&self, path: &ExtensionPath) -> Option<ExtensionNumber> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+    }
+
+    /// Where a code stands; none, where no record holds one there.
+    pub(super) fn place(&self, place: &CodedPlace) -> Option<CodeAt> {
+        match place {
+            CodedPlace::Field(field) => Some(CodeAt::Field(*field)),
+            CodedPlace::Extension(path) => self.find(path).map(CodeAt::Extension),
+        }
+    }
+
+    /// Every number that is given.
+    pub(super) fn every(&self) -> Vec<ExtensionNumber> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
+    }
+}
