@@ -1,0 +1,61 @@
+//! Consents and clients.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
+use crate::domain::consent::{Consent, ConsentDetails, ConsentId};
+use crate::domain::field::{FieldName, FieldSet};
+use crate::domain::organization::{LegalBasis, Organization};
+use crate::domain::record::RecordId;
+use crate::domain::scope::{Resource, Scope};
+use crate::domain::subject::{Subject, SubjectReference};
+
+use super::parts::{client_id, meta};
+
+/// A consent with every field set.
+pub fn full_consent() -> Consent {
+    let details = ConsentDetails {
+        id: ConsentId::parse("123e4567-e89b-42d3-a456-426614174000").unwrap(),
+        subject: SubjectReference { kind: Subject::Individual, id: RecordId(7) },
+        grantee: Organization::parse("Ministry of Health").unwrap(),
+        purpose: Some("vaccination".into()),
+        effective_date: Date::constant(2026, 1, 1),
+        expiry_date: Some(Date::constant(2026, 12, 31)),
+        resources: vec![Resource::Individual, Resource::ProgramMembership],
+        fields: Some(vec!["birth_date".into(), "extension.farmer".into()]),
+        legal_basis: LegalBasis::Consent,
+        is_withdrawn: false,
+    };
+    Consent { id: RecordId(9), meta: meta(), details }
+}
+
+/// A client with every field set.
+pub fn full_client() -> Client {
+    let instant = |text: &str| text.parse::<Timestamp>().unwrap();
+    Client {
+        id: client_id("demo-client_1"),
+        name: ClientName::parse("Demo · دفتر").unwrap(),
+        organization: None,
+        status: ClientStatus::Disabled,
+        grants: ["individual:read", "group:all"].iter().map(|text| Scope::parse(text).unwrap()).collect(),
+        secrets: vec![ClientSecret {
+            hash: SecretHash(std::array::from_fn(|index| index as u8)),
+            created_at: instant("2026-01-01T00:00:00Z"),
+            expires_at: Some(instant("2026-02-01T00:00:00.001Z")),
+        }],
+        not_before: Some(instant("2026-01-15T12:00:00Z")),
+        rate_limit_per_minute: Some(RateLimit::parse(600).unwrap()),
+        rate_limit_per_day: Some(RateLimit::parse(1_000_000).unwrap()),
+        created_at: instant("2026-01-01T00:00:00Z"),
+        updated_at: instant("2026-01-15T12:00:00.5Z"),
+    }
+}
+
+/// The same client with one grant on some fields and one on none.
+pub fn restricted(mut client: Client) -> Client {
+    let names = ["birth_date", "extension.farmer"].map(|name| FieldName::parse(Resource::Individual, name).unwrap());
+    client.grants.insert(Scope::parse("individual:read").unwrap(), FieldSet::only(names));
+    client.grants.insert(Scope::parse("program:search").unwrap(), FieldSet::none());
+    client
+}

@@ -1,0 +1,55 @@
+//! Groups.
+
+use jiff::civil::Date;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::domain::calendar::Period;
+use crate::domain::group::{Group, GroupDetails, Member};
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::record::RecordId;
+
+use super::parts::{
+    any_coded, any_extension, any_identifier, any_meta, any_period, any_text, coded, full_extension, meta,
+};
+
+/// A group with every field set.
+pub fn full_group() -> Group {
+    let since = Period { start: Some(Date::constant(1969, 12, 31)), end: None };
+    let details = GroupDetails {
+        identifiers: vec![Identifier { key: IdentifierKey::parse("urn:x:household|H-1").unwrap(), period: None }],
+        active: Some(false),
+        name: Some("Haile household".into()),
+        group_type: Some(coded(20, 5)),
+        housing_type: Some(coded(21, 6)),
+        members: Some(vec![
+            Member { individual: RecordId(7), role: Some(coded(30, 7)), period: Some(since), is_inactive: false },
+            Member { individual: RecordId(300), role: None, period: None, is_inactive: true },
+        ]),
+        extension: full_extension(),
+    };
+    Group { id: RecordId(2), meta: meta(), details }
+}
+
+/// Any group that can be stored.
+pub fn any_group() -> impl Strategy<Value = Group> {
+    let member = (any::<u64>(), option::of(any_coded()), option::of(any_period()), any::<bool>()).prop_map(
+        |(individual, role, period, is_inactive)| Member {
+            individual: RecordId(individual),
+            role,
+            period,
+            is_inactive,
+        },
+    );
+    let types = (option::of(any_coded()), option::of(any_coded()));
+    let members = option::of(vec(member, 0..5));
+    let rest = (members, any_extension());
+    (any_meta(), vec(any_identifier(), 0..3), any::<Option<bool>>(), any_text(), types, rest).prop_map(
+        |(meta, identifiers, active, name, (group_type, housing_type), (members, extension))| Group {
+            id: RecordId(4),
+            meta,
+            details: GroupDetails { identifiers, active, name, group_type, housing_type, members, extension },
+        },
+    )
+}
