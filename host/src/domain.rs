@@ -3,6 +3,7 @@
 //! **Invariant:** pure: no IO, no clock, no other module of ours. A value that exists is valid; text becomes one of these
 //! types at the edge and nowhere else.
 
+pub mod address;
 pub mod audit;
 pub mod calendar;
 pub mod change;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use daftar::domain::address::Address;
 use daftar::domain::code::CodeUri;
 use daftar::domain::identifier::{Identifier, IdentifierKey};
-use daftar::domain::individual::{Address, IndividualDetails};
+use daftar::domain::individual::IndividualDetails;
 use daftar::domain::person_name::PersonName;
 use daftar::domain::vocabulary::CodedField;
 use daftar::service::codes::LanguagePreference;

@@ -18,6 +18,7 @@ mod eligibility;
 mod forged_tokens;
 mod group;
 mod group_member;
+mod group_relationship;
 mod individual;
 mod limits;
 mod logs;

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** domain types never take a wire form by themselves; each body is read and written here, member by member.
 
+pub mod address;
 pub mod consent;
 pub mod eligibility;
 pub mod extension;

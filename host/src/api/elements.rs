@@ -18,6 +18,8 @@ const KEPT: [&str; 3] = ["type", "identifier", "meta"];
 
 const CODE: Parts = Parts::Named(&["uri", "code", "display", "namespace"]);
 
+const ADDRESS: Parts = Parts::Named(&["type", "text", "line", "city", "district", "region", "postal_code", "country"]);
+
 /// What can be chosen within a field.
 #[derive(Debug, Clone, Copy)]
 pub enum Parts {
@@ -54,7 +56,7 @@ pub const INDIVIDUAL: Fields = &[
     ("disability_codes", CODE),
     ("health_conditions", CODE),
     ("telecom", Parts::Named(&["system", "value", "use", "rank"])),
-    ("address", Parts::Named(&["type", "text", "line", "city", "district", "region", "postal_code", "country"])),
+    ("address", ADDRESS),
     ("income", Parts::Named(&["amount", "currency", "period"])),
     ("extension", Parts::Any),
     ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
@@ -70,6 +72,8 @@ pub const GROUP: Fields = &[
     ("housing_type", CODE),
     ("member", Parts::Named(&["entity", "role", "period", "inactive"])),
     ("quantity", Parts::Whole),
+    ("relationship", Parts::Named(&["target", "type", "period"])),
+    ("address", ADDRESS),
     ("extension", Parts::Any),
     ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
 ];

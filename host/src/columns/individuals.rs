@@ -13,9 +13,10 @@ use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::rows::{Place, Rows};
 use super::tree::SharedTree;
+use crate::domain::address::Address;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::extension::Extension;
-use crate::domain::individual::{Address, Individual, IndividualDetails};
+use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::person_name::{PersonName, search_phrase, search_words};
 use crate::domain::record::RecordId;
 

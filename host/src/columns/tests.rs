@@ -8,12 +8,13 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::*;
+use crate::domain::address::Address;
 use crate::domain::change::Sequence;
 use crate::domain::code::{CodedValue, EditionNumber};
 use crate::domain::eligibility::ColumnValues;
 use crate::domain::group::{GroupDetails, Member};
 use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::{Address, Income, IndividualDetails};
+use crate::domain::individual::{Income, IndividualDetails};
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{Record, RecordMeta, VersionId};
 use crate::domain::search::{CodeCondition, CodedPlace, DateCondition, DateOperator};

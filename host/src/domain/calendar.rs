@@ -73,6 +73,13 @@ impl Period {
         self.start.is_none_or(|start| start <= day) && self.end.is_none_or(|end| day <= end)
     }
 
+    /// Whether any day falls into both periods.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_before = |one: &Self, other: &Self| one.end.zip(other.start).is_some_and(|(end, start)| end < start);
+        !is_before(self, other) && !is_before(other, self)
+    }
+
     /// Whether the period has no end yet.
     #[must_use]
     pub fn is_open(&self) -> bool {

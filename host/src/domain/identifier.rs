@@ -8,6 +8,8 @@ use super::calendar::Period;
 pub const SYSTEM_BYTES_MAX: usize = 300;
 /// The longest identifier value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 200;
+/// The longest reference `<kind>/<system>|<value>`, in bytes.
+pub const REFERENCE_BYTES_MAX: usize = SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20;
 
 /// Why a text is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

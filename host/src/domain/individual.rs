@@ -2,6 +2,7 @@
 
 use jiff::civil::Date;
 
+use super::address::{self, Address};
 use super::calendar::Period;
 use super::code::CodedValue;
 use super::extension::Extension;
@@ -16,6 +17,8 @@ pub type Individual = Record<IndividualDetails>;
 
 /// The most identifiers, telecoms, addresses or codes that one field of a record holds.
 pub const LIST_ITEMS_MAX: usize = 100;
+/// The longest text of an address or telecom, in bytes.
+pub const TEXT_BYTES_MAX: usize = 1_000;
 
 /// What the register says of a person. An absent list is "not recorded", an empty one "known to be none".
 ///
@@ -111,16 +114,7 @@ impl<C> IndividualDetails<C> {
             let values = numbered.map(|(at, code)| translate(field, format!("{}[{at}]", field.path()), code)).collect();
             code_lists.push((field, values));
         }
-        let address = self.address.map(|addresses| {
-            let numbered = addresses.into_iter().enumerate();
-            numbered
-                .map(|(at, address)| {
-                    address.map_country(|code| {
-                        translate(CodedField::AddressCountry, format!("address[{at}].country"), code)
-                    })
-                })
-                .collect()
-        });
+        let address = self.address.map(|addresses| address::map_countries(addresses, &mut translate));
         let income = self.income.map(|income| Income {
             amount: income.amount,
             currency: income
@@ -180,58 +174,6 @@ pub struct Telecom {
     pub usage: Option<String>,
     /// Which to try first, from 1.
     pub rank: Option<u32>,
-}
-
-/// Where a person lives or gets post.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address<C = CodedValue> {
-    /// What it is, such as `postal`.
-    pub kind: Option<String>,
-    /// The whole address as it is written.
-    pub text: Option<String>,
-    /// Its lines, without the parts named below.
-    pub line: Option<Vec<String>>,
-    /// City, town or village.
-    pub city: Option<String>,
-    /// District.
-    pub district: Option<String>,
-    /// Region, state or province.
-    pub region: Option<String>,
-    /// Postal code.
-    pub postal_code: Option<String>,
-    /// Country.
-    pub country: Option<C>,
-}
-
-impl<C> Address<C> {
-    /// The same address with its country's code translated.
-    fn map_country<D>(self, translate: impl FnOnce(C) -> D) -> Address<D> {
-        Address {
-            kind: self.kind,
-            text: self.text,
-            line: self.line,
-            city: self.city,
-            district: self.district,
-            region: self.region,
-            postal_code: self.postal_code,
-            country: self.country.map(translate),
-        }
-    }
-}
-
-impl<C> Default for Address<C> {
-    fn default() -> Self {
-        Self {
-            kind: None,
-            text: None,
-            line: None,
-            city: None,
-            district: None,
-            region: None,
-            postal_code: None,
-            country: None,
-        }
-    }
 }
 
 /// How often an income comes.

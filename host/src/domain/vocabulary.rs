@@ -29,7 +29,7 @@ pub enum CodedField {
     DisabilityCodes,
     /// `health_conditions` of an individual, a list.
     HealthConditions,
-    /// `address.country` of an individual.
+    /// `address.country` of an individual or a group.
     AddressCountry,
     /// `income.currency` of an individual.
     IncomeCurrency,
@@ -39,11 +39,13 @@ pub enum CodedField {
     GroupType,
     /// `housing_type` of a group.
     HousingType,
+    /// `relationship.type` of a group.
+    RelationshipType,
 }
 
 impl CodedField {
     /// Every coded field, in the order of their stored numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Gender,
         Self::MaritalStatus,
         Self::Country,
@@ -61,6 +63,7 @@ impl CodedField {
         Self::MemberRole,
         Self::GroupType,
         Self::HousingType,
+        Self::RelationshipType,
     ];
 
     /// The field's path in the API.
@@ -84,6 +87,7 @@ impl CodedField {
             Self::MemberRole => "member.role",
             Self::GroupType => "group_type",
             Self::HousingType => "housing_type",
+            Self::RelationshipType => "relationship.type",
         }
     }
 
@@ -104,7 +108,7 @@ impl CodedField {
             Self::DisabilityCodes => &["urn:who:icf:b", "urn:who:icf:d"],
             Self::HealthConditions => &["urn:who:icd-11"],
             Self::IncomeCurrency => &["urn:iso:std:iso:4217"],
-            Self::MemberRole => &["urn:svc:vocab:relationship"],
+            Self::MemberRole | Self::RelationshipType => &["urn:svc:vocab:relationship"],
             Self::GroupType => &["urn:svc:vocab:group-type"],
             Self::HousingType => &["urn:un:unsd:pop-census:housing-type"],
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::code::{CodeUri, CodedValue};
 use crate::domain::extension::{EXTENSION, Extension, ExtensionFields};
-use crate::domain::group::{GroupDetails, Member};
+use crate::domain::group::GroupDetails;
 use crate::domain::individual::{CodePlace, IndividualDetails};
 use crate::domain::manifest::ExtensionPath;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
@@ -102,15 +102,7 @@ pub fn resolve_individual(
 ) -> Result<IndividualDetails, AppError> {
     let mut problems = Vec::new();
     let mut details = draft.map_codes(|place, path, code| {
-        let held = match place {
-            CodePlace::Field(field) => before.find(generation, field.path(), &code),
-            CodePlace::Extension(field) => before.find(generation, &format!("{EXTENSION}.{field}"), &code),
-        };
-        let resolved = held.or_else(|| match place {
-            CodePlace::Field(field) => resolve(generation, field, path, &code, &mut problems),
-            CodePlace::Extension(field) => resolve_extension(generation, field, path, &code, &mut problems),
-        });
-        resolved.unwrap_or(REFUSED)
+        resolve_at(generation, before, (place, path), &code, &mut problems).unwrap_or(REFUSED)
     });
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
@@ -118,6 +110,26 @@ pub fn resolve_individual(
     details.codes.sort_unstable_by_key(|(field, _)| *field);
     details.code_lists.sort_unstable_by_key(|(field, _)| *field);
     Ok(details)
+}
+
+/// Checks the code that stands at a place of a record, unless the record holds it there already.
+fn resolve_at(
+    generation: &Generation,
+    before: &Held,
+    (place, path): (CodePlace<'_>, String),
+    code: &CodeUri,
+    problems: &mut Vec<FieldProblem>,
+) -> Option<CodedValue> {
+    match place {
+        CodePlace::Field(field) => {
+            let held = before.find(generation, field.path(), code);
+            held.or_else(|| resolve(generation, field, path, code, problems))
+        }
+        CodePlace::Extension(field) => {
+            let held = before.find(generation, &format!("{EXTENSION}.{field}"), code);
+            held.or_else(|| resolve_extension(generation, field, path, code, problems))
+        }
+    }
 }
 
 /// Stands where a refused code stood until the whole record is refused, a few lines later; never stored.
@@ -167,43 +179,15 @@ fn resolve_extension(
     }
 }
 
-/// Checks the codes of a group, save those that it holds `before`; members keep the names they have.
+/// Checks every code of a group against its field's vocabularies, save those that it holds `before`; members and other groups
+/// keep the names they have.
 pub fn resolve_group<I>(
     generation: &Generation,
     before: &Held,
     draft: GroupDetails<CodeUri, I>,
     problems: &mut Vec<FieldProblem>,
 ) -> GroupDetails<CodedValue, I> {
-    let mut single = |field: CodedField, path: String, code: Option<CodeUri>| {
-        let code = code?;
-        let held = before.find(generation, field.path(), &code);
-        held.or_else(|| resolve(generation, field, path, &code, problems))
-    };
-    let mut named = |field: CodedField, code| single(field, field.path().to_owned(), code);
-    let group_type = named(CodedField::GroupType, draft.group_type);
-    let housing_type = named(CodedField::HousingType, draft.housing_type);
-    let members = draft.members.map(|members| {
-        let numbered = members.into_iter().enumerate();
-        numbered
-            .map(|(at, member)| Member {
-                individual: member.individual,
-                role: single(CodedField::MemberRole, format!("member[{at}].role"), member.role),
-                period: member.period,
-                is_inactive: member.is_inactive,
-            })
-            .collect()
-    });
-    let extension = draft.extension.map_codes(|field, path, code| {
-        let held = before.find(generation, &format!("{EXTENSION}.{field}"), &code);
-        held.or_else(|| resolve_extension(generation, field, path, &code, problems)).unwrap_or(REFUSED)
-    });
-    GroupDetails {
-        identifiers: draft.identifiers,
-        active: draft.active,
-        name: draft.name,
-        group_type,
-        housing_type,
-        members,
-        extension,
-    }
+    draft.map_codes(|place, path, code| {
+        resolve_at(generation, before, (place, path), &code, problems).unwrap_or(REFUSED)
+    })
 }

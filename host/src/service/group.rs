@@ -26,7 +26,7 @@ use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
-use crate::domain::group::{Group, GroupDetails, Member};
+use crate::domain::group::{Group, GroupDetails, Member, Relationship};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
@@ -44,6 +44,8 @@ pub struct GroupView {
     pub fields: FieldSet,
     /// Its members, as far as they are there for the client, with what of each may be shown.
     pub members: HashMap<RecordId, Seen<IndividualDetails>>,
+    /// The groups that it has a relationship to, as far as they are there for the client.
+    pub related: HashMap<RecordId, Seen<GroupDetails>>,
     /// The day on which it is looked at: who is a member depends on it.
     pub today: Date,
     /// How its codes are shown.
@@ -91,8 +93,9 @@ async fn view(
     (group, fields): (Arc<Group>, FieldSet),
 ) -> Result<GroupView, AppError> {
     let members = seen_members(ctx, registry, group.details.members.iter().flatten()).await?;
+    let related = seen_groups(ctx, registry, group.details.relationships.iter().flatten()).await?;
     let codes = CodeView::new(registry.vocabularies.current(), languages);
-    Ok(GroupView { group, fields, members, today: utc_day(ctx.now), codes })
+    Ok(GroupView { group, fields, members, related, today: utc_day(ctx.now), codes })
 }
 
 /// The people of some places in groups, as far as they are there for the client.
@@ -111,20 +114,28 @@ async fn seen_members(
     Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
+/// The other groups of some relationships, as far as they are there for the client.
+async fn seen_groups(
+    ctx: &OpContext,
+    registry: &Registry,
+    relationships: impl Iterator<Item = &Relationship>,
+) -> Result<HashMap<RecordId, Seen<GroupDetails>>, AppError> {
+    let mut seen = HashMap::new();
+    for Relationship { target, .. } in relationships {
+        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, *target) else { continue };
+        let Some(record) = registry.store.group(*target).await? else { continue };
+        seen.insert(*target, Seen { record, fields });
+    }
+    Ok(seen)
+}
+
 /// Every code of a draft.
-pub(super) fn codes_of<I>(draft: &GroupDetails<CodeUri, I>) -> Vec<CodeUri> {
-    let roles = draft.members.iter().flatten().filter_map(|member| member.role.as_ref());
-    let mut codes: Vec<CodeUri> = roles.chain(&draft.group_type).chain(&draft.housing_type).cloned().collect();
-    draft.extension.clone().map_codes(|_, _, code| codes.push(code));
+pub(super) fn codes_of<I: Clone>(draft: &GroupDetails<CodeUri, I>) -> Vec<CodeUri> {
+    let mut codes = Vec::new();
+    draft.clone().map_codes(|_, _, code| codes.push(code));
     codes
 }
 
-fn with_lasting(mut details: GroupDetails, kept: &open::Kept) -> GroupDetails {
-    let codes = [&mut details.group_type, &mut details.housing_type].into_iter();
-    let roles = details.members.iter_mut().flatten().map(|member| &mut member.role);
-    for code in codes.chain(roles).flatten() {
-        *code = kept.lasting(*code);
-    }
-    details.extension = details.extension.map_codes(|_, _, code| kept.lasting(code));
-    details
+fn with_lasting(details: GroupDetails, kept: &open::Kept) -> GroupDetails {
+    details.map_codes(|_, _, code| kept.lasting(code))
 }

@@ -7,6 +7,7 @@
 //! **Invariant:** reading checks: a value that domain types would not accept, an unknown version byte and left-over bytes are
 //! [`StoreError::Corrupt`], whose reason names fields and numbers, never what a person's record says.
 
+pub mod address;
 pub mod audit;
 pub mod change;
 pub mod client;

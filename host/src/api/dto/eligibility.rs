@@ -14,7 +14,7 @@ use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{RowError, Subject, Verdict};
 use crate::domain::extension::ExtensionFields;
 use crate::domain::group::{GroupDetails, MEMBERS_MAX};
-use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
 use crate::domain::individual::LIST_ITEMS_MAX;
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
 use crate::domain::program_membership::REASON_BYTES_MAX;
@@ -32,7 +32,7 @@ pub const SUBJECTS: &[(&str, Subject)] = &[("individual", Subject::Individual), 
 /// Reads which program's rule a body of `$evaluate` asks for, if any.
 pub fn read_program(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<IdentifierKey> {
     let value = members.remove("program").filter(|value| !value.is_null())?;
-    let text = text_value("program", value, SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems)?;
+    let text = text_value("program", value, REFERENCE_BYTES_MAX, problems)?;
     read_reference("program", &text, RecordKind::Program, problems)
 }
 
@@ -109,7 +109,7 @@ pub fn expression_value(path: &str, value: Value, problems: &mut Problems) -> Op
 }
 
 fn read_subject_reference(path: &str, item: Value, subject: Subject, problems: &mut Problems) -> Option<SubjectInput> {
-    let text = text_value(path, item, SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems)?;
+    let text = text_value(path, item, REFERENCE_BYTES_MAX, problems)?;
     let key = read_reference(path, &text, subject.record_kind(), problems)?;
     Some(SubjectInput::Reference(subject, key))
 }
@@ -156,7 +156,7 @@ fn read_inline(
 
 fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option<MembershipFact> {
     let mut reader = ObjectReader::at(path, item, problems);
-    let program = reader.text("program", SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems);
+    let program = reader.text("program", REFERENCE_BYTES_MAX, problems);
     if program.is_none() && !reader.is_problem("program", problems) {
         problems.add(
             reader.path_of("program"),

@@ -1,17 +1,22 @@
 //! The body of a group.
 
+mod relationship;
+
 use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::extension;
+use relationship::RelationshipBody;
+
+use super::address::AddressBody;
 use super::reader::{ObjectReader, Problems};
 use super::shared::{CodeBody, IdentifierBody, MetaBody, PeriodBody, read_identifiers, read_type};
+use super::{address, extension};
 use crate::domain::code::{CodeUri, CodedValue};
 use crate::domain::extension::ExtensionFields;
 use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails, MEMBERS_MAX, Member};
-use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::vocabulary::DisplayedCode;
@@ -37,6 +42,8 @@ pub fn read(
         members: reader
             .list("member", MEMBERS_MAX, problems)
             .map(|items| items.into_iter().filter_map(|(path, item)| read_member(path, item, problems)).collect()),
+        relationships: relationship::read(&mut reader, problems),
+        address: address::read(&mut reader, problems),
         extension: extension::read(&mut reader, fields, problems),
     };
     for read_only in ["meta", "quantity"] {
@@ -59,7 +66,7 @@ pub fn read_member(path: String, item: Value, problems: &mut Problems) -> Option
 
 fn read_entity(reader: &mut ObjectReader, problems: &mut Problems) -> Option<IdentifierKey> {
     let individual = reader.object("entity", problems).and_then(|mut entity| {
-        let reference = entity.text("reference", SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20, problems);
+        let reference = entity.text("reference", REFERENCE_BYTES_MAX, problems);
         entity.take("display");
         let path = entity.path_of("reference");
         entity.finish(problems);
@@ -126,23 +133,24 @@ pub fn read_reference(path: &str, text: &str, kind: RecordKind, problems: &mut P
     }
 }
 
-/// How a member is shown to a client: reference and, where it may see it, the name.
+/// How a member or another group is shown to a client: reference and, where it may see it, the name.
 #[derive(Debug, Clone)]
-pub struct ShownMember {
-    /// `Individual/<system>|<value>`
+pub struct ShownEntity {
+    /// `Individual/<system>|<value>` or `Group/<system>|<value>`
     pub reference: String,
-    /// The person's name, where the client may see it.
+    /// The name, where the client may see it.
     pub display: Option<String>,
 }
 
-/// Writes what is seen of a group as it is on that day; `fields` are those that modules add, the functions tell how codes and
-/// members are shown to this client.
+/// Writes what is seen of a group as it is on that day; `fields` are those that modules add, the functions tell how codes,
+/// members and other groups are shown to this client.
 pub fn write<'a>(
     (group, seen): (&'a Group, &FieldSet),
     today: Date,
     fields: &ExtensionFields,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
-    show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
+    show_member: &dyn Fn(RecordId) -> Option<ShownEntity>,
+    show_group: &dyn Fn(RecordId) -> Option<ShownEntity>,
 ) -> GroupBody<'a> {
     let details = &group.details;
     let recorded = details.members.as_ref();
@@ -164,6 +172,16 @@ pub fn write<'a>(
             .filter(|_| seen.allows("quantity"))
             .map(|_| details.active_members(today).filter(is_shown).count()),
         member: members,
+        relationship: details
+            .relationships
+            .as_ref()
+            .filter(|_| seen.allows("relationship"))
+            .map(|all| RelationshipBody::all(all, show, show_group)),
+        address: details
+            .address
+            .as_ref()
+            .filter(|_| seen.allows("address"))
+            .map(|all| all.iter().map(|one| AddressBody::new(one, show)).collect()),
         extension: extension::write(&details.extension, seen, fields, show),
         meta: MetaBody::from(&group.meta),
     }
@@ -188,6 +206,10 @@ pub struct GroupBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    relationship: Option<Vec<RelationshipBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<Vec<AddressBody<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     extension: Option<Value>,
     meta: MetaBody<'a>,
 }
@@ -206,11 +228,11 @@ impl MemberBody {
     fn new(
         member: &Member,
         show: &dyn Fn(CodedValue) -> DisplayedCode,
-        show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
+        show_member: &dyn Fn(RecordId) -> Option<ShownEntity>,
     ) -> Option<Self> {
         let shown = show_member(member.individual)?;
         Some(Self {
-            entity: EntityBody { reference: shown.reference, display: shown.display },
+            entity: EntityBody::from(shown),
             role: member.role.map(|value| CodeBody::from(show(value))),
             period: member.period.map(PeriodBody::from),
             inactive: member.is_inactive,
@@ -232,7 +254,7 @@ impl<'a> HistoryBody<'a> {
     pub fn new(
         entry: &'a HistoryEntry,
         show: &dyn Fn(CodedValue) -> DisplayedCode,
-        show_member: &dyn Fn(RecordId) -> Option<ShownMember>,
+        show_member: &dyn Fn(RecordId) -> Option<ShownEntity>,
     ) -> Option<Self> {
         let change = match entry.change {
             PlaceChange::Added => "added",
@@ -275,4 +297,10 @@ struct EntityBody {
     reference: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     display: Option<String>,
+}
+
+impl From<ShownEntity> for EntityBody {
+    fn from(shown: ShownEntity) -> Self {
+        Self { reference: shown.reference, display: shown.display }
+    }
 }

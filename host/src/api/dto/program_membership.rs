@@ -6,14 +6,11 @@ use serde_json::{Map, Value};
 
 use super::reader::{ObjectReader, Problems, text_value};
 use super::shared::{IdentifierBody, MetaBody, read_identifiers, read_type};
-use crate::domain::identifier::{IdentifierKey, SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
 use crate::domain::program_membership::{MembershipStatus, REASON_BYTES_MAX};
 use crate::domain::record::RecordKind;
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::service::program_membership::{MembershipDraft, MembershipView};
-
-/// The longest reference, in bytes: kind, slash, system, bar and value.
-const REFERENCE_BYTES_MAX: usize = SYSTEM_BYTES_MAX + VALUE_BYTES_MAX + 20;
 
 /// The statuses as bodies name them.
 pub const STATUSES: &[(&str, MembershipStatus)] = &[

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use super::individual::{etag, location};
 use super::search::languages;
 use crate::api::access::{Auth, scope};
-use crate::api::dto::group::{self as body, ShownMember};
+use crate::api::dto::group::{self as body, ShownEntity};
 use crate::api::dto::merge::patched;
 use crate::api::dto::reader::Problems;
 use crate::api::elements::{Elements, GROUP};
@@ -20,6 +20,7 @@ use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
+use crate::domain::group::GroupDetails;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::service::group::{self, GroupView};
@@ -106,14 +107,22 @@ pub(super) fn changed(view: &GroupView) -> Response {
 
 fn write(view: &GroupView) -> body::GroupBody<'_> {
     let show = |value| view.codes.show(value);
+    let fields = view.codes.extension_fields();
     let show_member = |id| shown_among(&view.members, id);
-    body::write((&view.group, &view.fields), view.today, view.codes.extension_fields(), &show, &show_member)
+    let show_group = |id| view.related.get(&id).and_then(shown_group);
+    body::write((&view.group, &view.fields), view.today, fields, &show, &show_member, &show_group)
+}
+
+/// How another group is shown.
+fn shown_group(Seen { record, fields }: &Seen<GroupDetails>) -> Option<ShownEntity> {
+    let reference = records::reference(RecordKind::Group, records::called(&record.details.identifiers)?);
+    Some(ShownEntity { reference, display: record.details.name.clone().filter(|_| fields.allows("name")) })
 }
 
 /// How one of these people is shown as a member.
-pub(super) fn shown_among(members: &HashMap<RecordId, Seen<IndividualDetails>>, id: RecordId) -> Option<ShownMember> {
+pub(super) fn shown_among(members: &HashMap<RecordId, Seen<IndividualDetails>>, id: RecordId) -> Option<ShownEntity> {
     let Seen { record, fields } = members.get(&id)?;
     let name = record.details.name.as_ref().filter(|_| fields.allows("name"));
     let reference = reference(records::called(&record.details.identifiers)?);
-    Some(ShownMember { reference, display: name.map(crate::domain::person_name::PersonName::display) })
+    Some(ShownEntity { reference, display: name.map(crate::domain::person_name::PersonName::display) })
 }

@@ -4,11 +4,11 @@ use jiff::civil::Date;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::domain::address::Address;
 use crate::domain::code::CodeUri;
-use crate::domain::extension::Extension;
 use crate::domain::group::{GroupDetails, Member};
 use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::{Address, Income, IncomePeriod, IndividualDetails};
+use crate::domain::individual::{Income, IncomePeriod, IndividualDetails};
 use crate::domain::person_name::PersonName;
 use crate::domain::vocabulary::CodedField;
 
@@ -190,9 +190,8 @@ fn household(random: &mut StdRng, number: usize, first_person: usize, size: usiz
         active: Some(true),
         name: Some(format!("{family} household")),
         group_type: Some(code(GROUP_TYPE, "household")?),
-        housing_type: None,
         members: Some(members),
-        extension: Extension::default(),
+        ..GroupDetails::default()
     };
     Some(Household { people, group })
 }

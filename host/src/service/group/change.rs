@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::check::{check_members, resolve_members};
+use super::check::{check_members, check_relationships, resolve_references};
 use super::{GroupDraft, GroupView, codes_of, find, reference, view, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
@@ -56,7 +56,8 @@ async fn change_once(
     identifiers::check(&generation, RecordKind::Group, known, &draft.identifiers, &mut problems);
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
-    let details = resolve_members(registry, coded, &mut problems).await?;
+    let details = resolve_references(registry, Some(before.id), coded, &mut problems).await?;
+    check_relationships(&details, &mut problems);
     check_members(ctx, &generation, &details, &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));

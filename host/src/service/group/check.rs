@@ -1,24 +1,26 @@
-//! Whether a group can have the members that it is given.
+//! Whether a group can have the members and relationships that it is given.
 
 use std::collections::HashMap;
 
 use crate::context::OpContext;
 use crate::domain::calendar::utc_day;
 use crate::domain::code::CodedValue;
-use crate::domain::group::{GroupDetails, Member};
+use crate::domain::group::{GroupDetails, Member, Relationship};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordId, RecordKind};
 use crate::error::{AppError, FieldProblem};
-use crate::service::identifiers;
 use crate::service::registry::Registry;
+use crate::service::{identifiers, subjects};
 use crate::vocab::Generation;
 
 /// The concept group whose codes make a member the head.
 const HEAD_GROUP: &str = "head_of_household";
 
-/// The members of a draft; one that leads nowhere is a problem of its field.
-pub(super) async fn resolve_members(
+/// The members and other groups of a draft; one that leads nowhere, or from a group to itself, is a problem of its field. `own` is
+/// the group that is changed.
+pub(super) async fn resolve_references(
     registry: &Registry,
+    own: Option<RecordId>,
     draft: GroupDetails<CodedValue, IdentifierKey>,
     problems: &mut Vec<FieldProblem>,
 ) -> Result<GroupDetails, AppError> {
@@ -31,12 +33,23 @@ pub(super) async fn resolve_members(
                 period: member.period,
                 is_inactive: member.is_inactive,
             }),
-            Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => problems.push(FieldProblem {
-                field: format!("member[{at}].entity.reference"),
-                code: "unresolved_reference",
-                message: error.to_string(),
+            Err(error) => subjects::unresolved(&format!("member[{at}].entity.reference"), error, problems)?,
+        }
+    }
+    let mut relationships = draft.relationships.as_ref().map(|all| Vec::with_capacity(all.len()));
+    for (at, relationship) in draft.relationships.into_iter().flatten().enumerate() {
+        let field = format!("relationship[{at}].target.reference");
+        let is_own = draft.identifiers.iter().any(|identifier| identifier.key == relationship.target);
+        let found = identifiers::find(&*registry.store, RecordKind::Group, &relationship.target).await;
+        match found {
+            _ if is_own => problems.push(to_itself(field)),
+            Ok(target) if Some(target) == own => problems.push(to_itself(field)),
+            Ok(target) => relationships.get_or_insert_default().push(Relationship {
+                target,
+                kind: relationship.kind,
+                period: relationship.period,
             }),
-            Err(other) => return Err(other),
+            Err(error) => subjects::unresolved(&field, error, problems)?,
         }
     }
     Ok(GroupDetails {
@@ -46,8 +59,35 @@ pub(super) async fn resolve_members(
         group_type: draft.group_type,
         housing_type: draft.housing_type,
         members,
+        relationships,
+        address: draft.address,
         extension: draft.extension,
     })
+}
+
+fn to_itself(field: String) -> FieldProblem {
+    let message = "a group has no relationship to itself".to_owned();
+    FieldProblem { field, code: "self_reference", message }
+}
+
+/// No relationship twice: the same other group, as the same, at the same time.
+pub(super) fn check_relationships(details: &GroupDetails, problems: &mut Vec<FieldProblem>) {
+    let all = details.relationships.as_deref().unwrap_or_default();
+    for (at, relationship) in all.iter().enumerate() {
+        let period = relationship.period.unwrap_or_default();
+        let is_same = |earlier: &Relationship| {
+            earlier.target == relationship.target
+                && earlier.kind == relationship.kind
+                && earlier.period.unwrap_or_default().overlaps(&period)
+        };
+        if let Some(earlier) = all.iter().take(at).position(is_same) {
+            problems.push(FieldProblem {
+                field: format!("relationship[{at}]"),
+                code: "duplicate",
+                message: format!("the same relationship is relationship[{earlier}] already"),
+            });
+        }
+    }
 }
 
 /// Nobody twice, and at most one head.

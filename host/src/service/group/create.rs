@@ -1,6 +1,6 @@
 //! Registering a group.
 
-use super::check::{check_members, resolve_members};
+use super::check::{check_members, check_relationships, resolve_references};
 use super::{GroupView, codes_of, reference, view, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -32,7 +32,8 @@ pub async fn create(
     let mut problems = Vec::new();
     identifiers::check(&generation, RecordKind::Group, &[], &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::default(), draft, &mut problems);
-    let details = resolve_members(registry, coded, &mut problems).await?;
+    let details = resolve_references(registry, None, coded, &mut problems).await?;
+    check_relationships(&details, &mut problems);
     check_members(ctx, &generation, &details, &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));

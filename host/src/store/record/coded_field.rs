@@ -27,6 +27,7 @@ pub fn number(field: CodedField) -> u8 {
         CodedField::MemberRole => 15,
         CodedField::GroupType => 16,
         CodedField::HousingType => 17,
+        CodedField::RelationshipType => 18,
     }
 }
 
@@ -51,6 +52,6 @@ mod tests {
             assert_eq!(field(number(coded)), Ok(coded));
         }
         assert!(field(0).is_err());
-        assert!(field(18).is_err());
+        assert!(field(19).is_err());
     }
 }

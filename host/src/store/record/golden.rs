@@ -16,7 +16,7 @@ use super::concept_group::StoredConceptGroupV1;
 use super::consent::StoredConsentV1;
 use super::counter::StoredCounterV1;
 use super::earlier_version::StoredEarlierVersionV1;
-use super::group::{StoredGroupV1, StoredGroupV2};
+use super::group::{StoredGroupV1, StoredGroupV2, StoredGroupV3};
 use super::identifier::StoredOwnersV1;
 use super::individual::{StoredIndividualV1, StoredIndividualV2};
 use super::kept_concepts::StoredKeptConceptsV1;
@@ -86,7 +86,10 @@ fn old_individuals_are_read() {
 #[test]
 fn old_groups_are_read() {
     let mut sample = samples::full_group();
-    let old = check::<StoredGroupV2>("group-v2", &group::encode(&sample).unwrap());
+    let old = check::<StoredGroupV3>("group-v3", &group::encode(&sample).unwrap());
+    assert_eq!(group::decode(sample.id, &old).unwrap(), sample);
+    sample = samples::without_relationships(sample);
+    let old = check::<StoredGroupV2>("group-v2", &encode(&StoredGroupV2::from(&sample)).unwrap());
     assert_eq!(group::decode(sample.id, &old).unwrap(), sample);
     sample.details.extension = Extension::default();
     let old = check::<StoredGroupV1>("group-v1", &encode(&StoredGroupV1::from(&sample)).unwrap());
@@ -246,7 +249,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_reading_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        for version in [1, 2] {
+        for version in [1, 2, 3] {
             let versioned: Vec<u8> = std::iter::once(version).chain(bytes.iter().copied()).collect();
             let _ = individual::decode(RecordId(1), &versioned);
             let _ = group::decode(RecordId(1), &versioned);

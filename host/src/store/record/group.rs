@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::address::Address;
 use crate::domain::calendar::Period;
 use crate::domain::extension::Extension;
-use crate::domain::group::{Group, GroupDetails, Member};
+use crate::domain::group::{Group, GroupDetails, Member, Relationship};
 use crate::domain::record::{RecordId, RecordMeta};
 use crate::store::StoreError;
 
+use super::address::StoredAddressV1;
 use super::extension::StoredExtensionFieldV1;
 use super::parts::{StoredCodedValueV1, StoredIdentifierV1, StoredMetaV1, StoredPeriodV1, each};
 use super::{StoredForm, Unreadable, decode_as, extension, version_of};
@@ -41,6 +43,26 @@ impl StoredForm for StoredGroupV2 {
     const WHAT: &'static str = "group";
 }
 
+/// A group, version 3: version 2, other groups and addresses. Absent lists and empty ones are kept apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredGroupV3 {
+    base: StoredGroupV2,
+    relationships: Option<Vec<StoredRelationshipV1>>,
+    address: Option<Vec<StoredAddressV1>>,
+}
+
+impl StoredForm for StoredGroupV3 {
+    const VERSION: u8 = 3;
+    const WHAT: &'static str = "group";
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredRelationshipV1 {
+    target: u64,
+    kind: StoredCodedValueV1,
+    period: Option<StoredPeriodV1>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredMemberV1 {
     individual: u64,
@@ -54,7 +76,7 @@ struct StoredMemberV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(group: &Group) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredGroupV2::from(group))
+    super::encode(&StoredGroupV3::from(group))
 }
 
 /// The group of that key that the bytes hold.
@@ -62,12 +84,39 @@ pub fn encode(group: &Group) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<Group, StoreError> {
-    if version_of(bytes) == Some(StoredGroupV1::VERSION) {
-        return decode_as(bytes, |stored: StoredGroupV1| stored.into_group(id));
+    match version_of(bytes) {
+        Some(StoredGroupV1::VERSION) => decode_as(bytes, |stored: StoredGroupV1| stored.into_group(id)),
+        Some(StoredGroupV2::VERSION) => decode_as(bytes, |stored: StoredGroupV2| stored.into_group(id)),
+        _ => decode_as(bytes, |stored: StoredGroupV3| stored.into_group(id)),
     }
-    decode_as(bytes, |stored: StoredGroupV2| stored.into_group(id))
 }
 
+impl From<&Group> for StoredGroupV3 {
+    fn from(group: &Group) -> Self {
+        let details = &group.details;
+        let relationships = details.relationships.as_ref();
+        Self {
+            base: StoredGroupV2::from(group),
+            relationships: relationships.map(|all| all.iter().map(StoredRelationshipV1::from).collect()),
+            address: details.address.as_ref().map(|all| all.iter().map(StoredAddressV1::from).collect()),
+        }
+    }
+}
+
+impl StoredGroupV3 {
+    /// The group of that key.
+    ///
+    /// # Errors
+    /// Names the field that is not valid.
+    pub fn into_group(self, id: RecordId) -> Result<Group, Unreadable> {
+        let mut group = self.base.into_group(id)?;
+        group.details.relationships = self.relationships.map(each).transpose()?;
+        group.details.address = self.address.map(|all| all.into_iter().map(Address::from).collect());
+        Ok(group)
+    }
+}
+
+/// What version 2 has room for.
 impl From<&Group> for StoredGroupV2 {
     fn from(group: &Group) -> Self {
         Self { base: StoredGroupV1::from(group), extension: extension::as_stored(&group.details.extension) }
@@ -115,6 +164,8 @@ impl StoredGroupV1 {
             group_type: self.group_type.map(Into::into),
             housing_type: self.housing_type.map(Into::into),
             members: self.members.map(each).transpose()?,
+            relationships: None,
+            address: None,
             extension: Extension::default(),
         };
         Ok(Group { id, meta: RecordMeta::try_from(self.meta)?, details })
@@ -141,6 +192,28 @@ impl TryFrom<StoredMemberV1> for Member {
             role: stored.role.map(Into::into),
             period: stored.period.map(Period::try_from).transpose()?,
             is_inactive: stored.is_inactive,
+        })
+    }
+}
+
+impl From<&Relationship> for StoredRelationshipV1 {
+    fn from(relationship: &Relationship) -> Self {
+        Self {
+            target: relationship.target.0,
+            kind: relationship.kind.into(),
+            period: relationship.period.map(StoredPeriodV1::from),
+        }
+    }
+}
+
+impl TryFrom<StoredRelationshipV1> for Relationship {
+    type Error = Unreadable;
+
+    fn try_from(stored: StoredRelationshipV1) -> Result<Self, Unreadable> {
+        Ok(Self {
+            target: RecordId(stored.target),
+            kind: stored.kind.into(),
+            period: stored.period.map(Period::try_from).transpose()?,
         })
     }
 }

@@ -2,15 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::address::Address;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::code::CodedValue;
 use crate::domain::extension::Extension;
 use crate::domain::identifier::Identifier;
-use crate::domain::individual::{Address, Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
+use crate::domain::individual::{Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{RecordId, RecordMeta};
 use crate::store::StoreError;
 
+use super::address::StoredAddressV1;
 use super::extension::StoredExtensionFieldV1;
 use super::parts::{StoredCodedValueV1, StoredIdentifierV1, StoredMetaV1, day, each};
 use super::{StoredForm, Unreadable, coded_field, decode_as, extension, version_of};
@@ -85,18 +87,6 @@ struct StoredTelecomV1 {
     value: String,
     usage: Option<String>,
     rank: Option<u32>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredAddressV1 {
-    kind: Option<String>,
-    text: Option<String>,
-    line: Option<Vec<String>>,
-    city: Option<String>,
-    district: Option<String>,
-    region: Option<String>,
-    postal_code: Option<String>,
-    country: Option<StoredCodedValueV1>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,20 +238,6 @@ impl From<StoredTelecomV1> for Telecom {
             StoredTelecomSystemV1::Url => TelecomSystem::Url,
         };
         Self { system, value: stored.value, usage: stored.usage, rank: stored.rank }
-    }
-}
-
-impl From<&Address> for StoredAddressV1 {
-    fn from(address: &Address) -> Self {
-        let Address { kind, text, line, city, district, region, postal_code, country } = address.clone();
-        Self { kind, text, line, city, district, region, postal_code, country: country.map(Into::into) }
-    }
-}
-
-impl From<StoredAddressV1> for Address {
-    fn from(stored: StoredAddressV1) -> Self {
-        let StoredAddressV1 { kind, text, line, city, district, region, postal_code, country } = stored;
-        Self { kind, text, line, city, district, region, postal_code, country: country.map(Into::into) }
     }
 }
 

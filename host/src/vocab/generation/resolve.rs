@@ -189,6 +189,7 @@ impl Generation {
 fn kind_of(field: CodedField) -> Option<&'static str> {
     match field {
         CodedField::MemberRole => Some("individual"),
+        CodedField::RelationshipType => Some("group"),
         CodedField::Gender
         | CodedField::MaritalStatus
         | CodedField::Country

@@ -3,18 +3,15 @@
 use serde_json::{Map, Value};
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
-use crate::api::dto::extension;
-use crate::api::dto::reader::{ObjectReader, Problems, code_value, text_value};
+use crate::api::dto::reader::{ObjectReader, Problems, code_value};
 use crate::api::dto::shared::{read_identifiers, read_type};
+use crate::api::dto::{address, extension};
 use crate::domain::code::CodeUri;
 use crate::domain::extension::ExtensionFields;
-use crate::domain::individual::{Address, Income, IndividualDetails, LIST_ITEMS_MAX, Telecom};
+use crate::domain::individual::{Income, IndividualDetails, LIST_ITEMS_MAX, TEXT_BYTES_MAX, Telecom};
 use crate::domain::person_name::{NAME_PART_BYTES_MAX, PersonName};
 use crate::domain::record::RecordKind;
 use crate::domain::vocabulary::CodedField;
-
-/// The longest text of an address or telecom, in bytes.
-const TEXT_BYTES_MAX: usize = 1_000;
 
 /// Whether a body must name the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +40,7 @@ pub fn read_members(
         codes: Vec::new(),
         code_lists: Vec::new(),
         telecom: read_telecoms(reader, problems),
-        address: read_addresses(reader, problems),
+        address: address::read(reader, problems),
         income: read_income(reader, problems),
         extension: extension::read(reader, fields, problems),
     };
@@ -112,29 +109,6 @@ fn read_telecoms(reader: &mut ObjectReader, problems: &mut Problems) -> Option<V
         }
     }
     Some(telecoms)
-}
-
-fn read_addresses(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Vec<Address<CodeUri>>> {
-    let items = reader.list("address", LIST_ITEMS_MAX, problems)?;
-    let mut addresses = Vec::with_capacity(items.len());
-    for (path, item) in items {
-        let mut item = ObjectReader::at(path, item, problems);
-        let line = item.list("line", LIST_ITEMS_MAX, problems).map(|lines| {
-            lines.into_iter().filter_map(|(path, line)| text_value(&path, line, TEXT_BYTES_MAX, problems)).collect()
-        });
-        addresses.push(Address {
-            kind: item.text("type", 100, problems),
-            text: item.text("text", TEXT_BYTES_MAX, problems),
-            line,
-            city: item.text("city", TEXT_BYTES_MAX, problems),
-            district: item.text("district", TEXT_BYTES_MAX, problems),
-            region: item.text("region", TEXT_BYTES_MAX, problems),
-            postal_code: item.text("postal_code", 100, problems),
-            country: item.code("country", problems),
-        });
-        item.finish(problems);
-    }
-    Some(addresses)
 }
 
 fn read_income(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Income<CodeUri>> {

@@ -3,12 +3,13 @@
 use serde::Serialize;
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
+use crate::api::dto::address::AddressBody;
 use crate::api::dto::extension;
 use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody};
 use crate::domain::code::CodedValue;
 use crate::domain::extension::ExtensionFields;
 use crate::domain::field::FieldSet;
-use crate::domain::individual::{Address, Individual, Telecom};
+use crate::domain::individual::{Individual, Telecom};
 use crate::domain::person_name::PersonName;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
 
@@ -163,41 +164,6 @@ impl<'a> From<&'a Telecom> for TelecomBody<'a> {
             value: &telecom.value,
             usage: telecom.usage.as_deref(),
             rank: telecom.rank,
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct AddressBody<'a> {
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<&'a [String]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    city: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    district: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    region: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    postal_code: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    country: Option<CodeBody>,
-}
-
-impl<'a> AddressBody<'a> {
-    fn new(address: &'a Address, show: &dyn Fn(CodedValue) -> DisplayedCode) -> Self {
-        Self {
-            kind: address.kind.as_deref(),
-            text: address.text.as_deref(),
-            line: address.line.as_deref(),
-            city: address.city.as_deref(),
-            district: address.district.as_deref(),
-            region: address.region.as_deref(),
-            postal_code: address.postal_code.as_deref(),
-            country: address.country.map(|value| CodeBody::from(show(value))),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What one row of a space says under a path.
 
+use crate::domain::address::Address;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::code::{CodeNumber, CodedValue};
 use crate::domain::eligibility::FieldType;
 use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use crate::domain::group::GroupDetails;
-use crate::domain::individual::{Address, IncomePeriod, IndividualDetails};
+use crate::domain::individual::{IncomePeriod, IndividualDetails};
 use crate::domain::vocabulary::CodedField;
 use crate::service::eligibility::facts::MembershipFact;
 use crate::service::eligibility::schema::ROLE_PATH;

@@ -15,7 +15,6 @@ use crate::domain::group::GroupDetails;
 use crate::domain::identifier::Identifier;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
 use crate::service::audit;
 use crate::service::registry::Registry;
@@ -185,13 +184,9 @@ impl Touching<'_> {
     }
 
     fn group(&self, details: &GroupDetails) -> Option<TouchedRecord> {
-        let of = |field: CodedField, value: Option<CodedValue>| value.map(|value| (field.path().to_owned(), value));
-        let group_type = of(CodedField::GroupType, details.group_type);
-        let housing_type = of(CodedField::HousingType, details.housing_type);
-        let members = details.members.iter().flatten();
-        let roles = members.filter_map(|member| of(CodedField::MemberRole, member.role));
-        let codes = group_type.into_iter().chain(housing_type).chain(roles).chain(extension_codes(&details.extension));
-        self.record(RecordKind::Group, &details.identifiers, codes)
+        let codes = details.every_code().into_iter().map(|(field, value)| (field.path().to_owned(), value));
+        let extension = extension_codes(&details.extension);
+        self.record(RecordKind::Group, &details.identifiers, codes.chain(extension))
     }
 
     fn record(

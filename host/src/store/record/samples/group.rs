@@ -5,13 +5,15 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::domain::address::Address;
 use crate::domain::calendar::Period;
-use crate::domain::group::{Group, GroupDetails, Member};
+use crate::domain::group::{Group, GroupDetails, Member, Relationship};
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::record::RecordId;
 
 use super::parts::{
-    any_coded, any_extension, any_identifier, any_meta, any_period, any_text, coded, full_extension, meta,
+    any_address, any_coded, any_extension, any_identifier, any_meta, any_period, any_text, coded, full_address,
+    full_extension, meta,
 };
 
 /// A group with every field set.
@@ -27,9 +29,20 @@ pub fn full_group() -> Group {
             Member { individual: RecordId(7), role: Some(coded(30, 7)), period: Some(since), is_inactive: false },
             Member { individual: RecordId(300), role: None, period: None, is_inactive: true },
         ]),
+        relationships: Some(vec![
+            Relationship { target: RecordId(5), kind: coded(31, 7), period: Some(since) },
+            Relationship { target: RecordId(300), kind: coded(32, 7), period: None },
+        ]),
+        address: Some(vec![full_address(), Address::default()]),
         extension: full_extension(),
     };
     Group { id: RecordId(2), meta: meta(), details }
+}
+
+/// The same group without other groups and addresses: all that version 2 has room for.
+pub fn without_relationships(mut group: Group) -> Group {
+    (group.details.relationships, group.details.address) = (None, None);
+    group
 }
 
 /// Any group that can be stored.
@@ -44,12 +57,25 @@ pub fn any_group() -> impl Strategy<Value = Group> {
     );
     let types = (option::of(any_coded()), option::of(any_coded()));
     let members = option::of(vec(member, 0..5));
-    let rest = (members, any_extension());
+    let relationship = (any::<u64>(), any_coded(), option::of(any_period()))
+        .prop_map(|(target, kind, period)| Relationship { target: RecordId(target), kind, period });
+    let (relationships, address) = (option::of(vec(relationship, 0..3)), option::of(vec(any_address(), 0..3)));
+    let rest = (members, relationships, address, any_extension());
     (any_meta(), vec(any_identifier(), 0..3), any::<Option<bool>>(), any_text(), types, rest).prop_map(
-        |(meta, identifiers, active, name, (group_type, housing_type), (members, extension))| Group {
-            id: RecordId(4),
-            meta,
-            details: GroupDetails { identifiers, active, name, group_type, housing_type, members, extension },
+        |(meta, identifiers, active, name, types, (members, relationships, address, extension))| {
+            let (group_type, housing_type) = types;
+            let details = GroupDetails {
+                identifiers,
+                active,
+                name,
+                group_type,
+                housing_type,
+                members,
+                relationships,
+                address,
+                extension,
+            };
+            Group { id: RecordId(4), meta, details }
         },
     )
 }

@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use crate::domain::calendar::Period;
 use crate::domain::extension::Extension;
 use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::{Address, Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
+use crate::domain::individual::{Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{RecordId, RecordMeta, VersionId};
 use crate::domain::vocabulary::CodedField;
 
 use super::parts::{
-    any_address, any_coded, any_day, any_extension, any_identifier, any_meta, any_text, coded, full_extension, meta,
+    any_address, any_coded, any_day, any_extension, any_identifier, any_meta, any_text, coded, full_address,
+    full_extension, meta,
 };
 
 /// A person with every field set.
@@ -50,16 +51,7 @@ pub fn full_individual() -> Individual {
             usage: Some("home".into()),
             rank: Some(1),
         }]),
-        address: Some(vec![Address {
-            kind: Some("postal".into()),
-            text: Some("Kebele 4, Gondar".into()),
-            line: Some(vec!["Kebele 4".into()]),
-            city: Some("Gondar".into()),
-            district: Some("Gondar Zuria".into()),
-            region: Some("Amhara".into()),
-            postal_code: Some("196".into()),
-            country: Some(coded(9, 2)),
-        }]),
+        address: Some(vec![full_address()]),
         income: Some(Income { amount: 1234.5, currency: Some(coded(10, 4)), period: Some(IncomePeriod::Month) }),
         extension: full_extension(),
     };

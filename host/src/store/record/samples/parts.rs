@@ -6,12 +6,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::domain::address::Address;
 use crate::domain::calendar::{Period, date_from_days};
 use crate::domain::client::ClientId;
 use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
 use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
 use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::Address;
 use crate::domain::manifest::ExtensionPath;
 use crate::domain::record::{RecordMeta, VersionId};
 
@@ -27,6 +27,20 @@ pub fn client_id(text: &str) -> ClientId {
 pub fn meta() -> RecordMeta {
     let last_updated = "2026-03-04T05:06:07.089Z".parse().unwrap();
     RecordMeta { version: VersionId(3), last_updated, source: Some(client_id("demo-client_1")) }
+}
+
+/// An address with every part.
+pub fn full_address() -> Address {
+    Address {
+        kind: Some("postal".into()),
+        text: Some("Kebele 4, Gondar".into()),
+        line: Some(vec!["Kebele 4".into()]),
+        city: Some("Gondar".into()),
+        district: Some("Gondar Zuria".into()),
+        region: Some("Amhara".into()),
+        postal_code: Some("196".into()),
+        country: Some(coded(9, 2)),
+    }
 }
 
 /// An extension with every type of value.
