@@ -21,3 +21,4 @@ pub mod registry;
 pub mod subjects;
 pub mod visibility;
 pub mod vocabulary;
+pub mod written;

@@ -3,6 +3,7 @@
 //! The engine lives in the sandbox and reads columns; this module knows which facts a rule reads, fetches them as the
 //! client that asks, lays them out, and says what is needed to repeat the answer.
 
+pub mod access;
 pub mod check;
 pub mod decision;
 pub mod evaluate;

@@ -14,10 +14,10 @@ use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::person_name::search_words;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::record::{RecordKind, VersionId};
-use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::scope::Resource;
 use crate::domain::search::Page;
 use crate::domain::subject::Subject;
-use crate::error::{AppError, FieldProblem};
+use crate::error::{AppError, FieldProblem, FieldUse};
 use crate::plugin::EligibilityEngine;
 use crate::store::{Operation, RecordDetails, Write};
 
@@ -179,13 +179,14 @@ pub struct ProgramPage {
 /// Searches programs.
 ///
 /// # Errors
-/// When the search cannot be written into the audit log.
+/// [`AppError::FieldNotGranted`], or when the search cannot be written into the audit log.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
     query: ProgramQuery,
     page: Page,
 ) -> Result<ProgramPage, AppError> {
+    visibility::check_filters(ctx, Resource::Program, query.fields())?;
     let today = utc_day(ctx.now);
     let snapshot = registry.columns.snapshot();
     let mut total = 0;
@@ -204,6 +205,17 @@ pub async fn search(
 }
 
 impl ProgramQuery {
+    /// The fields that it has conditions on.
+    fn fields(&self) -> impl Iterator<Item = &'static str> {
+        let conditions = [
+            ("name", !self.name_words.is_empty()),
+            ("active", self.active.is_some()),
+            ("target_type", self.target_type.is_some()),
+            ("period", self.phase.is_some()),
+        ];
+        conditions.into_iter().filter(|(_, is_used)| *is_used).map(|(field, _)| field)
+    }
+
     fn holds(&self, details: &ProgramDetails, today: jiff::civil::Date) -> bool {
         let carries = |key: &IdentifierKey| details.identifiers.iter().any(|identifier| identifier.key == *key);
         self.identifiers.iter().all(carries)
@@ -238,15 +250,15 @@ pub struct ProgramRule {
 /// The rule of a program that a request names.
 ///
 /// # Errors
-/// [`AppError::MissingScope`] without `program:read`; [`AppError::Invalid`] where there is no such program or it has no
+/// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] where the client may not see the rule or whom
+/// it is about; [`AppError::Invalid`] where there is no such program or it has no
 /// expression.
 pub async fn rule_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<ProgramRule, AppError> {
-    let scope = Scope::new(Resource::Program, Action::Read);
-    if !ctx.scopes.covers(scope) {
-        return Err(AppError::MissingScope { required: scope.to_string(), granted: ctx.scopes.clone() });
+    for field in ["eligibility", "target_type"] {
+        visibility::check_read(ctx, Resource::Program, field, FieldUse::Rule)?;
     }
-    let program: Arc<Program> = match records::find(&*registry.store, key).await {
-        Ok(program) => program,
+    let program: Arc<Program> = match find(ctx, registry, key).await {
+        Ok(seen) => seen.record,
         Err(error @ (AppError::NotFound(_) | AppError::Ambiguous)) => {
             return Err(AppError::invalid("program", "unresolved_reference", error.to_string()));
         }

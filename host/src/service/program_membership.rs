@@ -5,8 +5,10 @@ mod rules;
 use std::sync::Arc;
 
 use self::rules::{Entry, check_dates, check_transition};
+use super::eligibility::access::may_be_told;
 use super::eligibility::program_rule::{RuleWord, ask_program};
 use super::registry::Registry;
+use super::written::{self, Spoken};
 use super::{audit, identifiers, records, subjects, visibility};
 use crate::columns::MembershipTerm;
 use crate::context::OpContext;
@@ -20,7 +22,7 @@ use crate::domain::record::{RecordId, RecordKind, VersionCondition};
 use crate::domain::scope::{Action, Resource};
 use crate::domain::search::{PAGE_COUNT_MAX, Page};
 use crate::domain::subject::{Subject, SubjectReference};
-use crate::error::{AppError, FieldProblem};
+use crate::error::{AppError, FieldProblem, FieldUse};
 use crate::plugin::EligibilityEngine;
 use crate::store::{IDENTIFIER_OWNERS_MAX, Operation, RecordDetails, StoreError, Write};
 
@@ -39,6 +41,10 @@ pub struct MembershipView {
     pub fields: FieldSet,
 }
 
+/// Says what a membership is to be, given what it is and which fields are written.
+pub type MakeMembership<'a> =
+    dyn Fn(&MembershipView, &FieldSet) -> Result<MembershipDraft, AppError> + Send + Sync + 'a;
+
 /// How one membership is addressed.
 #[derive(Debug, Clone)]
 pub struct MembershipAddress {
@@ -51,8 +57,8 @@ pub struct MembershipAddress {
 /// Enrols a beneficiary, or writes down that it applied, left, or was refused.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every field that is not right, references that do not resolve among them;
-/// [`AppError::Conflict`] for a second open membership and for a program that is over; [`AppError::NotEligible`].
+/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that do not resolve among
+/// them; [`AppError::Conflict`] for a second open membership and for a program that is over; [`AppError::NotEligible`].
 pub async fn create(
     ctx: &OpContext,
     registry: &Registry,
@@ -60,11 +66,13 @@ pub async fn create(
     draft: MembershipDraft,
 ) -> Result<MembershipView, AppError> {
     let targets = targets_of(&draft);
+    written::check_new(ctx, Resource::ProgramMembership, &fields_of(&draft))?;
     let outcome = write(ctx, registry, engine, None, draft).await;
     answer(ctx, registry, AuditAction::Create, targets, outcome).await
 }
 
-/// Replaces what a membership says.
+/// Replaces what a membership says: `make` says what it is to be, given what it is and the fields that the client may write. The
+/// others stay as they are.
 ///
 /// # Errors
 /// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
@@ -73,11 +81,11 @@ pub async fn replace(
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     address: &MembershipAddress,
-    condition: &VersionCondition,
-    draft: MembershipDraft,
+    (condition, spoken): (&VersionCondition, &Spoken),
+    make: &MakeMembership<'_>,
 ) -> Result<MembershipView, AppError> {
-    let targets = targets_of(&draft);
-    let attempt = || replace_once(ctx, registry, engine, address, condition, draft.clone());
+    let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
+    let attempt = || replace_once(ctx, registry, engine, address, (condition, spoken), make);
     let outcome = records::retried(condition, attempt).await;
     answer(ctx, registry, AuditAction::Update, targets, outcome).await
 }
@@ -87,12 +95,41 @@ async fn replace_once(
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     address: &MembershipAddress,
-    condition: &VersionCondition,
-    draft: MembershipDraft,
+    (condition, spoken): (&VersionCondition, &Spoken),
+    make: &MakeMembership<'_>,
 ) -> Result<Arc<ProgramMembership>, AppError> {
-    let before = find(registry, address).await?;
+    let before = find(ctx, registry, address).await?;
+    let seen = visibility::of(ctx, registry, RecordKind::ProgramMembership, before.id);
+    let seen = seen.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
+    let written = written::of_change(ctx, Resource::ProgramMembership, &seen, spoken)?;
+    check_exit(&written, spoken)?;
     records::check_version(condition, before.meta.version)?;
-    write(ctx, registry, engine, Some(&before), draft).await
+    let present = view(registry, Arc::clone(&before), FieldSet::All).await?;
+    let draft = make(&present, &written)?;
+    let known = &before.details.identifiers;
+    written::check_identifiers(ctx, Resource::ProgramMembership, known, &draft.identifiers)?;
+    write(ctx, registry, engine, Some(Present { before: &before, seen, written }), draft).await
+}
+
+/// How and when somebody left goes with the status `exited`: who may not write the status would learn it from what is refused.
+fn check_exit(written: &FieldSet, spoken: &Spoken) -> Result<(), AppError> {
+    let (Spoken::Whole(named) | Spoken::Named(named)) = spoken;
+    let names_exit = named.names("exit_date") || named.names("exit_reason");
+    if written.allows("status") || !names_exit {
+        return Ok(());
+    }
+    let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
+    Err(AppError::FieldNotGranted { resource, field, usage: FieldUse::Write })
+}
+
+/// A membership that is being replaced.
+struct Present<'a> {
+    /// As it is.
+    before: &'a ProgramMembership,
+    /// What of it the client may see.
+    seen: FieldSet,
+    /// What of it is written.
+    written: FieldSet,
 }
 
 /// Writes a refusal down, or shows what was written.
@@ -124,17 +161,25 @@ async fn write(
     ctx: &OpContext,
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
-    before: Option<&ProgramMembership>,
+    present: Option<Present<'_>>,
     draft: MembershipDraft,
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let today = utc_day(ctx.now);
+    let before = present.as_ref().map(|present| present.before);
+    let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
     let mut targets = targets_of(&draft);
     let mut problems = Vec::new();
     let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
     let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
     identifiers::check(&generation, kind, known, &draft.identifiers, &mut problems);
-    let program = resolve_program(registry, &draft.program, &mut problems).await?;
-    let beneficiary = subjects::resolve(&*registry.store, "beneficiary", &draft.beneficiary, &mut problems).await?;
+    let program = match kept("program") {
+        Some(present) => Some(records::by_id(&*registry.store, present.before.details.program).await?),
+        None => resolve_program(registry, &draft.program, &mut problems).await?,
+    };
+    let beneficiary = match kept("beneficiary") {
+        Some(present) => Some(present.before.details.beneficiary),
+        None => subjects::resolve(&*registry.store, "beneficiary", &draft.beneficiary, &mut problems).await?,
+    };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     check_target(&program, &beneficiary, &mut problems);
     if let Some(before) = before {
@@ -156,12 +201,12 @@ async fn write(
         exit_reason: draft.exit_reason,
         override_reason: draft.override_reason,
     };
-    check_dates(&mut details, before.map(|before| &before.details), today, &mut problems);
+    check_dates(&mut details, present.as_ref(), today, &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
     let mut note = format!("status {}", details.status.name());
-    if check_transition(before.map(|before| before.details.status), details.status)? == Entry::Enrolled {
+    if check_transition(present.as_ref(), details.status)? == Entry::Enrolled {
         check_open(&program, today)?;
         if let Some(word) = ask(ctx, registry, engine, &program, &details).await? {
             note = format!("{note}; the program's expression says {}", word.name());
@@ -203,7 +248,11 @@ async fn ask(
     let is_overridden = details.override_reason.is_some();
     match answer {
         Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
-        Ok(answer) => Err(AppError::NotEligible { outcome: answer.word.name(), missing: answer.missing }),
+        Ok(answer) => {
+            let kind = details.beneficiary.kind;
+            let missing = answer.missing.into_iter().filter(|fact| may_be_told(ctx, kind, fact)).collect();
+            Err(AppError::NotEligible { outcome: answer.word.name(), missing })
+        }
         // Who overrides the word of an expression need not wait until it can be had.
         Err(_) if is_overridden => Ok(Some(RuleWord::Silent)),
         Err(AppError::Expression(refused)) => Err(AppError::Conflict(format!(
@@ -247,6 +296,19 @@ fn problem(field: &str, code: &'static str, message: &str) -> FieldProblem {
     FieldProblem { field: field.to_owned(), code, message: message.to_owned() }
 }
 
+/// The fields that a new membership would have; one that does not say where it stands is a draft.
+fn fields_of(draft: &MembershipDraft) -> FieldSet {
+    let optional = [
+        ("status", draft.status != MembershipStatus::Draft),
+        ("enrollment_date", draft.enrollment_date.is_some()),
+        ("exit_date", draft.exit_date.is_some()),
+        ("exit_reason", draft.exit_reason.is_some()),
+        ("override", draft.override_reason.is_some()),
+    ];
+    let optional = optional.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name);
+    written::named(Resource::ProgramMembership, ["program", "beneficiary"].into_iter().chain(optional))
+}
+
 fn targets_of(draft: &MembershipDraft) -> Vec<String> {
     vec![
         records::reference(RecordKind::Program, &draft.program),
@@ -263,7 +325,7 @@ pub async fn read(
     registry: &Registry,
     address: &MembershipAddress,
 ) -> Result<MembershipView, AppError> {
-    let found = find(registry, address).await;
+    let found = find(ctx, registry, address).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
@@ -274,12 +336,21 @@ pub async fn read(
 }
 
 /// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the
-/// program that is named.
+/// program that is named. Who may not see beneficiaries finds memberships by their own identifiers alone, and who may not see
+/// statuses is not told which of several is open.
 ///
 /// # Errors
-/// [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
-async fn find(registry: &Registry, address: &MembershipAddress) -> Result<Arc<ProgramMembership>, AppError> {
+/// [`AppError::FieldNotGranted`] where a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
+async fn find(
+    ctx: &OpContext,
+    registry: &Registry,
+    address: &MembershipAddress,
+) -> Result<Arc<ProgramMembership>, AppError> {
     let store = &*registry.store;
+    let known = visibility::known(ctx, Resource::ProgramMembership);
+    if address.program.is_some() {
+        visibility::check(&known, Resource::ProgramMembership, "program", FieldUse::Filter)?;
+    }
     let program = match &address.program {
         Some(key) => Some(owners(registry, RecordKind::Program, key).await?),
         None => None,
@@ -292,6 +363,9 @@ async fn find(registry: &Registry, address: &MembershipAddress) -> Result<Arc<Pr
         Ok(_) | Err(AppError::NotFound(_)) => {}
         Err(error) => return Err(error),
     }
+    if !known.allows("beneficiary") {
+        return Err(AppError::NotFound(RecordKind::ProgramMembership));
+    }
     let mut conditions = vec![beneficiary_terms(registry, &[Subject::Individual, Subject::Group], &address.key).await?];
     conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
     let page = Page { offset: 0, count: PAGE_COUNT_MAX };
@@ -303,12 +377,12 @@ async fn find(registry: &Registry, address: &MembershipAddress) -> Result<Arc<Pr
             conditions.push(open_terms());
             let open = registry.columns.snapshot().memberships(&conditions, page);
             match (open.ids.as_slice(), &program) {
-                ([only], Some(_)) => records::by_id(store, *only).await,
+                ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
                 (_, None) => Err(AppError::Conflict(
                     "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier".to_owned(),
                 )),
                 (_, Some(_)) => Err(AppError::Conflict(
-                    "the beneficiary has several memberships in that program and none is open: name the membership by its own identifier".to_owned(),
+                    "the beneficiary has several memberships in that program and none that is known to be open: name the membership by its own identifier".to_owned(),
                 )),
             }
         }
@@ -361,13 +435,20 @@ pub struct MembershipPage {
 /// Searches memberships.
 ///
 /// # Errors
-/// When the store fails.
+/// [`AppError::FieldNotGranted`], or when the store fails.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
     query: MembershipQuery,
     page: Page,
 ) -> Result<MembershipPage, AppError> {
+    let used = [
+        ("beneficiary", !query.beneficiaries.is_empty()),
+        ("program", !query.programs.is_empty()),
+        ("status", !query.statuses.is_empty()),
+    ];
+    let used = used.into_iter().filter(|(_, is_used)| *is_used).map(|(field, _)| field);
+    visibility::check_filters(ctx, Resource::ProgramMembership, used)?;
     let mut conditions = Vec::new();
     for (kinds, key) in &query.beneficiaries {
         conditions.push(beneficiary_terms(registry, kinds, key).await?);

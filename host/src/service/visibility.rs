@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::identifiers;
 use super::registry::Registry;
 use crate::context::OpContext;
-use crate::domain::field::FieldSet;
+use crate::domain::field::{FieldSet, field_of_path};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{Record, RecordId, RecordKind};
 use crate::domain::scope::{Action, Resource, Scope};
@@ -67,6 +67,18 @@ pub fn check_filter(ctx: &OpContext, resource: Resource, path: &str) -> Result<(
     check(&searchable(ctx, resource), resource, path, FieldUse::Filter)
 }
 
+/// Whether a search may have conditions on these fields.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`] with the first that it may not.
+pub fn check_filters<'a>(
+    ctx: &OpContext,
+    resource: Resource,
+    paths: impl IntoIterator<Item = &'a str>,
+) -> Result<(), AppError> {
+    paths.into_iter().try_for_each(|path| check_filter(ctx, resource, path))
+}
+
 /// Whether a search may be sorted by a field, given by its path in the API.
 ///
 /// # Errors
@@ -96,9 +108,30 @@ pub fn check_membership(ctx: &OpContext, usage: FieldUse) -> Result<(), AppError
     check_read(ctx, Resource::Individual, "group_membership", usage)
 }
 
-fn check(fields: &FieldSet, resource: Resource, path: &str, usage: FieldUse) -> Result<(), AppError> {
+/// The fields by which the client may address records of a resource: those that it may see. Who may read no such record at all
+/// writes blindly, by whatever it was told elsewhere.
+#[must_use]
+pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
+    let reads = ctx.holds(resource, Action::Read) || ctx.holds(resource, Action::Search);
+    if reads { searchable(ctx, resource) } else { FieldSet::All }
+}
+
+/// The fields that the client may change of a record of which it sees some: those that its grants to update open and that it
+/// sees. Who may read no such record at all writes blindly whatever its grants to update open.
+#[must_use]
+pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> FieldSet {
+    let granted = ctx.fields(resource, Action::Update);
+    let reads = ctx.holds(resource, Action::Read) || ctx.holds(resource, Action::Search);
+    if reads { granted.intersection(seen) } else { granted }
+}
+
+/// Whether a field, given by its path in the API, is among some.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check(fields: &FieldSet, resource: Resource, path: &str, usage: FieldUse) -> Result<(), AppError> {
     if fields.allows(path) {
         return Ok(());
     }
-    Err(AppError::FieldNotGranted { resource, field: path.to_owned(), usage })
+    Err(AppError::FieldNotGranted { resource, field: field_of_path(path).to_owned(), usage })
 }

@@ -167,7 +167,7 @@ fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option
     let path = reader.path_of("program");
     let program = program.and_then(|text| read_reference(&path, &text, RecordKind::Program, problems));
     let fact = MembershipFact {
-        program: program.as_ref().map(|key| format!("{}/{}", RecordKind::Program, key.reveal())).unwrap_or_default(),
+        program: program.as_ref().map(|key| format!("{}/{}", RecordKind::Program, key.reveal())),
         status: reader.word("status", STATUSES, problems),
         enrollment_date: reader.date("enrollment_date", problems),
         exit_date: reader.date("exit_date", problems),

@@ -5,7 +5,7 @@ mod write;
 
 use crate::domain::individual::{IncomePeriod, TelecomSystem};
 
-pub use read::{Identification, read, read_members};
+pub use read::{Identification, check_unseen, read, read_members};
 pub use write::{IndividualBody, write};
 
 const TELECOM_SYSTEMS: &[(&str, TelecomSystem)] = &[

@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 
 use super::reader::{ObjectReader, Problems, text_value};
 use super::shared::{IdentifierBody, MetaBody, read_identifiers, read_type};
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
 use crate::domain::program_membership::{MembershipStatus, REASON_BYTES_MAX};
 use crate::domain::record::RecordKind;
 use crate::domain::subject::{Subject, SubjectReference};
+use crate::error::AppError;
 use crate::service::program_membership::{MembershipDraft, MembershipView};
 
 /// The statuses as bodies name them.
@@ -66,6 +68,24 @@ pub fn read(members: Map<String, Value>, purpose: Purpose, problems: &mut Proble
         exit_reason,
         override_reason,
     })
+}
+
+/// The members of a body with those of the membership that are not written: they stay, whatever the body leaves out.
+///
+/// # Errors
+/// [`AppError::Internal`] when a membership is written as something else than an object.
+pub fn with_kept(
+    present: &MembershipView,
+    written: &FieldSet,
+    members: &Map<String, Value>,
+) -> Result<Map<String, Value>, AppError> {
+    let shown = serde_json::to_value(write(present)).map_err(|error| AppError::Internal(error.into()))?;
+    let Value::Object(mut all) = shown else {
+        return Err(AppError::internal("a membership is written as something else than an object"));
+    };
+    all.retain(|name, _| !written.allows(name));
+    all.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Ok(all)
 }
 
 /// Reads a reference to a person or a group, which is needed.

@@ -12,6 +12,7 @@ use super::search::languages;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::group::{self as body, ShownEntity};
 use crate::api::dto::merge::patched;
+use crate::api::dto::named::named;
 use crate::api::dto::reader::Problems;
 use crate::api::elements::{Elements, GROUP};
 use crate::api::error::ApiError;
@@ -23,10 +24,12 @@ use crate::app::AppState;
 use crate::domain::group::GroupDetails;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::scope::Resource;
 use crate::service::group::{self, GroupView};
 use crate::service::individual::reference;
 use crate::service::records;
 use crate::service::visibility::Seen;
+use crate::service::written::Spoken;
 
 /// Reads one group by identifier.
 pub async fn read(
@@ -72,11 +75,13 @@ pub async fn replace(
 ) -> Result<Response, ApiError> {
     query.expect_only(&[])?;
     let ctx = auth.into_context();
+    let spoken = Spoken::Whole(named(Resource::Group, &members));
     let mut problems = Problems::default();
     let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let make = |_: &GroupView| Ok(draft.clone());
-    let view = group::change(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &make).await?;
+    let languages = languages(&app, &headers);
+    let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
     Ok(changed(&view))
 }
 
@@ -90,13 +95,15 @@ pub async fn patch(
 ) -> Result<Response, ApiError> {
     query.expect_only(&[])?;
     let ctx = auth.into_context();
+    let spoken = Spoken::Named(named(Resource::Group, &patch));
     let make = |present: &GroupView| {
         let members = patched(write(present), patch.clone())?;
         let mut problems = Problems::default();
         let draft = body::read(members, present.codes.extension_fields(), &mut problems);
         problems.finish(draft)
     };
-    let view = group::change(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &make).await?;
+    let languages = languages(&app, &headers);
+    let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
     Ok(changed(&view))
 }
 

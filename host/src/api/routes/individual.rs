@@ -10,6 +10,7 @@ use super::search::{Envelope, languages};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::individual as body;
 use crate::api::dto::merge::patched;
+use crate::api::dto::named::named;
 use crate::api::dto::reader::Problems;
 use crate::api::elements::{Elements, INDIVIDUAL};
 use crate::api::error::{ApiError, Problem};
@@ -24,9 +25,11 @@ use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::person_name::search_words;
 use crate::domain::record::{RecordKind, RecordMeta};
+use crate::domain::scope::{Action, Resource};
 use crate::domain::search::{DateCondition, DateOperator};
 use crate::domain::vocabulary::CodedField;
 use crate::service::individual::{self, IndividualView, SearchRequest};
+use crate::service::written::Spoken;
 
 /// Reads one individual by identifier.
 pub async fn read(
@@ -72,12 +75,13 @@ pub async fn replace(
 ) -> Result<Response, ApiError> {
     query.expect_only(&[])?;
     let ctx = auth.into_context();
+    let spoken = Spoken::Whole(named(Resource::Individual, &members));
     let mut problems = Problems::default();
     let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let make = |_: &IndividualView| Ok(draft.clone());
     let languages = languages(&app, &headers);
-    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &make).await?;
+    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
     Ok(changed(&view))
 }
 
@@ -91,14 +95,16 @@ pub async fn patch(
 ) -> Result<Response, ApiError> {
     query.expect_only(&[])?;
     let ctx = auth.into_context();
+    let spoken = Spoken::Named(named(Resource::Individual, &patch));
     let make = |present: &IndividualView| {
+        body::check_unseen(&patch, &ctx.fields(Resource::Individual, Action::Read), present.codes.extension_fields())?;
         let members = patched(write(present), patch.clone())?;
         let mut problems = Problems::default();
         let draft = body::read(members, present.codes.extension_fields(), &mut problems);
         problems.finish(draft)
     };
     let languages = languages(&app, &headers);
-    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &make).await?;
+    let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
     Ok(changed(&view))
 }
 

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use super::individual::{etag, path_part};
 use super::search::Envelope;
 use crate::api::access::{Auth, scope};
+use crate::api::dto::named::named;
 use crate::api::dto::program_membership::{self as body, Purpose, STATUSES};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
@@ -17,11 +18,14 @@ use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery, reference, subject_reference};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
+use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
 use crate::service::records;
+use crate::service::written::Spoken;
 
 /// Reads one membership, by its own identifier or the beneficiary's.
 pub async fn read(
@@ -77,10 +81,14 @@ pub async fn replace(
 ) -> Result<Response, ApiError> {
     let address = address(key, &query)?;
     let ctx = auth.into_context();
-    let mut problems = Problems::default();
-    let draft = body::read(members, Purpose::Replace, &mut problems);
-    let draft = whole(problems.finish(draft)?)?;
-    let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, &condition, draft).await?;
+    let spoken = Spoken::Whole(named(Resource::ProgramMembership, &members));
+    let make = |present: &MembershipView, written: &FieldSet| {
+        let mut problems = Problems::default();
+        let draft = body::read(body::with_kept(present, written, &members)?, Purpose::Replace, &mut problems);
+        whole(problems.finish(draft)?)
+    };
+    let conditions = (&condition, &spoken);
+    let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, conditions, &make).await?;
     Ok(answer(StatusCode::OK, &view))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
+use super::access;
 use super::decision::{Decision, expression_digest};
 use super::exhausted::Asked;
 use super::facts::{InlineSubject, SubjectFacts};
@@ -21,7 +22,6 @@ use crate::domain::eligibility::{
 };
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::VersionId;
-use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::subject::SubjectReference;
 use crate::error::{AppError, ExpressionProblem};
 use crate::plugin::{EligibilityEngine, EngineError, FaultKind, RuleSession, run_rule};
@@ -113,7 +113,7 @@ pub async fn evaluate(
 ///
 /// # Errors
 /// [`AppError::Expression`] when the rule is wrong or exhausts a budget, [`AppError::Invalid`] for inline records that are
-/// not right, [`AppError::MissingScope`] when the rule reads what the client may not.
+/// not right, [`AppError::MissingScope`] and [`AppError::FieldNotGranted`] when the rule reads what the client may not.
 pub async fn evaluate_for(
     ctx: &OpContext,
     registry: &Registry,
@@ -212,10 +212,16 @@ impl Evaluation {
     fn run(self, runtime: &tokio::runtime::Handle, session: &mut dyn RuleSession) -> Result<Evaluated, Failure> {
         let references = session.references().to_vec();
         if self.authority == Authority::Caller {
-            self.check_scopes(&references)?;
+            access::check(&self.ctx, &references, &self.request.subjects)?;
         }
         let needs = Needs { household: reads_household(&references), programs: reads_programs(&references) };
-        let loader = Loader { registry: &self.registry, generation: &self.generation, as_of: self.as_of };
+        let loader = Loader {
+            ctx: &self.ctx,
+            authority: self.authority,
+            registry: &self.registry,
+            generation: &self.generation,
+            as_of: self.as_of,
+        };
         let loaded = runtime.block_on(loader.load(&self.request.subjects, needs))?;
         // Taken after the records: a code that was published and recorded meanwhile is answered for too. Inline records are read
         // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
@@ -248,35 +254,6 @@ impl Evaluation {
             Question::InGroup(_) => None,
         }));
         open::consult_here(&self.registry, generation, &codes)
-    }
-
-    /// What a rule reads of the register needs that resource's scope.
-    fn check_scopes(&self, references: &[Reference]) -> Result<(), AppError> {
-        let mut needed = Vec::new();
-        let reads_members = reads_household(references);
-        for subject in &self.request.subjects {
-            let kind = match subject {
-                SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => kind,
-                SubjectInput::Inline(_) => continue,
-            };
-            match kind {
-                Subject::Individual => needed.push(Resource::Individual),
-                Subject::Group => needed.push(Resource::Group),
-            }
-            if reads_members {
-                needed.extend([Resource::Individual, Resource::Group]);
-            }
-            if reads_programs(references) {
-                needed.push(Resource::ProgramMembership);
-            }
-        }
-        for resource in needed {
-            let scope = Scope::new(resource, Action::Read);
-            if !self.ctx.scopes.covers(scope) {
-                return Err(AppError::MissingScope { required: scope.to_string(), granted: self.ctx.scopes.clone() });
-            }
-        }
-        Ok(())
     }
 
     fn decision(&self, engine: &str, generation: &Generation, versions: BTreeMap<String, VersionId>) -> Decision {

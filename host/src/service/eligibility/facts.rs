@@ -1,20 +1,20 @@
 //! What is known of a subject: from the register, or as given in the request.
 
-use std::sync::Arc;
-
 use jiff::civil::Date;
 
 use crate::domain::code::{CodeUri, CodedValue};
-use crate::domain::group::{Group, GroupDetails};
-use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::field::FieldSet;
+use crate::domain::group::GroupDetails;
+use crate::domain::individual::IndividualDetails;
 use crate::domain::program_membership::MembershipStatus;
 use crate::service::program_membership::MembershipView;
+use crate::service::visibility::Seen;
 
 /// A person as a rule sees one.
 #[derive(Debug, Clone)]
 pub enum Person {
-    /// From the register.
-    Stored(Arc<Individual>),
+    /// From the register, with what the rule may see of it.
+    Stored(Seen<IndividualDetails>),
     /// As given in the request.
     Inline(Box<IndividualDetails>),
 }
@@ -24,8 +24,17 @@ impl Person {
     #[must_use]
     pub fn details(&self) -> &IndividualDetails {
         match self {
-            Self::Stored(individual) => &individual.details,
+            Self::Stored(seen) => &seen.record.details,
             Self::Inline(details) => details,
+        }
+    }
+
+    /// What of it the rule may see.
+    #[must_use]
+    pub fn fields(&self) -> &FieldSet {
+        match self {
+            Self::Stored(seen) => &seen.fields,
+            Self::Inline(_) => &FieldSet::All,
         }
     }
 }
@@ -44,8 +53,8 @@ pub struct PersonInHousehold {
 pub enum Me {
     /// A person.
     Person(PersonInHousehold),
-    /// A group of the register.
-    StoredGroup(Arc<Group>),
+    /// A group of the register, with what the rule may see of it.
+    StoredGroup(Seen<GroupDetails>),
     /// A group as given in the request.
     InlineGroup(Box<GroupDetails>),
 }
@@ -83,7 +92,7 @@ pub enum Programs {
 #[derive(Debug, Clone)]
 pub struct MembershipFact {
     /// `Program/<system>|<value>`
-    pub program: String,
+    pub program: Option<String>,
     /// Where it stands.
     pub status: Option<MembershipStatus>,
     /// Since when the subject takes part.
@@ -96,13 +105,13 @@ pub struct MembershipFact {
 
 impl From<&MembershipView> for MembershipFact {
     fn from(view: &MembershipView) -> Self {
-        let details = &view.membership.details;
+        let (details, seen) = (&view.membership.details, &view.fields);
         Self {
-            program: view.program.clone(),
-            status: Some(details.status),
-            enrollment_date: details.enrollment_date,
-            exit_date: details.exit_date,
-            exit_reason: details.exit_reason.clone(),
+            program: seen.allows("program").then(|| view.program.clone()),
+            status: seen.allows("status").then_some(details.status),
+            enrollment_date: details.enrollment_date.filter(|_| seen.allows("enrollment_date")),
+            exit_date: details.exit_date.filter(|_| seen.allows("exit_date")),
+            exit_reason: details.exit_reason.clone().filter(|_| seen.allows("exit_reason")),
         }
     }
 }

@@ -12,6 +12,7 @@ use self::row::Row;
 use super::facts::{Me, Members, PersonInHousehold, Programs, SubjectFacts};
 use crate::domain::code::CodeNumber;
 use crate::domain::eligibility::{Batch, Children, Column, ColumnValues, Reference, RowSpace, Schema};
+use crate::domain::field::FieldSet;
 use crate::error::AppError;
 
 /// Makes the batch of some subjects: the columns referred to, and no others.
@@ -71,13 +72,13 @@ pub(super) fn codes_with_texts(references: &[Reference], batch: &Batch) -> BTree
 fn subject_row(subject: &SubjectFacts) -> Row<'_> {
     match &subject.me {
         Me::Person(person) => person_row(person),
-        Me::StoredGroup(group) => Row::Group(&group.details),
-        Me::InlineGroup(details) => Row::Group(details),
+        Me::StoredGroup(seen) => Row::Group(&seen.record.details, &seen.fields),
+        Me::InlineGroup(details) => Row::Group(details, &FieldSet::All),
     }
 }
 
 fn person_row(person: &PersonInHousehold) -> Row<'_> {
-    Row::Person(person.person.details(), person.role)
+    Row::Person(person.person.details(), person.role, person.person.fields())
 }
 
 fn children_of<'a>(subjects: &[&'a SubjectFacts], rows: &mut Vec<Row<'a>>) -> Result<Children, AppError> {

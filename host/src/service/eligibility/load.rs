@@ -1,20 +1,21 @@
 //! Fetches what is known of the subjects of a rule.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::evaluate::SubjectInput;
+use super::evaluate::{Authority, SubjectInput};
 use super::facts::{
     InlineMe, InlinePerson, InlineSubject, Me, Members, MembershipFact, Person, PersonInHousehold, Programs,
     SubjectFacts,
 };
 use crate::columns::MembershipTerm;
+use crate::context::OpContext;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails};
-use crate::domain::individual::Individual;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::search::Page;
 use crate::domain::subject::{Subject, SubjectReference};
@@ -23,6 +24,7 @@ use crate::error::AppError;
 use crate::service::codes::{Held, resolve, resolve_group, resolve_individual};
 use crate::service::program_membership::{self, MembershipView};
 use crate::service::registry::Registry;
+use crate::service::visibility::{self, Seen};
 use crate::service::{group, identifiers, individual, records};
 use crate::vocab::Generation;
 
@@ -45,6 +47,8 @@ pub(super) struct Needs {
 
 /// Fetches facts as they stand on one day under one generation.
 pub(super) struct Loader<'a> {
+    pub ctx: &'a OpContext,
+    pub authority: Authority,
     pub registry: &'a Registry,
     pub generation: &'a Generation,
     pub as_of: Date,
@@ -64,7 +68,7 @@ pub(super) struct Loaded {
 pub(super) struct Reads {
     /// Every record read, by reference, with its version.
     pub versions: BTreeMap<String, VersionId>,
-    people: HashMap<RecordId, Arc<Individual>>,
+    people: HashMap<RecordId, Seen<IndividualDetails>>,
     rows: usize,
 }
 
@@ -107,12 +111,10 @@ impl Loader<'_> {
         let mut loaded = Loaded::default();
         for (at, subject) in subjects.iter().enumerate() {
             let facts = match subject {
-                SubjectInput::Reference(kind, key) => {
-                    match identifiers::find(&*self.registry.store, kind.record_kind(), key).await {
-                        Ok(id) => self.stored(SubjectReference { kind: *kind, id }, needs, &mut loaded.reads).await,
-                        Err(error) => Err(error),
-                    }
-                }
+                SubjectInput::Reference(kind, key) => match self.find(kind.record_kind(), key).await {
+                    Ok(id) => self.stored(SubjectReference { kind: *kind, id }, needs, &mut loaded.reads).await,
+                    Err(error) => Err(error),
+                },
                 SubjectInput::Stored(stored) => self.stored(*stored, needs, &mut loaded.reads).await,
                 SubjectInput::Inline(_) => continue,
             };
@@ -156,6 +158,21 @@ impl Loader<'_> {
         if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
     }
 
+    async fn find(&self, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
+        match self.authority {
+            Authority::Caller => visibility::find(self.ctx, self.registry, kind, key).await.map(|(id, _)| id),
+            Authority::Program => identifiers::find(&*self.registry.store, kind, key).await,
+        }
+    }
+
+    /// What the rule may see of a record: what its author may.
+    fn seen(&self, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
+        match self.authority {
+            Authority::Caller => visibility::of(self.ctx, self.registry, kind, id),
+            Authority::Program => Some(FieldSet::All),
+        }
+    }
+
     async fn stored(
         &self,
         subject: SubjectReference,
@@ -178,6 +195,7 @@ impl Loader<'_> {
                 Ok(SubjectFacts { me, members, programs })
             }
             Subject::Group => {
+                let fields = self.seen(RecordKind::Group, id).ok_or(AppError::NotFound(RecordKind::Group))?;
                 let stored = self.registry.store.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
                 reads.note_group(&stored);
                 let members = if needs.household {
@@ -185,22 +203,24 @@ impl Loader<'_> {
                 } else {
                     Members::Unknown
                 };
-                Ok(SubjectFacts { me: Me::StoredGroup(stored), members, programs })
+                Ok(SubjectFacts { me: Me::StoredGroup(Seen { record: stored, fields }), members, programs })
             }
         }
     }
 
-    /// A person of the register, read once however often it is asked for.
-    async fn person(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Arc<Individual>>, AppError> {
+    /// A person of the register, read once however often it is asked for; nobody, where it is hidden.
+    async fn person(&self, id: RecordId, reads: &mut Reads) -> Result<Option<Seen<IndividualDetails>>, AppError> {
         if let Some(known) = reads.people.get(&id) {
             return Ok(Some(known.clone()));
         }
-        let stored = self.registry.store.individual(id).await?;
-        if let Some(stored) = &stored {
-            reads.note_person(stored);
-            reads.people.insert(id, stored.clone());
-        }
-        Ok(stored)
+        let Some(fields) = self.seen(RecordKind::Individual, id) else { return Ok(None) };
+        let Some(record) = self.registry.store.individual(id).await? else {
+            return Err(AppError::internal("a person that others refer to is not there"));
+        };
+        reads.note_person(&record);
+        let seen = Seen { record, fields };
+        reads.people.insert(id, seen.clone());
+        Ok(Some(seen))
     }
 
     /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
@@ -208,6 +228,9 @@ impl Loader<'_> {
         let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
         let mut found = None;
         for group_id in self.registry.columns.snapshot().groups_of(id) {
+            if self.seen(RecordKind::Group, group_id).is_none() {
+                continue;
+            }
             let Some(stored) = self.registry.store.group(group_id).await? else { continue };
             let is_household =
                 household.is_some_and(|number| stored.details.group_type.is_some_and(|code| code.number == number));
@@ -240,9 +263,10 @@ impl Loader<'_> {
         }
         let mut facts = Vec::with_capacity(found.ids.len());
         for id in found.ids {
+            let Some(fields) = self.seen(RecordKind::ProgramMembership, id) else { continue };
             reads.count_row()?;
             let membership = records::by_id(&*self.registry.store, id).await?;
-            let view = program_membership::view(self.registry, membership, FieldSet::All).await?;
+            let view = program_membership::view(self.registry, membership, fields).await?;
             reads.note_membership(&view);
             facts.push(MembershipFact::from(&view));
         }
@@ -253,8 +277,7 @@ impl Loader<'_> {
         let mut members = Vec::new();
         for member in details.active_members(self.as_of) {
             reads.count_row()?;
-            let stored = self.person(member.individual, reads).await?;
-            let stored = stored.ok_or_else(|| AppError::internal("a member of a group is not there"))?;
+            let Some(stored) = self.person(member.individual, reads).await? else { continue };
             members.push(PersonInHousehold { person: Person::Stored(stored), role: member.role });
         }
         Ok(members)
@@ -345,7 +368,7 @@ fn too_many() -> AppError {
 
 fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
     match &member.person {
-        Person::Stored(stored) => stored.id == id,
+        Person::Stored(seen) => seen.record.id == id,
         Person::Inline(_) => false,
     }
 }

@@ -10,26 +10,30 @@ use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordKind, VersionCondition};
+use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group, with_undeclared};
 use crate::service::registry::Registry;
+use crate::service::written::{self, Spoken};
 use crate::service::{audit, identifiers, open, records};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
-/// Changes what is said of a group: `make` says what it is to be, given what it is.
+/// Changes what is said of a group: `make` says what it is to be, given what the client knows of it and what it writes. What
+/// the client may not write stays as it is.
 ///
 /// # Errors
-/// Those of `make` and of [`super::create()`], [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when
+/// [`AppError::FieldNotGranted`], those of `make` and of [`super::create()`], [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when
 /// the condition is not met.
 pub async fn change(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
+    spoken: &Spoken,
     make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
 ) -> Result<GroupView, AppError> {
-    let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), make);
+    let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), spoken, make);
     let outcome = records::retried(condition, attempt).await;
     if outcome.is_err() {
         let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
@@ -43,25 +47,34 @@ async fn change_once(
     registry: &Registry,
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
+    spoken: &Spoken,
     make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
 ) -> Result<GroupView, AppError> {
     let (before, fields) = find(ctx, registry, key).await?;
+    let written = written::of_change(ctx, Resource::Group, &fields, spoken)?;
     records::check_version(condition, before.meta.version)?;
-    let present = (Arc::clone(&before), FieldSet::All);
-    let draft = make(&view(ctx, registry, languages.clone(), present).await?)?;
+    let present = (Arc::clone(&before), fields.union(&written));
+    let mut draft = make(&view(ctx, registry, languages.clone(), present).await?)?;
+    // Members and relationships that stay need not be found again.
+    draft.members = draft.members.filter(|_| written.allows("member"));
+    draft.relationships = draft.relationships.filter(|_| written.allows("relationship"));
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
     let known = &before.details.identifiers;
+    written::check_identifiers(ctx, Resource::Group, known, &draft.identifiers)?;
     identifiers::check(&generation, RecordKind::Group, known, &draft.identifiers, &mut problems);
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
     let details = resolve_references(registry, Some(before.id), coded, &mut problems).await?;
     check_relationships(&details, &mut problems);
-    check_members(ctx, &generation, &details, &mut problems);
+    if written.allows("member") {
+        check_members(ctx, &generation, &details, &mut problems);
+    }
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
+    let details = written::keep_group(&before.details, details, &written);
     let extension = with_undeclared(&generation, &before.details.extension, details.extension);
     let details = GroupDetails { extension, ..details };
     let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };

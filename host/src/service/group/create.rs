@@ -12,14 +12,14 @@ use crate::domain::scope::{Action, Resource};
 use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group};
 use crate::service::registry::Registry;
-use crate::service::{audit, identifiers, open};
+use crate::service::{audit, identifiers, open, written};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
 /// Registers a group.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every field that is not right, members that do not resolve among them;
+/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, members that do not resolve among them;
 /// [`AppError::IdentifierInUse`].
 pub async fn create(
     ctx: &OpContext,
@@ -27,6 +27,7 @@ pub async fn create(
     languages: LanguagePreference,
     draft: GroupDetails<CodeUri, IdentifierKey>,
 ) -> Result<GroupView, AppError> {
+    written::check_new(ctx, Resource::Group, &written::of_group(&draft))?;
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();

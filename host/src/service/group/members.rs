@@ -7,14 +7,17 @@ use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{Period, utc_day};
 use crate::domain::code::CodeUri;
+use crate::domain::field::FieldSet;
 use crate::domain::group::{GroupDetails, MEMBERS_MAX, Member};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordId, RecordKind, VersionCondition};
+use crate::domain::scope::Resource;
 use crate::domain::vocabulary::CodedField;
 use crate::error::{AppError, FieldProblem, FieldUse};
 use crate::service::codes::{Held, resolve};
 use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
+use crate::service::written::{self, Spoken};
 use crate::service::{audit, identifiers, records, subjects};
 use crate::vocab::{Generation, LanguagePreference};
 
@@ -63,7 +66,7 @@ impl MemberChange {
 /// Changes one member of a group.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with what is not right, [`AppError::NotThere`] where the member to be changed is none,
+/// [`AppError::FieldNotGranted`] where the client may not change members, [`AppError::Invalid`] with what is not right, [`AppError::NotThere`] where the member to be changed is none,
 /// [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when the condition is not met.
 pub async fn change_member(
     ctx: &OpContext,
@@ -94,6 +97,8 @@ async fn change_member_once(
     change: &MemberChange,
 ) -> Result<GroupView, AppError> {
     let (before, fields) = find(ctx, registry, key).await?;
+    let spoken = Spoken::Named(written::named(Resource::Group, ["member"]));
+    written::of_change(ctx, Resource::Group, &fields, &spoken)?;
     records::check_version(condition, before.meta.version)?;
     let mut problems = Vec::new();
     let individual = match identifiers::find(&*registry.store, RecordKind::Individual, change.individual()).await {
@@ -110,7 +115,8 @@ async fn change_member_once(
     let at = apply(&generation, today, &mut details, individual, change, &mut problems)?;
     check_members(ctx, &generation, &details, &mut problems);
     if !problems.is_empty() {
-        return Err(AppError::Invalid(problems.into_iter().map(|problem| of_the_member(at, problem)).collect()));
+        let told = problems.into_iter().map(|problem| of_the_member(at, told_to(&fields, problem)));
+        return Err(AppError::Invalid(told.collect()));
     }
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
     entry.note = Some(change.note().to_owned());
@@ -183,6 +189,16 @@ fn no_such_member() -> AppError {
 
 fn problem(field: &str, code: &'static str, message: String) -> FieldProblem {
     FieldProblem { field: field.to_owned(), code, message }
+}
+
+/// A problem without the places of members that the client may not see.
+fn told_to(seen: &FieldSet, problem: FieldProblem) -> FieldProblem {
+    let message = match problem.code {
+        "second_head" => "a group has at most one active head, and there is one already",
+        "duplicate" => "the same person is an active member already",
+        _ => return problem,
+    };
+    if seen.allows("member") { problem } else { FieldProblem { message: message.to_owned(), ..problem } }
 }
 
 /// A problem of the touched member, told by the names of the request, which holds that member alone.

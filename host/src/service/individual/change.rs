@@ -6,30 +6,33 @@ use super::{IndividualView, codes_of, find, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::CodeUri;
-use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordKind, VersionCondition};
+use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual, with_undeclared};
 use crate::service::registry::Registry;
+use crate::service::written::{self, Spoken};
 use crate::service::{audit, identifiers, open, records};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
-/// Changes what is said of a person: `make` says what it is to be, given what it is.
+/// Changes what is said of a person: `make` says what it is to be, given what the client knows of it and what it writes. What
+/// the client may not write stays as it is.
 ///
 /// # Errors
-/// Those of `make` and of [`super::create()`], [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when
+/// [`AppError::FieldNotGranted`], those of `make` and of [`super::create()`], [`AppError::NotFound`], [`AppError::Ambiguous`], and [`AppError::VersionMismatch`] when
 /// the condition is not met.
 pub async fn change(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
+    spoken: &Spoken,
     make: &(dyn Fn(&IndividualView) -> Result<IndividualDetails<CodeUri>, AppError> + Send + Sync),
 ) -> Result<IndividualView, AppError> {
-    let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), make);
+    let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), spoken, make);
     let outcome = records::retried(condition, attempt).await;
     if outcome.is_err() {
         let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
@@ -43,19 +46,22 @@ async fn change_once(
     registry: &Registry,
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
+    spoken: &Spoken,
     make: &(dyn Fn(&IndividualView) -> Result<IndividualDetails<CodeUri>, AppError> + Send + Sync),
 ) -> Result<IndividualView, AppError> {
     let (individual, fields) = find(ctx, registry, key).await?;
     let before = Arc::clone(&individual);
+    let written = written::of_change(ctx, Resource::Individual, &fields, spoken)?;
     records::check_version(condition, before.meta.version)?;
     let generation = registry.vocabularies.current();
     let codes = CodeView::new(Arc::clone(&generation), languages.clone());
-    let present = IndividualView { individual, fields: FieldSet::All, codes };
+    let present = IndividualView { individual, fields: fields.union(&written), codes };
     let draft = make(&present)?;
     let consulted = open::consult(registry, Arc::clone(&generation), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
     let known = &before.details.identifiers;
+    written::check_identifiers(ctx, Resource::Individual, known, &draft.identifiers)?;
     identifiers::check(&generation, RecordKind::Individual, known, &draft.identifiers, &mut problems);
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let details = match resolve_individual(&generation, &Held::of_individual(&before.details), draft) {
@@ -67,6 +73,7 @@ async fn change_once(
         }
         Err(other) => return Err(other),
     };
+    let details = written::keep_individual(&before.details, details, &written);
     let extension = with_undeclared(&generation, &before.details.extension, details.extension);
     let details = IndividualDetails { extension, ..details };
     let (details, codes) = if consulted.has_asked() {

@@ -10,20 +10,21 @@ use crate::domain::scope::{Action, Resource};
 use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual};
 use crate::service::registry::Registry;
-use crate::service::{audit, identifiers, open};
+use crate::service::{audit, identifiers, open, written};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
 /// Registers a person.
 ///
 /// # Errors
-/// [`AppError::Invalid`] with every field that is not right, [`AppError::IdentifierInUse`].
+/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, [`AppError::IdentifierInUse`].
 pub async fn create(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
     draft: IndividualDetails<CodeUri>,
 ) -> Result<IndividualView, AppError> {
+    written::check_new(ctx, Resource::Individual, &written::of_individual(&draft))?;
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();

@@ -8,6 +8,7 @@ use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::RecordKind;
+use crate::domain::scope::Resource;
 use crate::domain::search::{CodeCondition, CodedPlace, DateCondition, IndividualQuery, Page};
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
@@ -32,6 +33,19 @@ pub struct SearchRequest {
     pub active: Option<bool>,
 }
 
+impl SearchRequest {
+    /// The fields that it has conditions on.
+    fn fields(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let conditions = [
+            ("name", !self.name_words.is_empty()),
+            ("birth_date", !self.birth_date.is_empty()),
+            ("active", self.active.is_some()),
+        ];
+        let used = conditions.into_iter().filter(|(_, is_used)| *is_used).map(|(field, _)| field);
+        used.chain(self.codes.iter().map(|(field, _)| field.path()))
+    }
+}
+
 /// What a search found.
 pub struct SearchPage {
     /// How many there are in all.
@@ -45,7 +59,7 @@ pub struct SearchPage {
 /// Searches people.
 ///
 /// # Errors
-/// [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
+/// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
 pub async fn search(
     ctx: &OpContext,
     registry: &Registry,
@@ -53,6 +67,7 @@ pub async fn search(
     request: SearchRequest,
     page: Page,
 ) -> Result<SearchPage, AppError> {
+    visibility::check_filters(ctx, Resource::Individual, request.fields())?;
     let codes = || request.codes.iter().map(|(_, code)| code.clone()).collect();
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
     let mut conditions = Vec::with_capacity(request.codes.len());

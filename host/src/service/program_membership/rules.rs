@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::problem;
+use super::{Present, problem};
 use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use crate::error::{AppError, FieldProblem};
 
@@ -18,8 +18,17 @@ pub(super) enum Entry {
 /// Checks that a status may follow on the present one.
 ///
 /// # Errors
-/// [`AppError::Conflict`] naming what may follow.
-pub(super) fn check_transition(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, AppError> {
+/// [`AppError::Conflict`] naming what may follow, to whoever may see where the membership stands.
+pub(super) fn check_transition(present: Option<&Present<'_>>, to: MembershipStatus) -> Result<Entry, AppError> {
+    let entry = entry(present.map(|present| present.before.details.status), to);
+    if entry.is_err() && present.is_some_and(|present| !present.seen.allows("status")) {
+        let message = format!("a membership cannot become `{}` from where it stands", to.name());
+        return Err(AppError::Conflict(message));
+    }
+    entry
+}
+
+fn entry(from: Option<MembershipStatus>, to: MembershipStatus) -> Result<Entry, AppError> {
     if from != Some(to)
         && let Some(from) = from
         && !from.successors().contains(&to)
@@ -39,14 +48,19 @@ pub(super) fn check_transition(from: Option<MembershipStatus>, to: MembershipSta
 /// Fills in the days that a status implies, and checks that days, reason and status go together.
 ///
 /// A beneficiary that takes part without a given day does so since the day known already, or else since today; likewise for
-/// one that left.
+/// one that left. A day that the client neither gives nor sees is not held against one that it gives.
 pub(super) fn check_dates(
     details: &mut ProgramMembershipDetails,
-    before: Option<&ProgramMembershipDetails>,
+    present: Option<&Present<'_>>,
     today: Date,
     problems: &mut Vec<FieldProblem>,
 ) {
     let status = details.status;
+    let is_told = |field: &str, day: Option<Date>| {
+        present.is_none_or(|one| one.seen.allows(field) || (one.written.allows(field) && day.is_some()))
+    };
+    let are_told = is_told("enrollment_date", details.enrollment_date) && is_told("exit_date", details.exit_date);
+    let before = present.map(|present| &present.before.details);
     let known = |day: fn(&ProgramMembershipDetails) -> Option<Date>| before.and_then(day);
     match status {
         MembershipStatus::Enrolled | MembershipStatus::Paused => {
@@ -69,6 +83,7 @@ pub(super) fn check_dates(
     }
     if let (Some(since), Some(until)) = (details.enrollment_date, details.exit_date)
         && until < since
+        && are_told
     {
         problems.push(problem("exit_date", "invalid_date", "the day of leaving lies before the day of enrolment"));
     }
@@ -77,7 +92,9 @@ pub(super) fn check_dates(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::RecordId;
+    use crate::domain::field::FieldSet;
+    use crate::domain::program_membership::ProgramMembership;
+    use crate::domain::record::{RecordId, RecordMeta, VersionId};
     use crate::domain::subject::{Subject, SubjectReference};
 
     const TODAY: Date = Date::constant(2026, 3, 1);
@@ -93,6 +110,30 @@ mod tests {
             exit_reason: None,
             override_reason: None,
         }
+    }
+
+    fn stored(details: ProgramMembershipDetails) -> ProgramMembership {
+        let meta = RecordMeta { version: VersionId::FIRST, last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+        ProgramMembership { id: RecordId(1), meta, details }
+    }
+
+    #[test]
+    fn a_day_that_is_hidden_is_not_held_against_one_that_is_given() {
+        let enrolled = Some(Date::constant(2026, 2, 1));
+        let stored =
+            stored(ProgramMembershipDetails { enrollment_date: enrolled, ..membership(MembershipStatus::Enrolled) });
+        let left = |seen: FieldSet, given: Option<Date>| {
+            let exit_date = Some(Date::constant(2026, 1, 1));
+            let exited = membership(MembershipStatus::Exited);
+            let mut exited = ProgramMembershipDetails { exit_date, enrollment_date: given, ..exited };
+            let present = Present { before: &stored, seen, written: FieldSet::All };
+            let mut problems = Vec::new();
+            check_dates(&mut exited, Some(&present), TODAY, &mut problems);
+            problems.len()
+        };
+        assert_eq!(left(FieldSet::All, None), 1);
+        assert_eq!(left(FieldSet::none(), None), 0);
+        assert_eq!(left(FieldSet::none(), enrolled), 1, "it is given");
     }
 
     fn fields(details: &mut ProgramMembershipDetails) -> Vec<String> {
@@ -112,11 +153,11 @@ mod tests {
             (Some(Enrolled), Enrolled, Entry::Other),
             (Some(Exited), Exited, Entry::Other),
         ] {
-            assert_eq!(check_transition(from, to).unwrap(), entry, "{from:?} {to:?}");
+            assert_eq!(super::entry(from, to).unwrap(), entry, "{from:?} {to:?}");
         }
-        let error = check_transition(Some(Exited), Enrolled).unwrap_err().to_string();
+        let error = entry(Some(Exited), Enrolled).unwrap_err().to_string();
         assert!(error.starts_with("a membership that is `exited` cannot become `enrolled`: it stays"), "{error}");
-        let error = check_transition(Some(Enrolled), Draft).unwrap_err().to_string();
+        let error = entry(Some(Enrolled), Draft).unwrap_err().to_string();
         assert!(error.ends_with("it may become `paused`, `exited`, `not_eligible`, `duplicated`"), "{error}");
     }
 
@@ -127,7 +168,9 @@ mod tests {
         assert_eq!(enrolled.enrollment_date, Some(TODAY));
         let earlier = ProgramMembershipDetails { enrollment_date: Some(Date::constant(2025, 1, 1)), ..enrolled };
         let mut exited = membership(MembershipStatus::Exited);
-        check_dates(&mut exited, Some(&earlier), TODAY, &mut Vec::new());
+        let stored = stored(earlier.clone());
+        let present = Present { before: &stored, seen: FieldSet::All, written: FieldSet::All };
+        check_dates(&mut exited, Some(&present), TODAY, &mut Vec::new());
         assert_eq!((exited.enrollment_date, exited.exit_date), (earlier.enrollment_date, Some(TODAY)));
         let mut draft = membership(MembershipStatus::Draft);
         assert!(fields(&mut draft).is_empty());

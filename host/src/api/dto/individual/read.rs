@@ -8,10 +8,12 @@ use crate::api::dto::shared::{read_identifiers, read_type};
 use crate::api::dto::{address, extension};
 use crate::domain::code::CodeUri;
 use crate::domain::extension::ExtensionFields;
+use crate::domain::field::FieldSet;
 use crate::domain::individual::{Income, IndividualDetails, LIST_ITEMS_MAX, TEXT_BYTES_MAX, Telecom};
 use crate::domain::person_name::{NAME_PART_BYTES_MAX, PersonName};
 use crate::domain::record::RecordKind;
 use crate::domain::vocabulary::CodedField;
+use crate::error::AppError;
 
 /// Whether a body must name the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,19 @@ pub fn read(
     let details = read_members(&mut reader, Identification::Required, fields, problems);
     reader.finish(problems);
     details
+}
+
+/// Reads the members of a patch that the client may not see by themselves: whether they are right does not depend on what they
+/// will be merged with.
+///
+/// # Errors
+/// [`AppError::Invalid`] with every problem.
+pub fn check_unseen(patch: &Map<String, Value>, seen: &FieldSet, fields: &ExtensionFields) -> Result<(), AppError> {
+    let unseen = patch.iter().filter(|(name, _)| !seen.allows(name));
+    let mut reader = ObjectReader::root(unseen.map(|(name, value)| (name.clone(), value.clone())).collect());
+    let mut problems = Problems::default();
+    read_members(&mut reader, Identification::Optional, fields, &mut problems);
+    problems.finish(())
 }
 
 fn read_name(mut reader: ObjectReader, problems: &mut Problems) -> PersonName {

@@ -1,6 +1,6 @@
 //! One column of many rows: values, and which of them are there.
 
-use super::row::{Cell, EXTENSION_PREFIX, Row, cell, extension_of};
+use super::row::{Cell, EXTENSION_PREFIX, Row, cell, extension_of, is_seen};
 use crate::domain::eligibility::{Column, ColumnValues, FieldType, Reference, Schema};
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
@@ -57,23 +57,24 @@ fn list_rows<'a>(path: &str, rows: &[Row<'a>]) -> Result<ListRows<'a>, AppError>
         let before = items.len();
         let extension = path.strip_prefix(EXTENSION_PREFIX);
         let is_recorded = match row {
-            Row::Person(..) | Row::Group(_) if let Some(path) = extension => {
+            _ if !is_seen(row, path) => false,
+            Row::Person(..) | Row::Group(..) if let Some(path) = extension => {
                 let content = extension_of(row).and_then(|extension| extension.get(path));
                 items.extend(content.into_iter().flat_map(|content| content.values()).map(Row::Value));
                 content.is_some()
             }
-            Row::Person(details, _) if path == "address" => details.address.as_ref().is_some_and(|addresses| {
+            Row::Person(details, ..) if path == "address" => details.address.as_ref().is_some_and(|addresses| {
                 items.extend(addresses.iter().map(Row::Address));
                 true
             }),
-            Row::Person(details, _) => {
+            Row::Person(details, ..) => {
                 let field = CodedField::individual_lists().find(|field| field.path() == path);
                 field.and_then(|field| details.code_list(field)).is_some_and(|codes| {
                     items.extend(codes.iter().map(|code| Row::Code(*code)));
                     true
                 })
             }
-            Row::Group(_) | Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => false,
+            Row::Group(..) | Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => false,
         };
         debug_assert!(is_recorded || items.len() == before);
         valid.push(is_recorded);

@@ -5,17 +5,18 @@ use crate::domain::calendar::days_since_epoch;
 use crate::domain::code::{CodeNumber, CodedValue};
 use crate::domain::eligibility::FieldType;
 use crate::domain::extension::{Extension, ExtensionContent, ExtensionValue};
+use crate::domain::field::FieldSet;
 use crate::domain::group::GroupDetails;
 use crate::domain::individual::{IncomePeriod, IndividualDetails};
 use crate::domain::vocabulary::CodedField;
 use crate::service::eligibility::facts::MembershipFact;
 use crate::service::eligibility::schema::ROLE_PATH;
 
-/// One row of a space.
+/// One row of a space; what its fields do not allow is missing to the rule.
 #[derive(Clone, Copy)]
 pub(super) enum Row<'a> {
-    Person(&'a IndividualDetails, Option<CodedValue>),
-    Group(&'a GroupDetails),
+    Person(&'a IndividualDetails, Option<CodedValue>, &'a FieldSet),
+    Group(&'a GroupDetails, &'a FieldSet),
     Address(&'a Address),
     Code(CodedValue),
     Value(&'a ExtensionValue),
@@ -51,8 +52,8 @@ impl Cell<'_> {
 
 pub(super) fn extension_of<'a>(row: &Row<'a>) -> Option<&'a Extension> {
     match row {
-        Row::Person(details, _) => Some(&details.extension),
-        Row::Group(details) => Some(&details.extension),
+        Row::Person(details, ..) => Some(&details.extension),
+        Row::Group(details, _) => Some(&details.extension),
         Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => None,
     }
 }
@@ -68,28 +69,40 @@ fn extension_cell(value: &ExtensionValue) -> Cell<'_> {
     }
 }
 
-/// What a row says under a path; nothing where it is missing.
+/// Whether a rule may see what stands under a path. A place in a household is the household's to show.
+pub(super) fn is_seen(row: &Row<'_>, path: &str) -> bool {
+    match row {
+        Row::Person(_, _, fields) => path == ROLE_PATH || fields.allows(path),
+        Row::Group(_, fields) => fields.allows(path),
+        Row::Address(_) | Row::Code(_) | Row::Value(_) | Row::Membership(_) => true,
+    }
+}
+
+/// What a row says under a path; nothing where it is missing or hidden.
 pub(super) fn cell<'a>(row: Row<'a>, path: &str) -> Option<Cell<'a>> {
     let text = |text: &'a Option<String>| text.as_deref().map(Cell::Text);
     let code = |value: Option<CodedValue>| value.map(|value| Cell::Code(value.number));
+    if !is_seen(&row, path) {
+        return None;
+    }
     match row {
         Row::Code(value) => code(Some(value)),
         Row::Value(value) => Some(extension_cell(value)),
-        Row::Person(..) | Row::Group(_) if let Some(path) = path.strip_prefix(EXTENSION_PREFIX) => {
+        Row::Person(..) | Row::Group(..) if let Some(path) = path.strip_prefix(EXTENSION_PREFIX) => {
             match extension_of(&row)?.get(path)? {
                 ExtensionContent::One(value) => Some(extension_cell(value)),
                 ExtensionContent::Many(_) => None,
             }
         }
         Row::Membership(fact) => match path {
-            "program" => Some(Cell::Text(&fact.program)),
+            "program" => text(&fact.program),
             "status" => fact.status.map(|status| Cell::Text(status.name())),
             "enrollment_date" => fact.enrollment_date.map(|day| Cell::Day(days_since_epoch(day))),
             "exit_date" => fact.exit_date.map(|day| Cell::Day(days_since_epoch(day))),
             "exit_reason" => text(&fact.exit_reason),
             _ => None,
         },
-        Row::Group(details) => match path {
+        Row::Group(details, _) => match path {
             "active" => Some(Cell::Boolean(details.active.unwrap_or(true))),
             "name" => text(&details.name),
             "group_type" => code(details.group_type),
@@ -106,7 +119,7 @@ pub(super) fn cell<'a>(row: Row<'a>, path: &str) -> Option<Cell<'a>> {
             "country" => code(address.country),
             _ => None,
         },
-        Row::Person(details, role) => match path {
+        Row::Person(details, role, _) => match path {
             ROLE_PATH => code(role),
             "active" => Some(Cell::Boolean(details.active.unwrap_or(true))),
             "birth_date" => details.birth_date.map(|day| Cell::Day(days_since_epoch(day))),

@@ -1,0 +1,116 @@
+//! What a rule reads of the register needs the scope and the field that a read of it would need.
+
+use super::evaluate::SubjectInput;
+use super::schema::ROLE_PATH;
+use crate::context::OpContext;
+use crate::domain::eligibility::{Reference, RowSpace, Subject};
+use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::subject::SubjectReference;
+use crate::error::{AppError, FieldUse};
+use crate::service::visibility;
+
+/// Checks that the client may read of the register what a rule about these subjects reads. Records given in the request are the
+/// client's own.
+///
+/// # Errors
+/// [`AppError::MissingScope`], [`AppError::FieldNotGranted`].
+pub(super) fn check(ctx: &OpContext, references: &[Reference], subjects: &[SubjectInput]) -> Result<(), AppError> {
+    for kind in Subject::ALL.into_iter().filter(|kind| subjects.iter().any(|subject| stored(subject) == Some(*kind))) {
+        let mut needs = vec![(resource_of(kind), None)];
+        for reference in references {
+            needs.extend(needs_of(kind, reference.space, &reference.path));
+        }
+        for (resource, _) in &needs {
+            if !ctx.holds(*resource, Action::Read) {
+                let required = Scope::new(*resource, Action::Read).to_string();
+                return Err(AppError::MissingScope { required, granted: ctx.scopes.clone() });
+            }
+        }
+        for (resource, path) in needs {
+            if let Some(path) = path {
+                visibility::check_read(ctx, resource, path, FieldUse::Rule)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the client may see whether a fact is there, named as rules name missing facts: `me.gender`, `members`.
+#[must_use]
+pub fn may_be_told(ctx: &OpContext, kind: Subject, fact: &str) -> bool {
+    let (root, path) = fact.split_once('.').unwrap_or((fact, ""));
+    let spaces = [RowSpace::Me, RowSpace::Members, RowSpace::Programs];
+    let Some(space) = spaces.into_iter().find(|space| space.name() == root.trim_end_matches("[]")) else {
+        return true;
+    };
+    let mut needs = needs_of(kind, space, path).into_iter();
+    needs.all(|(resource, path)| match path {
+        Some(path) => visibility::check_read(ctx, resource, path, FieldUse::Rule).is_ok(),
+        None => ctx.holds(resource, Action::Read),
+    })
+}
+
+fn stored(subject: &SubjectInput) -> Option<Subject> {
+    match subject {
+        SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => Some(*kind),
+        SubjectInput::Inline(_) => None,
+    }
+}
+
+fn resource_of(kind: Subject) -> Resource {
+    kind.record_kind().resource()
+}
+
+/// What one path of a rule about such subjects reads: whose field, or whose records at all.
+fn needs_of(kind: Subject, space: RowSpace, path: &str) -> Vec<(Resource, Option<&str>)> {
+    match space {
+        RowSpace::Me if path == ROLE_PATH => household(kind),
+        RowSpace::Me => vec![(resource_of(kind), Some(path))],
+        RowSpace::Members => {
+            let mut needs =
+                vec![(Resource::Individual, Some(path).filter(|path| !path.is_empty() && *path != ROLE_PATH))];
+            needs.extend(household(kind));
+            needs
+        }
+        RowSpace::Programs => {
+            let membership = Resource::ProgramMembership;
+            let field = Some(path).filter(|path| !path.is_empty());
+            vec![(membership, field), (membership, Some("beneficiary"))]
+        }
+    }
+}
+
+/// Who lives with a subject is told by the members of groups, and of a person by which of its groups is a household in use.
+fn household(kind: Subject) -> Vec<(Resource, Option<&'static str>)> {
+    let group = Resource::Group;
+    match kind {
+        Subject::Individual => vec![(group, Some("member")), (group, Some("group_type")), (group, Some("active"))],
+        Subject::Group => vec![(group, Some("member"))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(kind: Subject, space: RowSpace, path: &str) -> Vec<String> {
+        let needs = needs_of(kind, space, path).into_iter();
+        needs.map(|(resource, path)| format!("{}.{}", resource.name(), path.unwrap_or("*"))).collect()
+    }
+
+    #[test]
+    fn a_path_needs_its_field_and_how_its_rows_are_found() {
+        use Subject::{Group, Individual};
+        let household = ["group.member", "group.group_type", "group.active"];
+        assert_eq!(needs(Individual, RowSpace::Me, "gender"), ["individual.gender"]);
+        assert_eq!(needs(Group, RowSpace::Me, "name"), ["group.name"]);
+        assert_eq!(needs(Individual, RowSpace::Me, "role"), household);
+        let members = |first| [[first].as_slice(), &household].concat();
+        assert_eq!(needs(Individual, RowSpace::Members, "gender"), members("individual.gender"));
+        assert_eq!(needs(Individual, RowSpace::Members, "role"), members("individual.*"));
+        assert_eq!(needs(Individual, RowSpace::Members, ""), members("individual.*"));
+        assert_eq!(needs(Group, RowSpace::Members, "gender"), ["individual.gender", "group.member"]);
+        let programs = ["program_membership.status", "program_membership.beneficiary"];
+        assert_eq!(needs(Group, RowSpace::Programs, "status"), programs);
+    }
+}
