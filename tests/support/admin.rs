@@ -60,6 +60,12 @@ impl Admin {
         drop(request.json(&json!({"scope": scope})).send().expect(200));
     }
 
+    /// Grants a scope on those fields alone.
+    pub fn grant_fields(&self, client_id: &str, scope: &str, fields: &[&str]) {
+        let request = self.request("POST", &format!("/clients/{client_id}/grants"));
+        drop(request.json(&json!({"scope": scope, "fields": fields})).send().expect(200));
+    }
+
     /// Revokes a scope.
     pub fn revoke(&self, client_id: &str, scope: &str) {
         drop(self.request("DELETE", &format!("/clients/{client_id}/grants/{scope}")).send().expect(200));

@@ -1,28 +1,35 @@
 //! Bodies of the admin API.
 
 pub mod concept_group;
+pub mod grant;
 pub mod local_code;
 pub mod plugin_use;
 pub mod upgrade_report;
+
+use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::api::dto::reader::{ObjectReader, Problems, text_value};
+use self::grant::{read_listed, restrictions};
+use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::domain::calendar::format_instant;
 use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit};
-use crate::domain::field::FieldSet;
+use crate::domain::extension::ExtensionFields;
 use crate::domain::grant::Grants;
 use crate::domain::organization::{ORGANIZATION_CHARACTERS_MAX, Organization};
-use crate::domain::scope::Scope;
 use crate::service::client::{ClientChanges, NewClient};
 
 /// The most scopes that one request names: more than there are.
 const SCOPES_MAX: usize = 100;
 
-/// Reads the body that registers a client.
-pub fn read_client(members: Map<String, Value>, problems: &mut Problems) -> Option<NewClient> {
+/// Reads the body that registers a client; `declared` are the fields that modules add to records.
+pub fn read_client(
+    members: Map<String, Value>,
+    declared: &ExtensionFields,
+    problems: &mut Problems,
+) -> Option<NewClient> {
     let mut reader = ObjectReader::root(members);
     let name = read_name(&mut reader, problems);
     if name.is_none() && !reader.is_problem("name", problems) {
@@ -31,13 +38,8 @@ pub fn read_client(members: Map<String, Value>, problems: &mut Problems) -> Opti
     let organization = read_organization(&mut reader, "organization", problems);
     let mut grants = Grants::default();
     for (path, item) in reader.list("scopes", SCOPES_MAX, problems).unwrap_or_default() {
-        if let Some(text) = text_value(&path, item, 100, problems) {
-            match Scope::parse(&text) {
-                Ok(scope) => {
-                    grants.insert(scope, FieldSet::All);
-                }
-                Err(error) => problems.add(path, "unknown_scope", error.to_string()),
-            }
+        if let Some((scope, fields)) = read_listed(path, item, declared, problems) {
+            grants.insert(scope, fields);
         }
     }
     let rate_limit_per_minute = read_limit(&mut reader, "rate_limit_per_minute", problems);
@@ -107,23 +109,6 @@ pub fn read_organization(
     }
 }
 
-/// Reads `{scope}`.
-pub fn read_scope(members: Map<String, Value>, problems: &mut Problems) -> Option<Scope> {
-    let mut reader = ObjectReader::root(members);
-    let text = reader.text("scope", 100, problems);
-    if text.is_none() && !reader.is_problem("scope", problems) {
-        problems.add("scope", "required", "the scope to grant is needed");
-    }
-    reader.finish(problems);
-    match Scope::parse(&text?) {
-        Ok(scope) => Some(scope),
-        Err(error) => {
-            problems.add("scope", "unknown_scope", error.to_string());
-            None
-        }
-    }
-}
-
 /// A client as the administrator sees it.
 #[derive(Debug, Serialize)]
 pub struct ClientBody {
@@ -133,6 +118,9 @@ pub struct ClientBody {
     organization: Option<String>,
     status: &'static str,
     scopes: Vec<String>,
+    /// By scope, where a grant does not open every field.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    fields: BTreeMap<String, Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_limit_per_minute: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,6 +149,7 @@ impl From<&Client> for ClientBody {
                 ClientStatus::Disabled => "disabled",
             },
             scopes: client.grants.scopes().iter().map(|scope| scope.to_string()).collect(),
+            fields: restrictions(client),
             rate_limit_per_minute: client.rate_limit_per_minute.map(RateLimit::requests),
             rate_limit_per_day: client.rate_limit_per_day.map(RateLimit::requests),
             created_at: format_instant(client.created_at),

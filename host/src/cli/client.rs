@@ -61,13 +61,16 @@ pub enum ClientCommand {
         #[arg(long, value_name = "N")]
         rate_limit_per_day: Option<u32>,
     },
-    /// Grant a scope
+    /// Grant a scope; of one that is held the fields are replaced
     Grant {
         /// The client's id
         id: String,
         /// The scope
         #[arg(long)]
         scope: String,
+        /// The only fields that it opens, such as `name,birth_date,extension.farmer`; all of them where it is not given
+        #[arg(long, value_delimiter = ',', value_name = "A,B")]
+        fields: Option<Vec<String>>,
     },
     /// Revoke a scope
     Revoke {
@@ -160,8 +163,8 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
                 &admin.call("PATCH", &format!("/clients/{}", part(&id)), Payload::Json(&Value::Object(body)))?,
             );
         }
-        ClientCommand::Grant { id, scope } => {
-            let body = json!({"scope": scope});
+        ClientCommand::Grant { id, scope, fields } => {
+            let body = json!({"scope": scope, "fields": fields});
             show(global, &admin.call("POST", &format!("/clients/{}/grants", part(&id)), Payload::Json(&body))?);
         }
         ClientCommand::Revoke { id, scope } => {
@@ -177,9 +180,20 @@ pub fn part(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
+/// The fields of a grant that is restricted, separated by commas.
+fn fields_of(client: &Value, scope: &str) -> Option<String> {
+    let fields = client.get("fields")?.get(scope)?.as_array()?;
+    Some(fields.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","))
+}
+
+/// The scopes of a client, each with its fields in brackets where it does not open all.
 fn scopes(client: &Value) -> String {
     let scopes = client.get("scopes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    scopes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+    let shown = scopes.iter().filter_map(Value::as_str).map(|scope| match fields_of(client, scope) {
+        Some(fields) => format!("{scope}[{fields}]"),
+        None => scope.to_owned(),
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 fn show(global: &GlobalArgs, client: &Value) {

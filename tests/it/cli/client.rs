@@ -41,6 +41,15 @@ fn administer(data_dir: &Path) -> Credentials {
     drop(json_of(data_dir, &["revoke", id, "--scope", "group:read"]));
     assert_eq!(scopes(data_dir, id), json!(["individual:read", "eligibility:all"]));
 
+    let granted = json_of(data_dir, &["grant", id, "--scope", "individual:read", "--fields", "name,birth_date"]);
+    assert_eq!(granted["fields"], json!({"individual:read": ["birth_date", "name"]}));
+    for command in [&["client", "list"][..], &["client", "show", id]] {
+        let text = run(data_dir, command).expect_success().stdout;
+        assert!(text.contains("individual:read[birth_date,name] eligibility:all"), "{text}");
+    }
+    let whole = json_of(data_dir, &["grant", id, "--scope", "individual:read"]);
+    assert_eq!(whole.get("fields"), None, "it is replaced");
+
     let text = run(data_dir, &["client", "list"]).expect_success().stdout;
     assert!(text.starts_with("CLIENT_ID") && text.contains(id) && text.contains("active"), "{text}");
     let text = run(data_dir, &["client", "show", id]).expect_success().stdout;
@@ -49,6 +58,8 @@ fn administer(data_dir: &Path) -> Credentials {
     for (arguments, what) in [
         (&["show", "nobody"][..], "no such client `nobody`"),
         (&["grant", id, "--scope", "individual:fly"], "individual:fly"),
+        (&["grant", id, "--scope", "individual:read", "--fields", "birthdate"], "did you mean `birth_date`?"),
+        (&["grant", id, "--scope", "individual:read", "--fields", ""], "fields[0]"),
         (&["revoke", id, "--scope", "group:read"], "does not hold `group:read`"),
         (&["create", "--name", "x", "--scope", "fly"], "fly"),
         (&["create", "--name", "x", "--rate-limit-per-minute", "0"], "rate_limit_per_minute"),

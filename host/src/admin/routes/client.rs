@@ -6,13 +6,13 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
 use crate::admin::access::Administrator;
-use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_changes, read_client, read_scope};
+use crate::admin::dto::grant::read_grant;
+use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_changes, read_client};
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::app::AppState;
 use crate::domain::client::ClientId;
-use crate::domain::field::FieldSet;
 use crate::domain::scope::Scope;
 use crate::error::AppError;
 
@@ -23,7 +23,7 @@ pub async fn create(
     JsonObject(members): JsonObject,
 ) -> Result<(StatusCode, Json<NewClientBody>), ApiError> {
     let mut problems = Problems::default();
-    let new = read_client(members, &mut problems);
+    let new = read_client(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let Some(new) = problems.finish(new)? else {
         return Err(AppError::internal("a client was neither read nor refused").into());
     };
@@ -79,7 +79,7 @@ pub async fn enable(
     Ok(Json(ClientBody::from(&*client)))
 }
 
-/// Grants a scope.
+/// Grants a scope, on some fields or on all.
 pub async fn grant(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
@@ -87,11 +87,11 @@ pub async fn grant(
     JsonObject(members): JsonObject,
 ) -> Result<Json<ClientBody>, ApiError> {
     let mut problems = Problems::default();
-    let scope = read_scope(members, &mut problems);
-    let Some(scope) = problems.finish(scope)? else {
+    let grant = read_grant(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
+    let Some((scope, fields)) = problems.finish(grant)? else {
         return Err(AppError::internal("a scope was neither read nor refused").into());
     };
-    let client = app.clients.grant(&ctx, &client_id(id)?, scope, FieldSet::All).await?;
+    let client = app.clients.grant(&ctx, &client_id(id)?, scope, fields).await?;
     Ok(Json(ClientBody::from(&*client)))
 }
 
