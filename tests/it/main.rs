@@ -15,6 +15,7 @@ mod consent;
 mod deployment;
 mod discovery;
 mod eligibility;
+mod fields;
 mod forged_tokens;
 mod group;
 mod group_member;

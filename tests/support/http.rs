@@ -197,6 +197,12 @@ impl Response {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
+    /// Every header, its name in lower case.
+    #[must_use]
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
     /// The first header of that name as a number.
     #[must_use]
     pub fn number(&self, name: &str) -> i64 {

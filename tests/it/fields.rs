@@ -1,0 +1,9 @@
+//! Grants that open some fields only.
+
+mod differential;
+mod grants;
+mod probes;
+mod rules;
+mod samples;
+mod worlds;
+mod writes;

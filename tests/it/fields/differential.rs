@@ -1,0 +1,116 @@
+//! What a client may not see it cannot infer: to a client that is kept from a field, registers that differ in that field alone
+//! are the same, whatever it asks.
+
+use daftar::domain::scope::Resource;
+use daftar_tests::ApiClient;
+use daftar_tests::records::path;
+use serde_json::Value;
+
+use super::probes::{Aim, Probe, probes};
+use super::samples::{Sample, samples};
+use super::worlds::{World, told};
+
+fn kind(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Individual => "Individual",
+        Resource::Group => "Group",
+        Resource::Program => "Program",
+        Resource::ProgramMembership => "ProgramMembership",
+        Resource::Consent => "Consent",
+        Resource::Vocabulary | Resource::Eligibility | Resource::Identifier => panic!("there are no such records"),
+    }
+}
+
+fn worlds(resource: Resource) -> Vec<(World, ApiClient)> {
+    (0..3)
+        .map(|variant| {
+            let world = World::new(variant);
+            let all = world.unrestricted();
+            world.furnish(&all);
+            world.fill(resource, &all);
+            (world, all)
+        })
+        .collect()
+}
+
+fn address(world: &World, sample: &Sample) -> String {
+    match sample.resource {
+        Resource::Consent => format!("/Consent/{}", world.consent_id(sample)),
+        resource => path(kind(resource), &sample.name()),
+    }
+}
+
+/// Asks everything about every field of a resource; returns what tells two registers apart, or is not refused as it must be.
+fn compare(resource: Resource) -> Vec<String> {
+    let worlds = worlds(resource);
+    let mut problems = Vec::new();
+    for sample in &samples(resource) {
+        let seen = |world: &World, all: &ApiClient| all.get(&address(world, sample)).expect(200).json();
+        let before: Vec<Value> = worlds.iter().map(|(world, all)| seen(world, all)).collect();
+        let of = |body: &Value| body.pointer(&format!("/{}", sample.field.replace('.', "/"))).cloned();
+        let values: Vec<Option<Value>> = before.iter().map(of).collect();
+        assert_ne!(values[0], values[1], "`{}`: the registers do not differ, so that nothing is tested", sample.field);
+        let restricted: Vec<ApiClient> = worlds.iter().map(|(world, _)| world.kept_from(sample)).collect();
+        let asked: Vec<Vec<Probe>> = worlds.iter().map(|(world, _)| probes(sample, &address(world, sample))).collect();
+        for (number, probe) in asked[0].iter().enumerate() {
+            let answers = || restricted.iter().zip(&asked).map(|(client, probes)| probes[number].ask(client));
+            let told: Vec<Value> = answers().map(|answer| told(&answer)).collect();
+            if told.iter().any(|answer| *answer != told[0]) {
+                let [one, two, three] = [&told[0], &told[1], &told[2]];
+                problems.push(format!("`{}` {probe:?}:\n  {one}\n  {two}\n  {three}", sample.field));
+            }
+            problems.extend(not_refused(sample, probe, &told[0], &worlds[0].1));
+        }
+        let after: Vec<Option<Value>> = worlds.iter().map(|(world, all)| of(&seen(world, all))).collect();
+        if after != values {
+            problems.push(format!("`{}` was changed: {values:?} became {after:?}", sample.field));
+        }
+    }
+    problems
+}
+
+/// What is wrong with the answer to a request that uses the field, if anything is.
+fn not_refused(sample: &Sample, probe: &Probe, answer: &Value, unrestricted: &ApiClient) -> Option<String> {
+    let must_be = match probe.aim {
+        Aim::Look => false,
+        Aim::Write => true,
+        Aim::Use => probe.ask(unrestricted).status == 200,
+    };
+    if !must_be {
+        return None;
+    }
+    let is_named = answer["body"]["errors"][0]["field"] == sample.field.as_str()
+        && answer["body"]["errors"][0]["code"] == "field_not_granted"
+        && answer["body"]["detail"].as_str().is_some_and(|detail| detail.contains(&format!("`{}`", sample.field)));
+    (answer["status"] != 403 || !is_named).then(|| format!("`{}` {probe:?} is not refused: {answer}", sample.field))
+}
+
+fn check(resource: Resource) {
+    let problems = compare(resource);
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn nothing_tells_a_hidden_field_of_a_person() {
+    check(Resource::Individual);
+}
+
+#[test]
+fn nothing_tells_a_hidden_field_of_a_group() {
+    check(Resource::Group);
+}
+
+#[test]
+fn nothing_tells_a_hidden_field_of_a_program() {
+    check(Resource::Program);
+}
+
+#[test]
+fn nothing_tells_a_hidden_field_of_a_membership() {
+    check(Resource::ProgramMembership);
+}
+
+#[test]
+fn nothing_tells_a_hidden_field_of_a_consent() {
+    check(Resource::Consent);
+}
