@@ -124,7 +124,17 @@ pub fn of_individual<C>(draft: &IndividualDetails<C>) -> FieldSet {
 /// The fields that a new group would have.
 #[must_use]
 pub fn of_group<C, I>(draft: &GroupDetails<C, I>) -> FieldSet {
-    let GroupDetails { identifiers: _, active, name, group_type, housing_type, members, relationships, address, extension } = draft;
+    let GroupDetails {
+        identifiers: _,
+        active,
+        name,
+        group_type,
+        housing_type,
+        members,
+        relationships,
+        address,
+        extension,
+    } = draft;
     let singles = [
         ("active", active.is_some()),
         ("name", name.is_some()),
@@ -191,7 +201,17 @@ pub fn keep_group(before: &GroupDetails, now: GroupDetails, written: &FieldSet) 
     if written.is_all() {
         return now;
     }
-    let GroupDetails { identifiers, active, name, group_type, housing_type, members, relationships, address, extension } = now;
+    let GroupDetails {
+        identifiers,
+        active,
+        name,
+        group_type,
+        housing_type,
+        members,
+        relationships,
+        address,
+        extension,
+    } = now;
     let is_written = |field: &str| written.allows(field);
     GroupDetails {
         identifiers,

@@ -54,8 +54,6 @@ const LEFT_OUT: &[(Resource, &str, &str)] = &[
     (Resource::Consent, "consent_id", "always shown"),
     (Resource::Consent, "status", "a withdrawal is a version of its own, which `meta` shows"),
     (Resource::Individual, "photo", "not offered yet"),
-    (Resource::Group, "relationship", "not offered yet"),
-    (Resource::Group, "address", "not offered yet"),
     (Resource::Consent, "grantee", "whoever it is not given to sees no consent at all"),
     (Resource::Group, "quantity", "told by `member`"),
     (Resource::Individual, "group_membership", "told by `member` of groups"),
@@ -114,13 +112,7 @@ fn of_individual(field: &str) -> Values {
             let phone = |value: &str| json!([{"system": "phone", "value": value}]);
             Some(("telecom", [phone("+1"), phone("+2")], true))
         }
-        "address" => {
-            let address =
-                |district: &str, country: &str| json!([{"district": district, "region": "R", "country": country}]);
-            let (one, other) =
-                (address("D-1", "urn:iso:std:iso:3166-1#DE"), address("D-2", "urn:iso:std:iso:3166-1#FR"));
-            Some(("address", [one, other], true))
-        }
+        "address" => addresses(),
         "income" => Some(("income", [json!({"amount": 10, "period": "month"}), json!({"amount": 99})], true)),
         "extension" => {
             let crops = |code: &str| json!({"crops": [format!("urn:fao:agrovoc#{code}")]});
@@ -130,13 +122,25 @@ fn of_individual(field: &str) -> Values {
     }
 }
 
+fn addresses() -> Values {
+    let address = |district: &str, country: &str| json!([{"district": district, "region": "R", "country": country}]);
+    let (one, other) = (address("D-1", "urn:iso:std:iso:3166-1#DE"), address("D-2", "urn:iso:std:iso:3166-1#FR"));
+    Some(("address", [one, other], true))
+}
+
 fn of_group(field: &str) -> Values {
+    let related = |group: &str| {
+        let target = json!({"reference": format!("Group/{NATIONAL_ID}|{group}")});
+        json!([{"target": target, "type": format!("{ROLE}#parent_organization")}])
+    };
     let member = |person: &str| json!([{"entity": {"reference": reference(person)}, "role": format!("{ROLE}#head")}]);
     match field {
         "active" => Some(("active", [json!(true), json!(false)], true)),
         "name" => Some(("name", [json!("One"), json!("Other")], true)),
         "group_type" => codes("group_type", "urn:svc:vocab:group-type", ["household", "family"]),
         "housing_type" => codes("housing_type", "urn:un:unsd:pop-census:housing-type", ["1.1", "1.2.1"]),
+        "relationship" => Some(("relationship", [related("g-1"), related("g-2")], true)),
+        "address" => addresses(),
         "member" => Some(("member", [member("p-1"), member("p-2")], true)),
         "extension" => {
             let crops = |code: &str| json!({"crops": [format!("urn:fao:agrovoc#{code}")]});

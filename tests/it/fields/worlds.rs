@@ -105,6 +105,9 @@ impl World {
         for id in people.chain(enrolled) {
             drop(writer.create_individual(&person(&id, json!({"name": {"text": "Somebody"}}))));
         }
+        for id in ["g-1", "g-2"] {
+            drop(writer.create_group(&person(id, json!({"name": "Some group"}))));
+        }
         for id in ["PR-1", "PR-2", "PR-3"] {
             let identifier = json!([{"system": NATIONAL_ID, "value": id}]);
             let body = json!({"identifier": identifier, "name": id, "target_type": "individual"});
