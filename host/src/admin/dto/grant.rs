@@ -14,7 +14,7 @@ use crate::domain::scope::{Resource, Scope};
 const FIELDS_MAX: usize = 200;
 /// The longest name of a scope or a field that is looked at, in bytes.
 const NAME_BYTES_MAX: usize = 100;
-/// A misspelt name is at most this far from the right one.
+/// A misspelt name is at most this far from the right one, and less than a third of its letters.
 const NAME_EDITS_MAX: usize = 3;
 
 /// Reads `{scope, fields?}`; every field of the resource, where none are named.
@@ -98,7 +98,8 @@ fn unknown(resource: Resource, text: &str, declared: &ExtensionFields) -> String
     }
     let shown: String = text.chars().filter(|character| !character.is_control()).collect();
     let nearest = known.iter().map(|name| (strsim::damerau_levenshtein(text, name), name)).min();
-    match nearest.filter(|(distance, _)| *distance <= NAME_EDITS_MAX) {
+    let edits_max = (text.chars().count() / 3).clamp(1, NAME_EDITS_MAX);
+    match nearest.filter(|(distance, _)| *distance <= edits_max) {
         Some((_, name)) => format!("`{shown}` is no field of `{}`; did you mean `{name}`?", resource.name()),
         None => format!("`{shown}` is no field of `{}`; it has {}", resource.name(), known.join(", ")),
     }

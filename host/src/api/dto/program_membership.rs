@@ -149,8 +149,8 @@ fn read_reference(
 pub struct MembershipBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    identifier: Vec<IdentifierBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identifier: Option<Vec<IdentifierBody<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,9 @@ pub fn write(view: &MembershipView) -> MembershipBody<'_> {
     let day = |field: &str, day: Option<Date>| day.filter(|_| seen.allows(field)).map(|day| day.to_string());
     MembershipBody {
         kind: "ProgramMembership",
-        identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
+        // Who does not see everything is told that there are none: identifiers always stay.
+        identifier: (!details.identifiers.is_empty() || !seen.is_all())
+            .then(|| details.identifiers.iter().map(IdentifierBody::from).collect()),
         program: seen.allows("program").then_some(view.program.as_str()),
         beneficiary: seen.allows("beneficiary").then_some(view.beneficiary.as_str()),
         status: seen.allows("status").then(|| details.status.name()),
