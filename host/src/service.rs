@@ -19,6 +19,7 @@ pub mod program_membership;
 pub mod records;
 pub mod registry;
 pub mod subjects;
+pub mod transaction;
 pub mod visibility;
 pub mod vocabulary;
 pub mod written;

@@ -8,6 +8,9 @@
 //! **Invariant:** the operations of a write happen one after the other, and each sees what those before it did; an
 //! identifier that one operation ends may be taken up by a later one of the same write, not by an earlier one.
 //!
+//! **Invariant:** an operation names a record that an operation before it creates by [`RecordId::pending`]; such a key is never
+//! stored.
+//!
 //! **Invariant:** instants are kept to the millisecond: what is finer is cut off when it is written, so that what a write
 //! returns is what a later read gives.
 //!
@@ -20,7 +23,9 @@ pub mod memory;
 mod numbering;
 mod plan;
 pub mod record;
+mod records;
 pub mod sled;
+pub mod staged;
 #[cfg(test)]
 mod suite;
 mod write;

@@ -52,6 +52,20 @@ impl ChangedRecord {
     }
 }
 
+impl ChangedRecord {
+    /// Under which identifiers it is found.
+    #[must_use]
+    pub fn identifiers(&self) -> Cow<'_, [Identifier]> {
+        match self {
+            Self::Individual(record) => record.details.identifiers(),
+            Self::Group(record) => record.details.identifiers(),
+            Self::Program(record) => record.details.identifiers(),
+            Self::ProgramMembership(record) => record.details.identifiers(),
+            Self::Consent(record) => record.details.identifiers(),
+        }
+    }
+}
+
 /// One record written.
 #[derive(Debug, Clone)]
 pub struct Change {

@@ -11,6 +11,24 @@ use super::scope::Resource;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(pub u64);
 
+impl RecordId {
+    /// Set in keys that are not given yet: no register ever holds so many records.
+    const PENDING: u64 = 1 << 63;
+
+    /// The key of a record that is still to be written, the `number`th of its kind that one write creates, counted from 1. It
+    /// means something within that write alone: the store puts the key that it gives in its place.
+    #[must_use]
+    pub fn pending(number: u64) -> Self {
+        Self(Self::PENDING | number)
+    }
+
+    /// Which of the records that its write creates it names, where the key is not given yet.
+    #[must_use]
+    pub fn pending_number(self) -> Option<u64> {
+        (self.0 & Self::PENDING != 0).then_some(self.0 & !Self::PENDING)
+    }
+}
+
 /// How often a record has been written: 1 after its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VersionId(pub u64);

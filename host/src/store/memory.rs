@@ -1,27 +1,24 @@
 //! A store that forgets: for tests.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Details, Sequence};
-use crate::domain::client::{Client, ClientId};
+use crate::domain::client::Client;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::program_membership::MembershipSlot;
-use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
+use crate::domain::record::{RecordId, RecordKind, VersionId};
 
 use super::numbering::Numbering;
 use super::plan::{Last, Planned, Planner, Present};
 use super::record::audit::entry_as_stored;
-use super::{
-    ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
-    changes_records,
-};
+use super::records::Records;
+use super::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records};
 
 /// Keeps everything in memory, and nothing beyond its own life.
 #[derive(Default)]
@@ -42,14 +39,6 @@ struct State {
     counters: BTreeMap<String, u64>,
 }
 
-#[derive(Default)]
-struct Records {
-    by_kind: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
-    open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
-    owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
-    clients: BTreeMap<ClientId, Arc<Client>>,
-}
-
 impl MemoryStore {
     /// An empty store.
     #[must_use]
@@ -60,24 +49,6 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic of another test thread leaves the maps whole: each change is one insertion after the other.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Present for Records {
-    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
-        Ok(self.by_kind.get(&(kind, id)).cloned())
-    }
-
-    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
-        Ok(self.open_memberships.get(&slot).copied().flatten())
-    }
-
-    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
-        Ok(self.owners.get(&(kind, key.clone())).cloned().unwrap_or_default())
-    }
-
-    fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
-        Ok(self.clients.get(id).cloned())
     }
 }
 
@@ -94,11 +65,7 @@ impl State {
         for change in &changes {
             self.versions.insert(change.record.place(), change.record.clone());
         }
-        self.records.by_kind.extend(outcome.records);
-        self.records.open_memberships.extend(outcome.open_memberships);
-        self.records.owners.extend(outcome.owners);
-        self.records.clients.extend(outcome.clients);
-        for (key, setting) in outcome.settings {
+        for (key, setting) in self.records.take_up(outcome) {
             match setting {
                 Some(setting) => drop(self.settings.insert(key, setting)),
                 None => drop(self.settings.remove(&key)),
@@ -109,17 +76,6 @@ impl State {
             sink.apply(&changes);
         }
         Ok(committed)
-    }
-}
-
-impl Records {
-    fn get<D: Details>(&self, id: RecordId) -> Option<Arc<Record<D>>> {
-        self.by_kind.get(&(D::KIND, id)).cloned().and_then(D::of)
-    }
-
-    fn scan(&self, kind: RecordKind, after: RecordId, limit: usize) -> impl Iterator<Item = ChangedRecord> {
-        let later = (Bound::Excluded((kind, after)), Bound::Included((kind, RecordId(u64::MAX))));
-        self.by_kind.range(later).take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| record.clone())
     }
 }
 

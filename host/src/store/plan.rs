@@ -8,6 +8,7 @@
 
 mod draft;
 mod owners;
+mod pending;
 mod present;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,25 @@ pub(super) struct Last {
     pub sequence: Sequence,
 }
 
+impl Last {
+    /// Before the first record of a transaction: its records have keys that are not given yet.
+    pub(super) fn pending() -> Self {
+        let none = RecordId::pending(0).0;
+        let sequence = Sequence::default();
+        Self { individual: none, group: none, program: none, membership: none, consent: none, sequence }
+    }
+
+    fn key(&self, kind: RecordKind) -> u64 {
+        match kind {
+            RecordKind::Individual => self.individual,
+            RecordKind::Group => self.group,
+            RecordKind::Program => self.program,
+            RecordKind::ProgramMembership => self.membership,
+            RecordKind::Consent => self.consent,
+        }
+    }
+}
+
 /// What writes leave behind, each thing as it stands after them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
@@ -76,11 +96,19 @@ pub(super) struct Planner<'p, P> {
     present: &'p P,
     last: Last,
     accepted: Outcome,
+    /// Where the writes are parts of one that comes later: from where it counts the records that it creates.
+    origin: Option<Last>,
 }
 
 impl<'p, P: Present> Planner<'p, P> {
     pub(super) fn new(present: &'p P, last: Last) -> Self {
-        Self { present, last, accepted: Outcome::default() }
+        Self { present, last, accepted: Outcome::default(), origin: None }
+    }
+
+    /// A planner of writes that will be parts of one write: what they create gets keys as [`RecordId::pending`], from
+    /// [`Last::pending`] on.
+    pub(super) fn of_parts(present: &'p P, last: Last) -> Self {
+        Self { origin: Some(Last::pending()), ..Self::new(present, last) }
     }
 
     /// What was last given, accepted writes included.
@@ -96,6 +124,7 @@ impl<'p, P: Present> Planner<'p, P> {
         let mut draft = Draft::new(self, as_stored(write.at), write.source, write.operations.len());
         let mut written = Vec::with_capacity(write.operations.len());
         for operation in write.operations {
+            let operation = draft.settle(operation)?;
             written.push(draft.perform(operation)?);
         }
         let audit = write.audit.into_iter().map(super::record::audit::entry_as_stored).collect();

@@ -7,6 +7,7 @@ pub(super) mod records;
 pub(super) mod settings;
 pub(super) mod shared;
 pub(super) mod tables;
+pub(super) mod transactions;
 
 use std::sync::{Arc, Mutex};
 
@@ -210,6 +211,11 @@ macro_rules! every_behaviour {
                 the_audit_log_keeps_the_lines_of_writes_and_of_refusals,
                 long_lines_of_the_audit_log_are_all_kept,
                 a_line_of_the_audit_log_too_long_to_keep_is_cut,
+            },
+            transactions::{
+                what_a_write_creates_can_be_referred_to_in_it,
+                writes_that_wait_together_each_count_their_own_records,
+                a_reference_to_what_was_not_created_yet_writes_nothing,
             },
             shared::{
                 writers_at_once_all_get_keys_of_their_own,

@@ -13,7 +13,7 @@ use crate::domain::group::{Group, GroupDetails};
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::program::ProgramDetails;
 use crate::domain::program_membership::ProgramMembershipDetails;
-use crate::domain::record::{Record, RecordId, VersionId};
+use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
 
 /// What a program, a membership or a consent is to say.
 #[derive(Debug, Clone)]
@@ -26,7 +26,19 @@ pub enum RecordDetails {
     Consent(ConsentDetails),
 }
 
-/// One part of a use case.
+impl RecordDetails {
+    /// Of which kind of record.
+    #[must_use]
+    pub fn kind(&self) -> RecordKind {
+        match self {
+            Self::Program(_) => RecordKind::Program,
+            Self::ProgramMembership(_) => RecordKind::ProgramMembership,
+            Self::Consent(_) => RecordKind::Consent,
+        }
+    }
+}
+
+/// One part of a use case. Records that operations before it create are named by [`RecordId::pending`].
 #[derive(Debug, Clone)]
 pub enum Operation {
     /// Adds a person.
@@ -87,6 +99,19 @@ pub struct Committed {
     pub sequence: Sequence,
     /// One for each operation, in order.
     pub written: Vec<Written>,
+}
+
+impl Written {
+    /// The record that was written, where it was one.
+    #[must_use]
+    pub fn record(&self) -> Option<ChangedRecord> {
+        match self {
+            Self::Individual(individual) => Some(ChangedRecord::Individual(Arc::clone(individual))),
+            Self::Group(group) => Some(ChangedRecord::Group(Arc::clone(group))),
+            Self::Record(record) => Some(record.clone()),
+            Self::Client(_) | Self::Setting(_) => None,
+        }
+    }
 }
 
 impl Committed {

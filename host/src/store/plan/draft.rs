@@ -21,7 +21,7 @@ pub(super) struct Draft<'d, 'p, P> {
     pub(super) planner: &'d Planner<'p, P>,
     at: Timestamp,
     source: Option<ClientId>,
-    last: Last,
+    pub(super) last: Last,
     pub(super) outcome: Outcome,
     changes: Vec<Change>,
     replaced: Vec<ChangedRecord>,

@@ -1,0 +1,86 @@
+//! Records that a write creates, as later operations of the same write name them: by keys that are not given yet.
+
+use super::Present;
+use super::draft::Draft;
+use crate::domain::consent::ConsentDetails;
+use crate::domain::group::{GroupDetails, Member, Relationship};
+use crate::domain::program_membership::ProgramMembershipDetails;
+use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::subject::SubjectReference;
+use crate::store::{Operation, RecordDetails, StoreError};
+
+impl<P: Present> Draft<'_, '_, P> {
+    /// The operation with the keys of the records that operations before it have created.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where no operation before it has created the record.
+    pub(super) fn settle(&self, operation: Operation) -> Result<Operation, StoreError> {
+        Ok(match operation {
+            Operation::UpdateIndividual(id, version, details) => {
+                Operation::UpdateIndividual(self.key(RecordKind::Individual, id)?, version, details)
+            }
+            Operation::CreateGroup(details) => Operation::CreateGroup(self.group_settled(details)?),
+            Operation::UpdateGroup(id, version, details) => {
+                Operation::UpdateGroup(self.key(RecordKind::Group, id)?, version, self.group_settled(details)?)
+            }
+            Operation::Create(details) => Operation::Create(self.details_settled(details)?),
+            Operation::Update(id, version, details) => {
+                let details = self.details_settled(details)?;
+                Operation::Update(self.key(details.kind(), id)?, version, details)
+            }
+            Operation::CreateIndividual(_)
+            | Operation::CreateClient(_)
+            | Operation::UpdateClient(..)
+            | Operation::PutSetting(_)
+            | Operation::RemoveSetting(_) => operation,
+        })
+    }
+
+    fn group_settled(&self, details: GroupDetails) -> Result<GroupDetails, StoreError> {
+        let member = |member: Member| {
+            let individual = self.key(RecordKind::Individual, member.individual)?;
+            Ok(Member { individual, ..member })
+        };
+        let relationship = |relationship: Relationship| {
+            let target = self.key(RecordKind::Group, relationship.target)?;
+            Ok(Relationship { target, ..relationship })
+        };
+        Ok(GroupDetails {
+            members: all(details.members, member)?,
+            relationships: all(details.relationships, relationship)?,
+            ..details
+        })
+    }
+
+    fn details_settled(&self, details: RecordDetails) -> Result<RecordDetails, StoreError> {
+        Ok(match details {
+            RecordDetails::ProgramMembership(details) => {
+                let program = self.key(RecordKind::Program, details.program)?;
+                let beneficiary = self.subject(details.beneficiary)?;
+                RecordDetails::ProgramMembership(ProgramMembershipDetails { program, beneficiary, ..details })
+            }
+            RecordDetails::Consent(details) => {
+                RecordDetails::Consent(ConsentDetails { subject: self.subject(details.subject)?, ..details })
+            }
+            RecordDetails::Program(_) => details,
+        })
+    }
+
+    fn subject(&self, subject: SubjectReference) -> Result<SubjectReference, StoreError> {
+        Ok(SubjectReference { id: self.key(subject.kind.record_kind(), subject.id)?, ..subject })
+    }
+
+    fn key(&self, kind: RecordKind, id: RecordId) -> Result<RecordId, StoreError> {
+        let Some(number) = id.pending_number() else { return Ok(id) };
+        let origin = self.planner.origin.unwrap_or(self.planner.last);
+        let given = origin.key(kind).saturating_add(number);
+        if number == 0 || given > self.last.key(kind) {
+            return Err(StoreError::NotFound(kind));
+        }
+        Ok(RecordId(given))
+    }
+}
+
+fn all<T>(list: Option<Vec<T>>, settled: impl Fn(T) -> Result<T, StoreError>) -> Result<Option<Vec<T>>, StoreError> {
+    list.map(|list| list.into_iter().map(settled).collect()).transpose()
+}

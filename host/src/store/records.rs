@@ -1,0 +1,63 @@
+//! Records held in maps: all that the memory store has, and what a transaction has seen and made.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::plan::{Outcome, Present};
+use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError};
+use crate::domain::change::{ChangedRecord, Details};
+use crate::domain::client::{Client, ClientId};
+use crate::domain::deployment::{Setting, SettingKey};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::program_membership::MembershipSlot;
+use crate::domain::record::{Record, RecordId, RecordKind};
+
+/// Records, who carries which identifier, which memberships are open, and clients.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    pub by_kind: BTreeMap<(RecordKind, RecordId), ChangedRecord>,
+    pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
+    pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
+    pub clients: BTreeMap<ClientId, Arc<Client>>,
+}
+
+impl Records {
+    pub(super) fn get<D: Details>(&self, id: RecordId) -> Option<Arc<Record<D>>> {
+        self.by_kind.get(&(D::KIND, id)).cloned().and_then(D::of)
+    }
+
+    /// Up to `limit` records of a kind with keys after `after`, by key.
+    pub(super) fn scan(&self, kind: RecordKind, after: RecordId, limit: usize) -> impl Iterator<Item = ChangedRecord> {
+        let later = (Bound::Excluded((kind, after)), Bound::Included((kind, RecordId(u64::MAX))));
+        self.by_kind.range(later).take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| record.clone())
+    }
+
+    /// Takes up what a write leaves behind; gives back the settings, which are none of its own.
+    pub(super) fn take_up(&mut self, outcome: Outcome) -> BTreeMap<SettingKey, Option<Arc<Setting>>> {
+        let Outcome { records, open_memberships, owners, clients, settings } = outcome;
+        self.by_kind.extend(records);
+        self.open_memberships.extend(open_memberships);
+        self.owners.extend(owners);
+        self.clients.extend(clients);
+        settings
+    }
+}
+
+impl Present for Records {
+    fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        Ok(self.by_kind.get(&(kind, id)).cloned())
+    }
+
+    fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        Ok(self.open_memberships.get(&slot).copied().flatten())
+    }
+
+    fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
+        Ok(self.owners.get(&(kind, key.clone())).cloned().unwrap_or_default())
+    }
+
+    fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
+        Ok(self.clients.get(id).cloned())
+    }
+}

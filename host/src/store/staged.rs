@@ -1,0 +1,161 @@
+//! A store in which several use cases become one write: what each of them commits is worked out, shown to those after it, and
+//! kept back until all of it goes to the real store as one [`Write`].
+//!
+//! **Invariant:** nothing that is committed here is on disk before the whole is; a use case that fails leaves no trace.
+//!
+//! **Invariant:** whoever reads here sees what was committed here before, and the real store as it is for all else. What a
+//! change rests on is checked again when the whole is written: by the version of each changed record, by who carries each
+//! identifier, by the open memberships.
+
+mod gather;
+mod port;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::plan::{Last, Planner};
+use super::records::Records;
+use super::{Committed, Operation, Store, StoreError, Write, changes_records};
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::ChangedRecord;
+use crate::domain::client::ClientId;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+
+/// Writes kept back on top of a store.
+pub struct Staged {
+    base: Arc<dyn Store>,
+    state: Mutex<State>,
+}
+
+struct State {
+    last: Last,
+    /// What was read to work writes out, with what they left.
+    records: Records,
+    versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
+    operations: Vec<Operation>,
+    audit: Vec<AuditEntry>,
+    part: usize,
+    written: Vec<(usize, ChangedRecord)>,
+    collision: Option<usize>,
+}
+
+impl Staged {
+    /// Nothing kept back yet.
+    #[must_use]
+    pub fn on(base: Arc<dyn Store>) -> Self {
+        let state = State {
+            last: Last::pending(),
+            records: Records::default(),
+            versions: BTreeMap::new(),
+            operations: Vec::new(),
+            audit: Vec::new(),
+            part: 0,
+            written: Vec::new(),
+            collision: None,
+        };
+        Self { base, state: Mutex::new(state) }
+    }
+
+    /// The store below.
+    #[must_use]
+    pub fn base(&self) -> &Arc<dyn Store> {
+        &self.base
+    }
+
+    /// What is committed from now on belongs to that part of the whole.
+    pub fn begin_part(&self, part: usize) {
+        self.state().part = part;
+    }
+
+    /// The records that a part wrote, as it left them, in order.
+    #[must_use]
+    pub fn written_by(&self, part: usize) -> Vec<ChangedRecord> {
+        let state = self.state();
+        state.written.iter().filter(|(of, _)| *of == part).map(|(_, record)| record.clone()).collect()
+    }
+
+    /// The part whose record has the identifier, or the open membership, that the last write to fail wanted for another record.
+    #[must_use]
+    pub fn collided_with(&self) -> Option<usize> {
+        self.state().collision
+    }
+
+    /// All that was committed, as one write; nothing is kept back after that.
+    #[must_use]
+    pub fn take(&self, at: Timestamp, source: Option<ClientId>) -> Write {
+        let mut state = self.state();
+        let (operations, audit) = (std::mem::take(&mut state.operations), std::mem::take(&mut state.audit));
+        Write { at, source, operations, audit }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is made after everything that can fail.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works a write out on top of what was committed here; everything that it needs of the real store was gathered.
+    fn keep_back(&self, write: Write) -> Result<Committed, StoreError> {
+        if !changes_records(&write) {
+            return Err(StoreError::Corrupt {
+                what: "part of a transaction",
+                reason: "it changes something else than records".to_owned(),
+            });
+        }
+        let mut state = self.state();
+        state.collision = None;
+        let mut planner = Planner::of_parts(&state.records, state.last);
+        let planned = match planner.plan(write.clone()) {
+            Ok(planned) => planned,
+            Err(error) => {
+                state.collision = state.collision_of(&write, &error);
+                return Err(error);
+            }
+        };
+        planner.accept(&planned);
+        let last = planner.last();
+        state.last = last;
+        for change in &planned.changes {
+            state.versions.insert(change.record.place(), change.record.clone());
+        }
+        let part = state.part;
+        state.written.extend(planned.changes.iter().map(|change| (part, change.record.clone())));
+        drop(state.records.take_up(planned.outcome));
+        state.operations.extend(write.operations);
+        state.audit.extend(write.audit);
+        Ok(planned.committed)
+    }
+}
+
+impl State {
+    /// Which part wrote the record that a write collided with, if one did.
+    fn collision_of(&self, write: &Write, error: &StoreError) -> Option<usize> {
+        if let StoreError::IdentifierInUse(key) = error {
+            return self.part_that_carries(key);
+        }
+        if !matches!(error, StoreError::MembershipOpen) {
+            return None;
+        }
+        let mut slots = write.operations.iter().filter_map(gather::slot_of);
+        let holder = slots.find_map(|slot| self.records.open_memberships.get(&slot).copied().flatten())?;
+        self.part_that_wrote(RecordKind::ProgramMembership, holder)
+    }
+
+    fn part_that_carries(&self, key: &IdentifierKey) -> Option<usize> {
+        let kinds = [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership];
+        kinds.into_iter().find_map(|kind| {
+            let owners = self.records.owners.get(&(kind, key.clone()))?;
+            let holder = owners.iter().find(|owner| owner.is_open)?;
+            self.part_that_wrote(kind, holder.id)
+        })
+    }
+
+    fn part_that_wrote(&self, kind: RecordKind, id: RecordId) -> Option<usize> {
+        let of_record = |record: &ChangedRecord| (record.place().0, record.place().1) == (kind, id);
+        self.written.iter().rev().find(|(_, record)| of_record(record)).map(|(part, _)| *part)
+    }
+}

@@ -1,0 +1,181 @@
+//! What a transaction shows: what was committed in it, and the real store for all else.
+
+use std::sync::Arc;
+
+use super::Staged;
+use super::gather::is_pending;
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{ChangedRecord, Details, Sequence};
+use crate::domain::client::Client;
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::deployment::Setting;
+use crate::domain::group::{Group, GroupDetails};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::program_membership::MembershipSlot;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+
+use crate::store::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write};
+
+impl Staged {
+    /// Whether any of these records was read or written here.
+    fn has_seen(&self, kind: RecordKind, ids: &[RecordId]) -> bool {
+        let state = self.state();
+        ids.iter().any(|id| id.pending_number().is_some() || state.records.by_kind.contains_key(&(kind, *id)))
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Staged {
+    fn attach_sink(&self, _: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
+        Err(StoreError::SinkAttached)
+    }
+
+    fn readiness(&self) -> Result<(), StoreError> {
+        self.base.readiness()
+    }
+
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
+        self.gather(&write.operations).await?;
+        self.keep_back(write)
+    }
+
+    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
+        Ok(self.record(RecordKind::Individual, id).await?.and_then(IndividualDetails::of))
+    }
+
+    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
+        if !self.has_seen(RecordKind::Individual, ids) {
+            return self.base.individuals(ids).await;
+        }
+        let found = self.records(RecordKind::Individual, ids).await?;
+        Ok(found.into_iter().filter_map(IndividualDetails::of).collect())
+    }
+
+    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
+        Ok(self.record(RecordKind::Group, id).await?.and_then(GroupDetails::of))
+    }
+
+    async fn individual_version(
+        &self,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<Arc<Individual>>, StoreError> {
+        let found = self.record_version(RecordKind::Individual, id, version).await?;
+        Ok(found.and_then(IndividualDetails::of))
+    }
+
+    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
+        Ok(self.record_version(RecordKind::Group, id, version).await?.and_then(GroupDetails::of))
+    }
+
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        let seen = self.state().records.by_kind.get(&(kind, id)).cloned();
+        if seen.is_some() || id.pending_number().is_some() {
+            return Ok(seen);
+        }
+        self.base.record(kind, id).await
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        if !self.has_seen(kind, ids) {
+            return self.base.records(kind, ids).await;
+        }
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(self.record(kind, *id).await?);
+        }
+        Ok(found)
+    }
+
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        let made = self.state().versions.get(&(kind, id, version)).cloned();
+        if made.is_some() || id.pending_number().is_some() {
+            return Ok(made);
+        }
+        self.base.record_version(kind, id, version).await
+    }
+
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.base.scan_records(kind, after, limit).await
+    }
+
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        let seen = self.state().records.open_memberships.get(&slot).copied();
+        match seen {
+            Some(holder) => Ok(holder),
+            None if is_pending(slot) => Ok(None),
+            None => self.base.open_membership(slot).await,
+        }
+    }
+
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        let seen = self.state().records.owners.get(&(kind, key.clone())).cloned();
+        let Some(mut owners) = seen else { return self.base.identifier_owners(kind, key, limit).await };
+        owners.truncate(limit);
+        Ok(owners)
+    }
+
+    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
+        self.base.scan_individuals(after, limit).await
+    }
+
+    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
+        self.base.scan_groups(after, limit).await
+    }
+
+    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        self.base.clients().await
+    }
+
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        self.base.settings().await
+    }
+
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        self.base.code_table().await
+    }
+
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        self.base.number_codes(codes, editions).await
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.base.append_audit(entries).await
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.base.audit(limit).await
+    }
+
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        self.base.raise_counter(name, value).await
+    }
+
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        self.base.counters(prefix).await
+    }
+
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        self.base.remove_counters(prefix).await
+    }
+}

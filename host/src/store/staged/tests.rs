@@ -1,0 +1,108 @@
+//! Use cases that become one write, on a store that forgets.
+
+use super::*;
+use crate::domain::change::Details;
+use crate::domain::deployment::Setting;
+use crate::domain::group::{GroupDetails, Member};
+use crate::domain::individual::IndividualDetails;
+use crate::store::memory::MemoryStore;
+use crate::store::record::samples;
+use crate::store::suite::{Listener, commit, create, everybody, group, key, person, write};
+
+fn staged() -> (Arc<MemoryStore>, Staged) {
+    let base = Arc::new(MemoryStore::new());
+    base.attach_sink(Arc::new(Listener::default())).unwrap();
+    let staged = Staged::on(Arc::clone(&base) as Arc<dyn Store>);
+    (base, staged)
+}
+
+async fn everything(base: &MemoryStore, staged: &Staged) -> Result<Committed, StoreError> {
+    base.commit(staged.take(write(Vec::new()).at, None)).await
+}
+
+#[tokio::test]
+async fn what_is_committed_is_seen_here_and_not_in_the_store_until_the_whole_is() {
+    let (base, staged) = staged();
+    create(&*base, person(&["urn:x:a|0"])).await;
+    let made = create(&staged, person(&["urn:x:a|1"])).await;
+    assert_eq!(made.id, RecordId::pending(1));
+    let member = |individual| Member { individual, role: None, period: None, is_inactive: false };
+    let members = Some(vec![member(made.id), member(RecordId(1))]);
+    let household = GroupDetails { members, ..group(&["urn:x:g|1"]) };
+    commit(&staged, vec![Operation::CreateGroup(household)]).await.unwrap();
+
+    let owners = staged.identifier_owners(RecordKind::Individual, &key("urn:x:a|1"), 9).await.unwrap();
+    assert_eq!(owners.iter().map(|owner| owner.id).collect::<Vec<_>>(), [made.id]);
+    let both = staged.individuals(&[made.id, RecordId(1), RecordId::pending(2)]).await.unwrap();
+    assert_eq!(both.iter().map(|found| found.id).collect::<Vec<_>>(), [made.id, RecordId(1)]);
+    let version = staged.individual_version(made.id, VersionId::FIRST).await.unwrap();
+    assert_eq!(version, Some(made));
+    assert_eq!(everybody(&*base).await, [1]);
+
+    everything(&base, &staged).await.unwrap();
+    assert_eq!(everybody(&*base).await, [1, 2]);
+    let household = base.group(RecordId(1)).await.unwrap().unwrap();
+    let members: Vec<_> = household.details.members.iter().flatten().map(|member| member.individual).collect();
+    assert_eq!(members, [RecordId(2), RecordId(1)]);
+    assert!(staged.take(household.meta.last_updated, None).operations.is_empty());
+}
+
+#[tokio::test]
+async fn a_record_may_be_created_and_changed_and_a_stored_one_changed_twice() {
+    let (base, staged) = staged();
+    let stored = create(&*base, person(&["urn:x:a|0"])).await;
+    let made = create(&staged, person(&["urn:x:a|1"])).await;
+    for (record, version, identifier) in [(&made, 1, "urn:x:b|1"), (&stored, 1, "urn:x:b|0"), (&stored, 2, "urn:x:c|0")]
+    {
+        let mut details = IndividualDetails::clone(&record.details);
+        details.identifiers.extend(person(&[identifier]).identifiers);
+        commit(&staged, vec![Operation::UpdateIndividual(record.id, VersionId(version), details)]).await.unwrap();
+    }
+    let error = commit(&staged, vec![Operation::UpdateIndividual(stored.id, VersionId(2), person(&[]))]).await;
+    assert!(matches!(error, Err(StoreError::VersionMismatch { actual: VersionId(3), .. })));
+    everything(&base, &staged).await.unwrap();
+    let versions = [base.individual(RecordId(1)).await, base.individual(RecordId(2)).await];
+    let versions = versions.map(|found| found.unwrap().unwrap().meta.version);
+    assert_eq!(versions, [VersionId(3), VersionId(2)]);
+    assert!(base.individual_version(stored.id, VersionId(2)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_collision_within_the_transaction_names_the_part_and_one_outside_none() {
+    let (base, staged) = staged();
+    create(&*base, person(&["urn:x:a|0"])).await;
+    staged.begin_part(4);
+    create(&staged, person(&["urn:x:a|1"])).await;
+    staged.begin_part(7);
+    for (identifier, part) in [("urn:x:a|1", Some(4)), ("urn:x:a|0", None)] {
+        let error = commit(&staged, vec![Operation::CreateIndividual(person(&[identifier]))]).await.unwrap_err();
+        assert!(matches!(error, StoreError::IdentifierInUse(_)), "{error}");
+        assert_eq!(staged.collided_with(), part);
+    }
+    create(&staged, person(&["urn:x:a|2"])).await;
+    let of_part = |part| staged.written_by(part).into_iter().filter_map(IndividualDetails::of).map(|found| found.id);
+    assert_eq!(of_part(4).collect::<Vec<_>>(), [RecordId::pending(1)]);
+    assert_eq!(of_part(7).collect::<Vec<_>>(), [RecordId::pending(2)]);
+}
+
+#[tokio::test]
+async fn the_whole_is_refused_when_the_store_changed_under_it() {
+    let (base, staged) = staged();
+    let stored = create(&*base, person(&["urn:x:a|0"])).await;
+    create(&staged, person(&["urn:x:a|1"])).await;
+    let change = |details| vec![Operation::UpdateIndividual(stored.id, VersionId(1), details)];
+    commit(&staged, change(person(&["urn:x:a|0", "urn:x:b|0"]))).await.unwrap();
+    commit(&*base, change(person(&["urn:x:a|0", "urn:x:c|0"]))).await.unwrap();
+    let error = everything(&base, &staged).await.unwrap_err();
+    assert!(matches!(error, StoreError::VersionMismatch { .. }), "{error}");
+    assert_eq!(everybody(&*base).await, [1], "nothing of it was written");
+}
+
+#[tokio::test]
+async fn nothing_but_records_is_kept_back() {
+    let (_, staged) = staged();
+    let setting = Setting::ConceptGroup(samples::concept_group());
+    let error = commit(&staged, vec![Operation::PutSetting(setting)]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    assert!(staged.attach_sink(Arc::new(Listener::default())).is_err());
+}
