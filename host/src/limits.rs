@@ -27,7 +27,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 
 use self::address::AddressKey;
-use self::bucket::{Bucket, Moment};
+use self::bucket::{Bucket, Calls, Moment};
 use self::day::DayCounts;
 pub use self::decision::{Decision, RateHeaders, Refusal};
 use self::steady::SteadyTime;
@@ -89,7 +89,7 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the request is then not let through.
     pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
-        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, || self.moment()).await
+        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Counts a call of an authenticated client, against its own limits where it has them. A change of them acts on the
@@ -98,11 +98,25 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
-        let quota = Quota {
+        self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await
+    }
+
+    /// Counts the rest of a call that costs `calls` in all, of which [`Self::charge_client`] counted the first: the whole of it or
+    /// nothing. `Retry-After` of a refusal is the time after which all of them are let through.
+    ///
+    /// # Errors
+    /// As [`Self::charge_client`].
+    pub async fn charge_client_rest(&self, client: &Client, calls: u32) -> Result<Decision, AppError> {
+        self.client.charge(&client.id, Self::quota_of(client), Calls::rest_of(calls), || self.moment()).await
+    }
+
+    /// What a client may do: its own limits, where it has them.
+    #[must_use]
+    pub fn quota_of(client: &Client) -> Quota {
+        Quota {
             per_minute: client.rate_limit_per_minute.map_or(CLIENT_QUOTA_DEFAULT.per_minute, |limit| limit.requests()),
             per_day: client.rate_limit_per_day.map_or(CLIENT_QUOTA_DEFAULT.per_day, |limit| limit.requests()),
-        };
-        self.client.charge(&client.id, quota, || self.moment()).await
+        }
     }
 
     /// Counts a call without a valid token, or of something that needs none.
@@ -110,7 +124,7 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
-        self.unauthenticated.charge(&AddressKey::of(address), UNAUTHENTICATED_QUOTA, || self.moment()).await
+        self.unauthenticated.charge(&AddressKey::of(address), UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await
     }
 
     /// Drops idle keys, and once a day the counts of past days. To be called each minute.

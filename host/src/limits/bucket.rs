@@ -44,6 +44,25 @@ pub(super) struct Moment {
     pub steady_ns: u64,
 }
 
+/// How many calls are counted at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Calls {
+    /// So many now.
+    count: u32,
+    /// So many would have to be let through when the caller tries again.
+    again: u32,
+}
+
+impl Calls {
+    /// A call like nearly all.
+    pub(super) const ONE: Self = Self { count: 1, again: 1 };
+
+    /// What is left of `calls` when the first of them has been counted.
+    pub(super) fn rest_of(calls: u32) -> Self {
+        Self { count: calls.saturating_sub(1), again: calls }
+    }
+}
+
 /// What each key has used.
 pub(super) struct Bucket<K> {
     name: &'static str,
@@ -94,18 +113,19 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         Self { name, hasher: RandomState::new(), shards: (0..SHARDS).map(shard).collect(), keys_max, counts }
     }
 
-    /// Counts a call of a key, if its minute and its day have room. Waits for the disk only when a block of reserved
+    /// Counts calls of a key, if its minute and its day have room for all of them. Waits for the disk only when a block of reserved
     /// calls is used up, and for one call in each block to reserve the next.
     pub(super) async fn charge(
         &self,
         key: &K,
         quota: Quota,
+        calls: Calls,
         moment: impl Fn() -> Moment,
     ) -> Result<Decision, AppError> {
         let shard = self.shard(key);
         for _ in 0..ATTEMPTS_MAX {
             let now = moment();
-            match self.attempt(shard, key, quota, now) {
+            match self.attempt(shard, key, quota, calls, now) {
                 Attempt::Decided { decision, is_block_low } => {
                     // This call is on disk already, so it does not matter if another is reserving or if that fails:
                     // whoever finds the block used up waits for it and hears of it.
@@ -116,7 +136,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
                 }
                 Attempt::NeedsDisk => {
                     let _turn = shard.turn.lock().await;
-                    self.reserve(shard, key, now, |day| day.plan(quota.per_day)).await?;
+                    self.reserve(shard, key, now, |day| day.plan(quota.per_day, calls.count)).await?;
                 }
             }
         }
@@ -137,7 +157,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
     }
 
     /// Decides as far as that goes without the disk.
-    fn attempt(&self, shard: &Shard<K>, key: &K, quota: Quota, moment: Moment) -> Attempt {
+    fn attempt(&self, shard: &Shard<K>, key: &K, quota: Quota, calls: Calls, moment: Moment) -> Attempt {
         let mut keys = lock(shard);
         if !keys.entries.contains_key(key) {
             if !keys.make_room(self.keys_max / SHARDS, moment) {
@@ -150,7 +170,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
             keys.entries.insert(key.clone(), entry);
         }
         match keys.entries.get_mut(key) {
-            Some(entry) => entry.attempt(quota, moment),
+            Some(entry) => entry.attempt(quota, calls, moment),
             None => Attempt::NeedsDisk,
         }
     }
@@ -208,21 +228,22 @@ impl<K: Eq + Hash> Keys<K> {
 
 impl Entry {
     /// The day first, then the minute; what one refuses counts in neither.
-    fn attempt(&mut self, quota: Quota, moment: Moment) -> Attempt {
+    fn attempt(&mut self, quota: Quota, calls: Calls, moment: Moment) -> Attempt {
         self.day.roll(moment.today);
-        match self.day.plan(quota.per_day) {
+        match self.day.plan(quota.per_day, calls.count) {
             DayPlan::Load | DayPlan::Reserve(_) => return Attempt::NeedsDisk,
             DayPlan::Nothing => {}
         }
         let until_tomorrow = until_tomorrow(moment);
-        if self.day.remaining(quota.per_day) == 0 {
+        let left = self.day.remaining(quota.per_day);
+        if left < calls.count {
             let reset_s = seconds_up(until_tomorrow).max(1);
-            let headers = RateHeaders { limit: quota.per_day, remaining: 0, reset_s };
+            let headers = RateHeaders { limit: quota.per_day, remaining: left, reset_s };
             let decision = Decision::Refused { refusal: Refusal::Day, headers, retry_after_s: reset_s };
             return Attempt::Decided { decision, is_block_low: false };
         }
         self.minute.set_limit(quota.per_minute, moment.steady_ns);
-        let outcome = self.minute.charge(moment.steady_ns);
+        let outcome = self.minute.charge(calls.count, moment.steady_ns);
         let minute_headers = |remaining| RateHeaders {
             limit: self.minute.limit(),
             remaining,
@@ -231,13 +252,14 @@ impl Entry {
         let remaining = match outcome {
             MinuteOutcome::Allowed { remaining } => remaining,
             MinuteOutcome::Refused { wait } => {
-                let retry_after_s = seconds_up(wait).max(1);
-                let headers = minute_headers(0);
+                let more = self.minute.time_of(calls.again.saturating_sub(calls.count));
+                let retry_after_s = seconds_up(wait.saturating_add(more)).max(1);
+                let headers = minute_headers(self.minute.left(moment.steady_ns));
                 let decision = Decision::Refused { refusal: Refusal::Minute, headers, retry_after_s };
                 return Attempt::Decided { decision, is_block_low: false };
             }
         };
-        self.day.count();
+        self.day.count(calls.count);
         let day_remaining = self.day.remaining(quota.per_day);
         let headers = if day_remaining <= remaining {
             RateHeaders { limit: quota.per_day, remaining: day_remaining, reset_s: seconds_up(until_tomorrow).max(1) }

@@ -83,14 +83,15 @@ impl DayCount {
         }
     }
 
-    /// What must be done before one more call of today can be counted.
-    pub(super) fn plan(&self, limit: u32) -> DayPlan {
+    /// What must be done before so many more calls of today can be counted, or refused.
+    pub(super) fn plan(&self, limit: u32, calls: u32) -> DayPlan {
+        let then_used = self.used.saturating_add(calls);
         if !self.is_loaded {
             DayPlan::Load
-        } else if self.used >= limit || self.used < self.reserved {
+        } else if then_used > limit || then_used <= self.reserved {
             DayPlan::Nothing
         } else {
-            DayPlan::Reserve(self.used.saturating_add(block(limit)).min(limit))
+            DayPlan::Reserve(self.used.saturating_add(block(limit).max(calls)).min(limit))
         }
     }
 
@@ -123,10 +124,10 @@ impl DayCount {
         }
     }
 
-    /// Counts a call. Only where [`Self::plan`] says that nothing must be done first and calls are left.
-    pub(super) fn count(&mut self) {
-        debug_assert!(self.used < self.reserved);
-        self.used = self.used.saturating_add(1);
+    /// Counts calls. Only where [`Self::plan`] says that nothing must be done first and so many are left.
+    pub(super) fn count(&mut self, calls: u32) {
+        self.used = self.used.saturating_add(calls);
+        debug_assert!(self.used <= self.reserved);
     }
 
     /// How many calls are left of the limit.
@@ -170,17 +171,17 @@ mod tests {
     fn reserves_a_block_counts_it_down_and_never_beyond_the_limit() {
         let today = day("2026-03-01");
         let mut count = DayCount::unknown(today);
-        assert_eq!(count.plan(20), DayPlan::Load);
+        assert_eq!(count.plan(20, 1), DayPlan::Load);
         count.loaded(today, 17);
-        assert_eq!(count.plan(20), DayPlan::Reserve(19));
+        assert_eq!(count.plan(20, 1), DayPlan::Reserve(19));
         count.reserved(today, 19);
-        count.count();
-        count.count();
-        assert_eq!((count.plan(20), count.remaining(20)), (DayPlan::Reserve(20), 1));
+        count.count(1);
+        count.count(1);
+        assert_eq!((count.plan(20, 1), count.remaining(20)), (DayPlan::Reserve(20), 1));
         count.reserved(today, 20);
-        count.count();
-        assert_eq!((count.plan(20), count.remaining(20)), (DayPlan::Nothing, 0));
-        assert_eq!(count.plan(21), DayPlan::Reserve(21), "a raised limit acts at once");
+        count.count(1);
+        assert_eq!((count.plan(20, 1), count.remaining(20)), (DayPlan::Nothing, 0));
+        assert_eq!(count.plan(21, 1), DayPlan::Reserve(21), "a raised limit acts at once");
         assert_eq!(count.remaining(5), 0, "and so does a lowered one");
     }
 
@@ -192,10 +193,10 @@ mod tests {
         count.loaded(today, 0);
         count.reserved(today, 16);
         for _ in 0..11 {
-            count.count();
+            count.count(1);
             assert_eq!(count.plan_ahead(10_000), DayPlan::Nothing);
         }
-        count.count();
+        count.count(1);
         assert_eq!(count.plan_ahead(10_000), DayPlan::Reserve(27));
         assert_eq!(count.plan_ahead(16), DayPlan::Nothing, "all that the limit allows is reserved");
     }
@@ -208,12 +209,12 @@ mod tests {
         count.roll(first);
         assert_eq!(count.remaining(50), 10);
         count.roll(second);
-        assert_eq!((count.plan(50), count.remaining(50)), (DayPlan::Load, 50));
+        assert_eq!((count.plan(50, 1), count.remaining(50)), (DayPlan::Load, 50));
         count.loaded(second, 3);
         count.roll(first);
-        assert_eq!((count.plan(50), count.remaining(50)), (DayPlan::Load, 47));
+        assert_eq!((count.plan(50, 1), count.remaining(50)), (DayPlan::Load, 47));
         count.loaded(second, 9);
-        assert_eq!(count.plan(50), DayPlan::Load, "what is told of another day does not count");
+        assert_eq!(count.plan(50, 1), DayPlan::Load, "what is told of another day does not count");
         count.loaded(first, 40);
         assert_eq!(count.remaining(50), 10);
     }

@@ -63,10 +63,16 @@ impl Minute {
         }
     }
 
-    /// Counts a call, if there is room.
-    pub(super) fn charge(&mut self, now_ns: u64) -> MinuteOutcome {
+    /// Counts calls, if there is room for all of them. More than the limit never have room; to count none is to look.
+    pub(super) fn charge(&mut self, calls: u32, now_ns: u64) -> MinuteOutcome {
         self.limiter.clock().0.set(now_ns);
-        match self.limiter.check() {
+        let Some(calls) = NonZeroU32::new(calls) else {
+            return MinuteOutcome::Allowed { remaining: self.left(now_ns) };
+        };
+        let Ok(checked) = self.limiter.check_n(calls) else {
+            return MinuteOutcome::Refused { wait: self.until_full(now_ns) };
+        };
+        match checked {
             Ok(state) => {
                 let remaining = state.remaining_burst_capacity();
                 let used = u64::from(self.limit.get().saturating_sub(remaining));
@@ -87,6 +93,16 @@ impl Minute {
         self.limit.get()
     }
 
+    /// In what time so many calls come back.
+    pub(super) fn time_of(&self, calls: u32) -> Duration {
+        Duration::from_nanos(self.cell_ns().saturating_mul(calls.into()))
+    }
+
+    /// How many calls could follow at once, or one fewer.
+    pub(super) fn left(&self, now_ns: u64) -> u32 {
+        self.limit.get().saturating_sub(self.used(now_ns))
+    }
+
     fn used(&self, now_ns: u64) -> u32 {
         let used = self.full_at_ns.saturating_sub(now_ns).div_ceil(self.cell_ns());
         u32::try_from(used).unwrap_or(u32::MAX)
@@ -105,7 +121,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn charge_many(minute: &mut Minute, now_ns: u64, tries: u32) -> u32 {
-        let outcomes = (0..tries).map(|_| minute.charge(now_ns));
+        let outcomes = (0..tries).map(|_| minute.charge(1, now_ns));
         outcomes.filter(|outcome| matches!(outcome, MinuteOutcome::Allowed { .. })).count() as u32
     }
 
@@ -113,12 +129,12 @@ mod tests {
     fn lets_the_limit_through_at_once_and_then_one_by_one() {
         let mut minute = Minute::full(60);
         for left in (0..60).rev() {
-            assert_eq!(minute.charge(0), MinuteOutcome::Allowed { remaining: left });
+            assert_eq!(minute.charge(1, 0), MinuteOutcome::Allowed { remaining: left });
         }
         assert_eq!(minute.until_full(0), Duration::from_secs(60));
-        assert_eq!(minute.charge(0), MinuteOutcome::Refused { wait: Duration::from_secs(1) });
-        assert_eq!(minute.charge(SECOND - 1), MinuteOutcome::Refused { wait: Duration::from_nanos(1) });
-        assert_eq!(minute.charge(SECOND), MinuteOutcome::Allowed { remaining: 0 });
+        assert_eq!(minute.charge(1, 0), MinuteOutcome::Refused { wait: Duration::from_secs(1) });
+        assert_eq!(minute.charge(1, SECOND - 1), MinuteOutcome::Refused { wait: Duration::from_nanos(1) });
+        assert_eq!(minute.charge(1, SECOND), MinuteOutcome::Allowed { remaining: 0 });
         assert_eq!(charge_many(&mut minute, 61 * SECOND, 100), 60);
     }
 
@@ -170,7 +186,7 @@ mod tests {
     fn every_limit_that_a_client_can_have_works() {
         for limit in [1, 2, 59, 61, 1_000_003, crate::domain::client::RATE_LIMIT_MAX] {
             let mut minute = Minute::full(limit);
-            assert_eq!(minute.charge(0), MinuteOutcome::Allowed { remaining: limit - 1 });
+            assert_eq!(minute.charge(1, 0), MinuteOutcome::Allowed { remaining: limit - 1 });
             assert!(minute.until_full(0) <= Duration::from_secs(60));
         }
     }

@@ -89,6 +89,40 @@ async fn the_day_is_counted_exactly_and_ends_at_midnight_utc() {
 }
 
 #[tokio::test]
+async fn the_rest_of_a_call_that_costs_several_counts_whole_or_not_at_all() {
+    let fixture = Fixture::new();
+    let caller = client("c", Some(60), Some(200));
+    let limits = &fixture.limits;
+    assert!(limits.charge_client(&caller).await.unwrap().is_allowed());
+    let decision = limits.charge_client_rest(&caller, 40).await.unwrap();
+    assert_eq!((decision.is_allowed(), decision.headers().remaining), (true, 20));
+    // 20 are left, of which the next call takes one: 21 in all are one too many.
+    assert!(limits.charge_client(&caller).await.unwrap().is_allowed());
+    let (why, _, retry_after_s) = refusal(limits.charge_client_rest(&caller, 21).await.unwrap());
+    assert_eq!((why, retry_after_s), (Refusal::Minute, 2));
+    fixture.wait_s(2);
+    assert!(limits.charge_client(&caller).await.unwrap().is_allowed(), "21 are there again");
+    let decision = limits.charge_client_rest(&caller, 21).await.unwrap();
+    assert_eq!((decision.is_allowed(), decision.headers().remaining), (true, 0));
+    // A call that costs one has no rest.
+    assert!(limits.charge_client_rest(&caller, 1).await.unwrap().is_allowed());
+
+    fixture.wait_s(60);
+    assert!(limits.charge_client(&caller).await.unwrap().is_allowed());
+    assert!(limits.charge_client_rest(&caller, 60).await.unwrap().is_allowed());
+    fixture.wait_s(60);
+    assert_eq!(fixture.allowed(&caller, 20).await, 20);
+    fixture.wait_s(60);
+    // 1 + 39 + 1 + 1 + 20 + 60 + 20 are counted, 58 are left of the day.
+    assert!(limits.charge_client(&caller).await.unwrap().is_allowed());
+    let refused = limits.charge_client_rest(&caller, 59).await.unwrap();
+    assert_eq!(refused.headers().remaining, 57);
+    assert_eq!(refusal(refused).0, Refusal::Day);
+    let decision = limits.charge_client_rest(&caller, 58).await.unwrap();
+    assert_eq!((decision.is_allowed(), decision.headers().remaining), (true, 0));
+}
+
+#[tokio::test]
 async fn what_the_minute_refuses_does_not_count_in_the_day() {
     let fixture = Fixture::new();
     let caller = client("c", Some(10), Some(30));
@@ -264,7 +298,7 @@ async fn a_full_bucket_drops_idle_keys_and_then_refuses_new_ones() {
     let charge = |index: u32| {
         let key = AddressKey::of(IpAddr::from(index.to_be_bytes()));
         let (small, limits) = (&small, &fixture.limits);
-        async move { small.charge(&key, UNAUTHENTICATED_QUOTA, || limits.moment()).await.unwrap() }
+        async move { small.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || limits.moment()).await.unwrap() }
     };
     let mut crowded = 0;
     let mut present = Vec::new();
