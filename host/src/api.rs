@@ -5,6 +5,7 @@
 //! **Invariant:** a handler that does not say who may call it does not compile; see [`access`].
 
 pub mod access;
+mod batch;
 pub mod conditional;
 pub mod dto;
 pub mod elements;

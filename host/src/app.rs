@@ -69,15 +69,31 @@ pub struct App {
     maintenance: JoinHandle<()>,
 }
 
-/// A handle to the one [`App`] of a server.
+/// A handle to the one [`App`] of a server, with the register as one request meets it.
 #[derive(Clone)]
-pub struct AppState(Arc<App>);
+pub struct AppState {
+    app: Arc<App>,
+    /// What requests work on: the server's own, or in a transaction one that shows what was done in it.
+    pub registry: Arc<Registry>,
+}
+
+impl AppState {
+    fn new(app: App) -> Self {
+        Self { registry: Arc::new(app.registry.clone()), app: Arc::new(app) }
+    }
+
+    /// The same server with another view of the register.
+    #[must_use]
+    pub fn with_registry(&self, registry: Arc<Registry>) -> Self {
+        Self { app: Arc::clone(&self.app), registry }
+    }
+}
 
 impl Deref for AppState {
     type Target = App;
 
     fn deref(&self) -> &App {
-        &self.0
+        &self.app
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod admin;
 mod authorization;
+mod batch;
 mod cli;
 mod consent;
 mod deployment;

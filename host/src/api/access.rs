@@ -1,6 +1,6 @@
 //! Who may call an endpoint, said by the type of the handler's first argument.
 //!
-//! [`crate::api::router::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`Public`],
+//! [`crate::api::router::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`AnyClient`], [`Public`],
 //! [`TokenCall`] or [`HealthCall`]. A handler without one is not an endpoint:
 //!
 //! ```compile_fail
@@ -24,7 +24,7 @@
 //! endpoint(axum::http::Method::GET, &["/Individual"], holders_of_the_scope);
 //! ```
 
-pub use super::extract::auth::{Auth, HealthCall, Public, TokenCall};
+pub use super::extract::auth::{AnyClient, Auth, HealthCall, Public, TokenCall};
 
 use crate::domain::scope::Scope;
 
@@ -33,6 +33,8 @@ use crate::domain::scope::Scope;
 pub enum Access {
     /// A client whose token grants one of these scopes.
     Scopes(&'static [Scope]),
+    /// A client, whatever its token grants.
+    AnyClient,
     /// Anybody, counted by address.
     Public,
     /// Anybody who wants a token, counted by address in a bucket of its own.
@@ -114,6 +116,10 @@ pub trait AccessArgument {
 
 impl<R: ScopeRule> AccessArgument for Auth<R> {
     const ACCESS: Access = Access::Scopes(R::ACCEPTED);
+}
+
+impl AccessArgument for AnyClient {
+    const ACCESS: Access = Access::AnyClient;
 }
 
 impl AccessArgument for Public {

@@ -12,10 +12,11 @@ use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::middleware;
 use super::routes::{
-    concept_group, consent, discovery, eligibility, group, group_member, health, individual, program,
+    batch, concept_group, consent, discovery, eligibility, group, group_member, health, individual, program,
     program_membership, token, vocabulary,
 };
 use crate::app::AppState;
+use crate::domain::scope::Resource;
 
 /// Where the API begins.
 pub const BASE_PATH: &str = "/api/v2";
@@ -67,6 +68,7 @@ where
 pub fn endpoints() -> Vec<Endpoint> {
     vec![
         endpoint(Method::POST, &["/oauth/token"], token::issue),
+        endpoint(Method::POST, &["/$batch"], batch::submit),
         endpoint(Method::GET, &["/Individual", "/individuals"], individual::search),
         endpoint(Method::POST, &["/Individual", "/individuals"], individual::create),
         endpoint(Method::GET, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::read),
@@ -149,8 +151,40 @@ pub fn endpoints() -> Vec<Endpoint> {
 
 /// The public listener's router.
 pub fn router(state: AppState) -> Router {
+    routes(endpoints())
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer))
+        .with_state(state)
+}
+
+/// What a batch may call: reads and writes of records, and reads of vocabularies.
+pub(super) fn within_request() -> Router<AppState> {
+    routes(endpoints().into_iter().filter(Endpoint::is_of_records).collect())
+        .fallback(unknown_within)
+        .method_not_allowed_fallback(unknown_method_within)
+}
+
+impl Endpoint {
+    /// Whether it reads or writes records, or reads vocabularies.
+    fn is_of_records(&self) -> bool {
+        let Access::Scopes(scopes) = self.access else { return false };
+        scopes.iter().all(|scope| match scope.resource {
+            Resource::Individual
+            | Resource::Group
+            | Resource::Program
+            | Resource::ProgramMembership
+            | Resource::Consent => true,
+            Resource::Vocabulary => self.method == Method::GET,
+            // A rule has budgets of its own, which a batch would multiply.
+            Resource::Eligibility | Resource::Identifier => false,
+        })
+    }
+}
+
+fn routes(endpoints: Vec<Endpoint>) -> Router<AppState> {
     let mut by_path: BTreeMap<String, MethodRouter<AppState>> = BTreeMap::new();
-    for endpoint in endpoints() {
+    for endpoint in endpoints {
         for path in endpoint.paths {
             let routes = by_path.remove(&path).unwrap_or_default().merge(endpoint.handler.clone());
             by_path.insert(path, routes);
@@ -161,10 +195,6 @@ pub fn router(state: AppState) -> Router {
         router = router.route(&path, routes);
     }
     router
-        .fallback(unknown_path)
-        .method_not_allowed_fallback(unknown_method)
-        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer))
-        .with_state(state)
 }
 
 async fn unknown_path(_: Public) -> ApiError {
@@ -177,5 +207,15 @@ async fn unknown_path(_: Public) -> ApiError {
 
 async fn unknown_method(_: Public, method: Method) -> ApiError {
     let detail = format!("{method} is not offered at this path; the `Allow` header names what is");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into()
+}
+
+async fn unknown_within() -> ApiError {
+    let detail = "there is nothing at this path that a batch may call: it reads and writes individuals, groups, programs, memberships and consents, and reads vocabularies";
+    Problem::new(StatusCode::NOT_FOUND, detail).into()
+}
+
+async fn unknown_method_within(method: Method) -> ApiError {
+    let detail = format!("{method} is not offered at this path, at least not within a batch");
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into()
 }

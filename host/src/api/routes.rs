@@ -1,5 +1,6 @@
 //! Handlers, one file a noun.
 
+pub mod batch;
 pub mod concept_group;
 pub mod consent;
 pub mod discovery;

@@ -110,7 +110,7 @@ impl App {
             changing: Arc::default(),
         };
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
-        Ok(AppState(Arc::new(Self {
+        Ok(AppState::new(Self {
             config,
             data_dir,
             public_url,
@@ -125,7 +125,7 @@ impl App {
             token_keys,
             admin_token,
             maintenance,
-        })))
+        }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
@@ -20,7 +21,7 @@ use crate::domain::audit::{Actor, AuditAction};
 use crate::domain::client::Client;
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::AppError;
-use crate::limits::Decision;
+use crate::limits::{Decision, Limits};
 
 /// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.
 #[derive(Debug)]
@@ -36,6 +37,19 @@ impl<R> Auth<R> {
         self.context
     }
 }
+
+/// A client, whatever its token grants: what the call does asks for scopes of its own. Counted in the client's bucket.
+#[derive(Debug)]
+pub struct AnyClient {
+    /// As whom the handler acts.
+    pub context: OpContext,
+    /// The request.
+    pub info: RequestInfo,
+}
+
+/// Goes with a request that is made within another one: its client is known and it is counted already.
+#[derive(Debug, Clone)]
+pub struct WithinRequest(pub OpContext);
 
 /// Anybody. Counted in the unauthenticated bucket of the address.
 #[derive(Debug, Clone, Copy)]
@@ -54,23 +68,66 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
-        let now = app.clock.now();
-        let authorization = parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
-        let caller = authenticate(authorization, &app.clients.directory, &app.token_keys, &app.config.token, now);
-        let Authenticated { client, scopes, .. } = match caller {
-            Ok(caller) => caller,
-            Err(fault) => return Err(refuse(parts, app, &info, &fault).await?),
+        let context = match parts.extensions.get::<WithinRequest>() {
+            Some(WithinRequest(context)) => OpContext { trail: info.trail.clone(), ..context.clone() },
+            None => identify(parts, app, &info).await?,
         };
-        charge_client(app, &info, &client).await?;
-        let actor = Actor::Client(client.id.clone());
-        info.trail.set_caller(actor.clone(), audited_action(R::ACCEPTED));
-        let (organization, grants, trail) = (client.organization.clone(), client.grants.clone(), info.trail);
-        let context = OpContext { actor, organization, scopes, grants, request_id: info.id, now, trail };
+        context.trail.set_caller(context.actor.clone(), audited_action(R::ACCEPTED));
         if R::ACCEPTED.iter().any(|scope| context.scopes.covers(*scope)) {
             return Ok(Self { context, rule: PhantomData });
         }
         let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
         Err(AppError::MissingScope { required: required.join(" or "), granted: context.scopes }.into())
+    }
+}
+
+/// Who calls; counted in that client's bucket.
+async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<OpContext, ApiError> {
+    let now = app.clock.now();
+    let authorization = parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
+    let caller = authenticate(authorization, &app.clients.directory, &app.token_keys, &app.config.token, now);
+    let Authenticated { client, scopes, .. } = match caller {
+        Ok(caller) => caller,
+        Err(fault) => return Err(refuse(parts, app, info, &fault).await?),
+    };
+    charge_client(app, info, &client).await?;
+    let actor = Actor::Client(client.id.clone());
+    let (organization, grants) = (client.organization.clone(), client.grants.clone());
+    let (request_id, trail) = (Arc::clone(&info.id), info.trail.clone());
+    Ok(OpContext { actor, organization, scopes, grants, request_id, now, trail })
+}
+
+impl FromRequestParts<AppState> for AnyClient {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let info = request_info(parts, app);
+        let context = identify(parts, app, &info).await?;
+        context.trail.set_caller(context.actor.clone(), AuditAction::Update);
+        Ok(Self { context, info })
+    }
+}
+
+impl AnyClient {
+    /// Counts the rest of a call that costs `calls` in all, the first of which is counted already.
+    ///
+    /// # Errors
+    /// 429 when the bucket has not so many left: none of the rest is counted then. 422 when it never has.
+    pub async fn charge_rest(&self, app: &AppState, calls: usize) -> Result<(), ApiError> {
+        let client = self.context.client().and_then(|id| app.clients.directory.find(id));
+        let client =
+            client.ok_or_else(|| AppError::internal("a call of a client that is not there was let through"))?;
+        let quota = Limits::quota_of(&client);
+        for (limit, time) in [(quota.per_minute, "minute"), (quota.per_day, "day")] {
+            if calls > limit as usize {
+                let message = format!(
+                    "each entry counts as one request, and this client may make {limit} a {time}: send at most {limit} entries at once"
+                );
+                return Err(AppError::invalid("entry", "too_many", message).into());
+            }
+        }
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        accept(&self.info, app.limits.charge_client_rest(&client, calls).await?)
     }
 }
 

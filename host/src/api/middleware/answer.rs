@@ -14,6 +14,7 @@ use futures_util::FutureExt;
 
 use super::trail::{self, TrailEnd};
 use crate::api::error::Problem;
+use crate::api::extract::auth::WithinRequest;
 use crate::app::AppState;
 use crate::context::trail::Trail;
 use crate::limits::RateHeaders;
@@ -72,8 +73,12 @@ pub async fn answer_administrator(State(app): State<AppState>, request: Request,
 
 async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let id = Arc::from(app.ids.next_id());
-    let trail = trail::begin(&request, &id);
+    let within = request.extensions().get::<WithinRequest>().cloned();
+    let id = within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.0.request_id));
+    let trail = match &within {
+        Some(within) => trail::begin_part(&request, &within.0.trail),
+        None => trail::begin(&request, &id),
+    };
     let trail_end = TrailEnd::new(app.clone(), trail.clone());
     let info = RequestInfo::new(id, trail);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
@@ -100,6 +105,10 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         write_problem(&mut response, &problem, route.as_deref(), &info.id);
+        if within.is_some() {
+            // Whoever made the request tells it in words of its own.
+            response.extensions_mut().insert(problem);
+        }
     }
     write_headers(&mut response, &info);
     app.metrics.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), started.elapsed());

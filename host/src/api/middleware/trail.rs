@@ -33,6 +33,12 @@ pub(super) fn begin(request: &Request, id: &Arc<str>) -> Trail {
     })
 }
 
+/// The trail of a request that is made within another one.
+pub(super) fn begin_part(request: &Request, whole: &Trail) -> Trail {
+    let route = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
+    whole.of_part(&format!("{} {route}", request.method()), success_status(request.method(), route))
+}
+
 /// The status of a change that succeeds: known before the answer, since the line of a change is written with the change.
 pub fn success_status(method: &Method, route: &str) -> u16 {
     let last = route.rsplit('/').next().unwrap_or_default();

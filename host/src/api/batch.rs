@@ -1,0 +1,43 @@
+//! `POST /$batch`: several requests in one, each answered by the very handler that answers it alone.
+//!
+//! **Invariant:** nothing of a batch is done before its envelope was read whole, its entries were counted in the client's bucket,
+//! and, in a transaction, every placeholder was found.
+//!
+//! **Invariant:** the entries of a transaction are written together or not at all; those of a batch each by itself, so that the
+//! failure of one, a panic even, never touches another.
+
+mod answer;
+pub mod envelope;
+mod independent;
+mod inner;
+mod placeholders;
+mod transaction;
+mod url;
+
+use std::time::{Duration, Instant};
+
+use axum::response::Response;
+
+pub use self::inner::Caller as BatchCaller;
+
+use self::envelope::{Envelope, Kind};
+use self::inner::Caller;
+use super::error::ApiError;
+use crate::app::AppState;
+
+/// The most bytes of bodies in one answer, beside the last one: a batch that asks for more is told which entries to ask for again.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// Does what an envelope asks for.
+///
+/// # Errors
+/// What refuses the whole.
+pub async fn run(app: &AppState, caller: Caller, envelope: Envelope) -> Result<Response, ApiError> {
+    // The time for the whole request ends it without an answer; a batch gives one a little earlier.
+    let time = Duration::from_millis(app.config.server.request_timeout_ms).mul_f64(0.8);
+    let deadline = Instant::now() + time;
+    match envelope.kind {
+        Kind::Transaction => transaction::run(app, &caller, envelope.entries, deadline).await,
+        Kind::Batch => independent::run(app, &caller, envelope.entries, deadline).await,
+    }
+}

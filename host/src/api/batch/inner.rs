@@ -1,0 +1,150 @@
+//! One request within another: made of an entry, answered by the handler that answers it alone.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use serde_json::{Map, Value};
+use tower::ServiceExt;
+
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::auth::WithinRequest;
+use crate::api::middleware::answer;
+use crate::api::router::within_request;
+use crate::app::AppState;
+use crate::context::OpContext;
+use crate::error::AppError;
+
+/// The endpoints that a batch may call. Made once: a transaction gives it a register of its own each time.
+static ENDPOINTS: LazyLock<Router<AppState>> = LazyLock::new(within_request);
+
+/// Who sends a batch, and how it wants to be answered.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// As whom.
+    pub context: OpContext,
+    /// In which languages.
+    pub languages: Option<HeaderValue>,
+}
+
+impl Caller {
+    /// The caller of a request with those headers.
+    #[must_use]
+    pub fn new(context: OpContext, headers: &HeaderMap) -> Self {
+        // A list may be sent in several headers.
+        let given = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
+        let languages = given.collect::<Vec<_>>().join(",");
+        Self { context, languages: HeaderValue::from_str(&languages).ok().filter(|value| !value.is_empty()) }
+    }
+}
+
+/// One request to be made.
+#[derive(Debug, Clone)]
+pub struct InnerRequest {
+    /// How.
+    pub method: Method,
+    /// Where.
+    pub uri: Uri,
+    /// At which versions.
+    pub if_match: Option<HeaderValue>,
+    /// With which body.
+    pub body: Option<Map<String, Value>>,
+}
+
+/// How it was answered.
+#[derive(Debug)]
+pub struct Answered {
+    /// The status.
+    pub status: StatusCode,
+    /// Where the record is that was created.
+    pub location: Option<String>,
+    /// The version of the record.
+    pub etag: Option<String>,
+    /// JSON, or nothing.
+    pub body: Vec<u8>,
+    /// What was wrong.
+    pub problem: Option<Problem>,
+}
+
+/// Handlers on one view of the register.
+pub struct InnerRouter(Router);
+
+impl InnerRouter {
+    /// The handlers, working on what that state holds.
+    #[must_use]
+    pub fn on(app: &AppState) -> Self {
+        let layer = axum::middleware::from_fn_with_state(app.clone(), answer::answer);
+        Self(ENDPOINTS.clone().layer(layer).with_state(app.clone()))
+    }
+
+    /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503.
+    ///
+    /// # Errors
+    /// When the request cannot be put together, which is a defect.
+    pub async fn send(&self, caller: &Caller, request: InnerRequest, deadline: Instant) -> Result<Answered, ApiError> {
+        let mut built = Request::builder().method(request.method).uri(request.uri);
+        if let Some(condition) = request.if_match {
+            built = built.header(header::IF_MATCH, condition);
+        }
+        if let Some(languages) = &caller.languages {
+            built = built.header(header::ACCEPT_LANGUAGE, languages);
+        }
+        let body = match request.body {
+            None => Body::empty(),
+            Some(members) => {
+                built = built.header(header::CONTENT_TYPE, "application/json");
+                let bytes = serde_json::to_vec(&Value::Object(members));
+                Body::from(bytes.map_err(|error| AppError::Internal(error.into()))?)
+            }
+        };
+        let mut request = built.body(body).map_err(|error| AppError::Internal(error.into()))?;
+        request.extensions_mut().insert(WithinRequest(caller.context.clone()));
+        let time = deadline.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(time, self.0.clone().oneshot(request)).await {
+            Ok(Ok(response)) => read(response).await,
+            Ok(Err(never)) => match never {},
+            Err(_) => Ok(Answered::late(&caller.context.request_id)),
+        }
+    }
+}
+
+async fn read(response: Response) -> Result<Answered, ApiError> {
+    let (mut parts, body) = response.into_parts();
+    let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
+    let (location, etag) = (text(header::LOCATION), text(header::ETAG));
+    // Our own handlers bound their bodies themselves.
+    let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|error| AppError::Internal(error.into()))?;
+    let problem = parts.extensions.remove::<Problem>();
+    Ok(Answered { status: parts.status, location, etag, body: body.into(), problem })
+}
+
+impl Answered {
+    /// An answer that is nothing but a problem.
+    #[must_use]
+    pub fn refused(problem: Problem, route: Option<&str>, request_id: &str) -> Self {
+        let body = problem.body(route, request_id);
+        Self { status: problem.status, location: None, etag: None, body, problem: Some(problem) }
+    }
+
+    /// There was no time left for it.
+    fn late(request_id: &str) -> Self {
+        let detail =
+            "the batch took too long before this entry was done: send it again by itself, or in a smaller batch";
+        Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)
+    }
+
+    /// Whether it was done.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.status.is_success()
+    }
+}
+
+/// How much time is left.
+pub(super) fn is_over(deadline: Instant) -> bool {
+    deadline.saturating_duration_since(Instant::now()) == Duration::ZERO
+}

@@ -1,0 +1,122 @@
+//! A transaction: all entries or none.
+
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::answer::AnswerWriter;
+use super::envelope::{Entry, Kind};
+use super::inner::{Answered, Caller, InnerRequest, InnerRouter};
+use super::placeholders;
+use crate::api::error::{ApiError, Problem};
+use crate::app::AppState;
+use crate::error::{AppError, FieldProblem};
+use crate::service::transaction::{NotWritten, Transaction};
+
+/// How often a transaction is made in all while others change meanwhile what it rests on.
+const ATTEMPTS_MAX: usize = 4;
+
+pub(super) async fn run(
+    app: &AppState,
+    caller: &Caller,
+    entries: Vec<Entry>,
+    deadline: Instant,
+) -> Result<Response, ApiError> {
+    let order = placeholders::order(&entries)?;
+    for _ in 0..ATTEMPTS_MAX {
+        let transaction = Transaction::begin(&app.registry);
+        let answers = match attempt(app, caller, &transaction, &entries, &order, deadline).await {
+            Ok(answers) => answers,
+            Err(refusal) => {
+                transaction.abandon(&caller.context).await?;
+                return Err(refusal);
+            }
+        };
+        match transaction.commit(&caller.context, Vec::new()).await {
+            Ok(()) => return written(app, &entries, &answers),
+            Err(NotWritten::Overtaken) => {}
+            Err(NotWritten::Failed(error)) => return Err(error.into()),
+        }
+    }
+    let detail = "others change the same records again and again: nothing was written, send the transaction again";
+    Err(AppError::Conflict(detail.to_owned()).into())
+}
+
+/// Does every entry, in order; the answers by entry.
+async fn attempt(
+    app: &AppState,
+    caller: &Caller,
+    transaction: &Transaction,
+    entries: &[Entry],
+    order: &[usize],
+    deadline: Instant,
+) -> Result<Vec<Option<Answered>>, ApiError> {
+    let router = InnerRouter::on(&app.with_registry(transaction.registry()));
+    let mut answers: Vec<Option<Answered>> = entries.iter().map(|_| None).collect();
+    for at in order {
+        let (Some(entry), Some(place)) = (entries.get(*at), answers.get_mut(*at)) else { continue };
+        let mut body = entry.resource.clone();
+        if let Some(members) = &mut body {
+            placeholders::fill(members, entries, &|creator| transaction.reference_to(creator));
+        }
+        transaction.begin_entry(*at);
+        let (method, uri, if_match) = (entry.method.clone(), entry.uri.clone(), entry.if_match.clone());
+        let answered = router.send(caller, InnerRequest { method, uri, if_match, body }, deadline).await?;
+        if !answered.is_success() {
+            return Err(refusal(*at, &answered, transaction.collided_with()));
+        }
+        *place = Some(answered);
+    }
+    Ok(answers)
+}
+
+fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> Result<Response, ApiError> {
+    let mut answer = AnswerWriter::new(Kind::Transaction);
+    for (entry, answered) in entries.iter().zip(answers) {
+        let Some(answered) = answered else { return Err(AppError::internal("an entry was left out").into()) };
+        answer.add(app, entry, answered)?;
+    }
+    Ok(answer.finish())
+}
+
+/// The refusal of the whole for that of one entry: 422 naming the entry, unless the server is at fault.
+fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>) -> ApiError {
+    let name = format!("entry[{at}]");
+    let problem = answered.problem.clone();
+    let problem = problem.unwrap_or_else(|| Problem::new(answered.status, "it was refused without a reason"));
+    let detail = format!("{name}: {}; nothing of the transaction was written", problem.detail);
+    if problem.status.is_server_error() {
+        return Problem { detail, errors: Vec::new(), ..problem }.into();
+    }
+    let errors = if problem.errors.is_empty() {
+        vec![FieldProblem { field: name, code: code_of(problem.status), message: problem.detail.clone() }]
+    } else {
+        let within = |error: &FieldProblem| {
+            let separator = if error.field.is_empty() { "" } else { "." };
+            FieldProblem { field: format!("{name}.resource{separator}{}", error.field), ..error.clone() }
+        };
+        problem.errors.iter().map(within).collect()
+    };
+    let other = collided_with.filter(|other| problem.status == StatusCode::CONFLICT && *other != at);
+    let other = other.map(|other| FieldProblem {
+        field: format!("entry[{other}]"),
+        code: "conflict",
+        message: format!("entry[{at}] is refused for what this entry of the same transaction writes"),
+    });
+    let errors = errors.into_iter().chain(other).collect();
+    Problem { status: StatusCode::UNPROCESSABLE_ENTITY, detail, errors, headers: Vec::new(), ..problem }.into()
+}
+
+/// What kind of fault a refusal without named fields is.
+fn code_of(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::FORBIDDEN => "forbidden",
+        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
+        StatusCode::CONFLICT => "conflict",
+        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::BAD_REQUEST => "malformed",
+        _ => "refused",
+    }
+}

@@ -1,0 +1,92 @@
+//! Transactions on a server that is killed: each is there whole or not at all.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use daftar_tests::process::run;
+use daftar_tests::records::path;
+use daftar_tests::{Credentials, Server, token};
+use serde_json::json;
+
+use super::{create, family, placeholder};
+
+/// People of one family.
+const FAMILY: u32 = 8;
+
+#[test]
+fn a_kill_leaves_each_transaction_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let create_client = [
+        "client",
+        "create",
+        "--name",
+        "writer",
+        "--scope",
+        "individual:all",
+        "--scope",
+        "group:all",
+        "--rate-limit-per-minute",
+        "1000000",
+        "--rate-limit-per-day",
+        "1000000",
+        "--json",
+    ];
+    let mut server = Server::serve(&data_dir, &[]);
+    let credentials = Credentials::read(&run(&data_dir, &create_client).expect_success().json());
+    let next = AtomicU32::new(0);
+    for round in 0..4 {
+        let connection = server.connection();
+        let token = token::fetch(&connection, &credentials);
+        let (is_killed, acknowledged) = (AtomicBool::new(false), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !is_killed.load(Ordering::Acquire) {
+                        let family_number = next.fetch_add(1, Ordering::Relaxed);
+                        let mut entries = vec![family(
+                            &format!("F{family_number}"),
+                            &(0..FAMILY).map(placeholder).collect::<Vec<_>>(),
+                        )];
+                        entries.extend((0..FAMILY).map(|member| create(&format!("{family_number}-{member}"), member)));
+                        let body = json!({"type": "transaction", "entry": entries});
+                        // The kill comes while some wait for their answer.
+                        let sent = std::panic::catch_unwind(|| {
+                            connection.request("POST", "/api/v2/$batch").bearer(&token).json(&body).send()
+                        });
+                        let Ok(answer) = sent else { break };
+                        if answer.status != 200 {
+                            break;
+                        }
+                        acknowledged.fetch_add(1, Ordering::AcqRel);
+                    }
+                });
+            }
+            while acknowledged.load(Ordering::Acquire) < 12 {
+                std::thread::yield_now();
+            }
+            server.kill();
+            is_killed.store(true, Ordering::Release);
+        });
+        server = Server::serve(&data_dir, &[]);
+        let connection = server.connection();
+        let call = |path: &str| connection.request("GET", &format!("/api/v2{path}")).bearer(&token).send();
+        let mut whole = 0;
+        for number in 0..next.load(Ordering::Acquire) {
+            let group = call(&path("Group", &format!("F{number}")));
+            let there =
+                (0..FAMILY).filter(|member| call(&path("Individual", &format!("{number}-{member}"))).status == 200);
+            let there = there.count() as u32;
+            assert!(
+                there == if group.status == 200 { FAMILY } else { 0 },
+                "family {number}: {} and {there}",
+                group.status
+            );
+            if group.status == 200 {
+                whole += 1;
+                assert_eq!(group.json()["member"].as_array().unwrap().len() as u32, FAMILY);
+            }
+        }
+        assert!(whole >= acknowledged.load(Ordering::Acquire), "round {round}");
+    }
+    drop(server.stop().expect_success());
+}

@@ -1,0 +1,45 @@
+//! Each entry by itself.
+
+use daftar_tests::TestApp;
+use daftar_tests::records::{path, person, reference};
+use serde_json::json;
+
+use super::{create, entry, family, get, people, send, statuses};
+
+#[test]
+fn entries_succeed_and_fail_by_themselves_in_order() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all", "vocabulary:read"]);
+    let mut stale = entry("PATCH", &path("Individual", "1"), json!({"active": false}));
+    stale["request"]["if_match"] = "\"4\"".into();
+    let entries = vec![
+        create("1", 1),
+        create("1", 2),
+        get(&path("Individual", "1")),
+        family("H", &[reference("1")]),
+        entry("POST", "individuals", person("2", json!({"gender": "urn:iso:std:iso:5218#7"}))),
+        get("/api/v2/individuals?_count=0"),
+        stale,
+        get("Nothing/at/all"),
+        get("Vocabulary/urn:iso:std:iso:5218/codes/2"),
+        entry("PUT", &path("individuals", "1"), person("1", json!({"name": {"given": "Amina"}}))),
+        get("Individual/urn:svc:vocab:id-type|1"),
+    ];
+    let answer = send(&client, "batch", entries).expect(200);
+    assert_eq!(statuses(&answer), [201, 409, 200, 403, 422, 400, 409, 404, 200, 200, 404]);
+    let body = answer.json();
+    assert_eq!(body["type"], "batch-response");
+    for (at, part) in body["entry"].as_array().unwrap().iter().enumerate() {
+        let is_refused = part["response"]["status"].as_i64().unwrap() >= 400;
+        assert_eq!((part.get("problem").is_some(), part.get("resource").is_some()), (is_refused, !is_refused), "{at}");
+    }
+    let forbidden = &body["entry"][3]["problem"];
+    assert_eq!(forbidden["detail"], "Missing required scope group:create. Granted: individual:all vocabulary:read");
+    assert_eq!(forbidden["instance"], "/api/v2/Group");
+    assert_eq!(forbidden["request_id"], answer.header("x-request-id").unwrap());
+    assert_eq!(body["entry"][4]["problem"]["errors"][0]["field"], "gender");
+    assert_eq!(body["entry"][9]["response"]["etag"], "\"2\"");
+    let url = body["entry"][2]["full_url"].as_str().unwrap();
+    assert!(url.starts_with("http") && url.ends_with(&format!("/api/v2{}", path("Individual", "1"))), "{url}");
+    assert_eq!(people(&client), 1);
+}
