@@ -1,5 +1,7 @@
 //! Who did what to whose data.
 
+pub mod query;
+
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 

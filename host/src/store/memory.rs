@@ -1,5 +1,7 @@
 //! A store that forgets: for tests.
 
+mod audit_log;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,9 +16,9 @@ use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
+use self::audit_log::AuditLines;
 use super::numbering::Numbering;
 use super::plan::{Last, Planned, Planner, Present};
-use super::record::audit::entry_as_stored;
 use super::records::Records;
 use super::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records};
 
@@ -32,7 +34,7 @@ struct State {
     last: Last,
     records: Records,
     versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
-    audit: Vec<AuditEntry>,
+    audit: AuditLines,
     numbering: Numbering,
     code_table: StoredCodeTable,
     settings: BTreeMap<SettingKey, Arc<Setting>>,
@@ -202,12 +204,12 @@ impl Store for MemoryStore {
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        self.state().audit.extend(entries.into_iter().map(entry_as_stored));
+        self.state().audit.extend(entries);
         Ok(())
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        Ok(self.state().audit.iter().rev().take(limit).cloned().collect())
+        Ok(self.state().audit.newest(limit))
     }
 
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@
 
 pub mod address;
 pub mod audit;
+pub mod audit_segment;
 pub mod change;
 pub mod client;
 pub mod code_table;

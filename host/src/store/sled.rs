@@ -8,12 +8,14 @@
 
 mod answers;
 mod audit_buffer;
+mod audit_log;
 mod disk;
 mod group;
 mod health;
 mod keys;
 mod open;
 mod reader;
+mod segment;
 #[cfg(test)]
 mod tests;
 mod writer;

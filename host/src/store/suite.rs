@@ -1,5 +1,6 @@
 //! How every store behaves: one suite, run against each backend.
 
+pub(super) mod audit;
 pub(super) mod clients;
 pub(super) mod identifiers;
 pub(super) mod programs;
@@ -18,6 +19,7 @@ use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::RecordId;
 
+use super::audit_archive::AuditArchive;
 use super::{ChangeSink, Committed, Operation, Store, StoreError, Write, Written};
 
 /// A backend under test.
@@ -26,6 +28,7 @@ pub(super) trait Backend: Send {
     /// A new empty store, without a sink.
     fn fresh() -> Self;
     fn store(&self) -> &dyn Store;
+    fn archive(&self) -> &dyn AuditArchive;
     /// Closes the store and opens it again, without a sink. A store that forgets stays open.
     async fn reopen(&mut self);
     /// Whether `reopen` closed the store.
@@ -217,6 +220,14 @@ macro_rules! every_behaviour {
                 writes_that_wait_together_each_count_their_own_records,
                 a_reference_to_what_was_not_created_yet_writes_nothing,
             },
+            audit::{
+                the_audit_log_is_looked_through_in_pages,
+                the_audit_log_is_looked_through_by_time,
+                many_lines_of_the_audit_log_are_found_by_what_they_name,
+                old_lines_of_the_audit_log_are_removed_in_small_steps,
+                lines_as_old_as_the_limit_stay,
+                what_is_left_after_a_removal_is_found,
+            },
             shared::{
                 writers_at_once_all_get_keys_of_their_own,
                 one_of_many_gets_the_identifier,
@@ -239,6 +250,10 @@ mod memory {
         }
 
         fn store(&self) -> &dyn Store {
+            self
+        }
+
+        fn archive(&self) -> &dyn AuditArchive {
             self
         }
 

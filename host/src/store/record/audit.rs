@@ -34,6 +34,14 @@ const CONSENT_BYTES: usize = 16;
 /// # Errors
 /// [`StoreError::TooLarge`] when a single line does not fit.
 pub fn encode(entries: &[AuditEntry]) -> Result<Vec<Vec<u8>>, StoreError> {
+    Ok(encode_each(entries)?.into_iter().map(|(value, _)| value).collect())
+}
+
+/// As [`encode`], with the lines that each value holds.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<(Vec<u8>, &[AuditEntry])>, StoreError> {
     let mut values = Vec::new();
     for lines in entries.chunks(ENTRIES_PER_VALUE_MAX) {
         encode_halves(lines, &mut values)?;
@@ -42,9 +50,9 @@ pub fn encode(entries: &[AuditEntry]) -> Result<Vec<Vec<u8>>, StoreError> {
 }
 
 /// Encodes lines as one value, or their halves when they do not fit.
-fn encode_halves(lines: &[AuditEntry], values: &mut Vec<Vec<u8>>) -> Result<(), StoreError> {
+fn encode_halves<'e>(lines: &'e [AuditEntry], values: &mut Vec<(Vec<u8>, &'e [AuditEntry])>) -> Result<(), StoreError> {
     match super::encode(&StoredAuditV2::of(lines)) {
-        Ok(value) => values.push(value),
+        Ok(value) => values.push((value, lines)),
         Err(StoreError::TooLarge { .. }) if lines.len() > 1 => {
             let (older, newer) = lines.split_at(lines.len() / 2);
             encode_halves(older, values)?;

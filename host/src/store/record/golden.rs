@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::audit::{StoredAuditV1, StoredAuditV2};
+use super::audit_segment::StoredAuditSegmentV1;
 use super::change::{StoredChangeV1, StoredChangeV2};
 use super::client::{StoredClientV1, StoredClientV2, StoredClientV3};
 use super::code_table::StoredCodeTableV1;
@@ -214,6 +215,13 @@ fn old_changes_of_every_kind_are_read() {
     let at = samples::meta().last_updated;
     let today = change::encode(at, &changes, std::iter::once(&client.id)).unwrap();
     change::check(&check::<StoredChangeV2>("change-v2", &today)).unwrap();
+}
+
+#[test]
+fn old_summaries_of_the_audit_log_are_read() {
+    let sample = samples::audit_segment();
+    let old = check::<StoredAuditSegmentV1>("audit-segment-v1", &audit_segment::encode(&sample).unwrap());
+    assert_eq!(audit_segment::decode(&old).unwrap(), sample);
 }
 
 #[test]

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::Change;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
 use crate::store::plan::{Planned, Planner};
 use crate::store::record;
 use crate::store::{Committed, StoreError, StoredCodeTable, Write};
 
 use super::answers::Answers;
+use super::audit_log::OldAudit;
 use super::keys;
 use super::reader::Reader;
 use super::writer::{Job, KEYS_PER_BATCH_MAX, State};
@@ -53,11 +55,38 @@ impl<'g> Group<'g> {
     /// # Errors
     /// When they cannot be stored, which is a failure of the store: nobody waits for these lines to be told.
     pub(super) fn add_audit(&mut self, entries: &[AuditEntry]) -> Result<(), StoreError> {
-        for value in record::audit::encode(entries)? {
-            let value = audit_value(&mut self.state.last_audit, value);
-            self.batches.add(vec![value]);
+        for (value, lines) in record::audit::encode_each(entries)? {
+            let (_, key) = next_audit(self.state, lines);
+            self.batches.add(vec![(key, value)]);
+        }
+        self.sum_up()
+    }
+
+    /// Adds the summary of the stretch of the audit log that is full. What it sums up comes before it.
+    fn sum_up(&mut self) -> Result<(), StoreError> {
+        if let Some(segment) = self.state.audit_segment.take_full() {
+            let key = keys::by_number(keys::AUDIT_SEGMENT, segment.last);
+            self.batches.add(vec![(key, record::audit_segment::encode(&segment)?)]);
         }
         Ok(())
+    }
+
+    /// Removes old audit lines and tells of it.
+    fn remove_audit(&mut self, old: &OldAudit, removal: AuditRemoval) -> Result<AuditRemoved, StoreError> {
+        let AuditRemoval { line, told, before: _ } = removal;
+        let lines = told.map_or(0, |told| told.lines).saturating_add(old.lines);
+        let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
+        let value = record::audit::encode(std::slice::from_ref(&line))?;
+        let (at, key) = match told {
+            Some(told) => (told.at, keys::by_number(keys::AUDIT, told.at)),
+            None => next_audit(self.state, std::slice::from_ref(&line)),
+        };
+        let values = value.into_iter().map(|value| (key.clone(), value)).collect();
+        let removed = old.numbers.iter().map(|number| keys::by_number(keys::AUDIT, *number));
+        let summaries = old.summaries.iter().map(|number| keys::by_number(keys::AUDIT_SEGMENT, *number));
+        self.batches.add_and_remove(values, removed.chain(summaries).collect());
+        self.sum_up()?;
+        Ok(AuditRemoved { at, lines })
     }
 
     /// Works a job out.
@@ -77,6 +106,11 @@ impl<'g> Group<'g> {
             }
             Job::RemoveCounters(prefix, answer) => {
                 let outcome = self.remove_counters(&prefix);
+                self.answers.add(answer, outcome);
+            }
+            Job::RemoveAudit(job, answer) => {
+                let (old, removal) = *job;
+                let outcome = self.remove_audit(&old, removal);
                 self.answers.add(answer, outcome);
             }
             // Its lines are taken when the group is complete.
@@ -101,13 +135,16 @@ impl<'g> Group<'g> {
     fn commit(&mut self, write: Write) -> Result<Committed, StoreError> {
         let planned = self.planner.plan(write)?;
         let mut values = values(&planned)?;
-        let audit = record::audit::encode(&planned.audit)?;
-        values.extend(audit.into_iter().map(|value| audit_value(&mut self.state.last_audit, value)));
+        for (value, lines) in record::audit::encode_each(&planned.audit)? {
+            let (_, key) = next_audit(self.state, lines);
+            values.push((key, value));
+        }
         let settings = &planned.outcome.settings;
         let removed = settings.iter().filter(|(_, setting)| setting.is_none()).map(|(key, _)| keys::setting(key));
         let removed = removed.collect();
         self.planner.accept(&planned);
         self.batches.add_and_remove(values, removed);
+        self.sum_up()?;
         self.changes.extend(planned.changes);
         Ok(planned.committed)
     }
@@ -161,10 +198,11 @@ impl<'g> Group<'g> {
     }
 }
 
-/// A value of the audit log, under the next number.
-fn audit_value(last_audit: &mut u64, value: Vec<u8>) -> KeyAndValue {
-    *last_audit = last_audit.saturating_add(1);
-    (keys::by_number(keys::AUDIT, *last_audit), value)
+/// The next number of the audit log and its key, for those lines.
+fn next_audit(state: &mut State, lines: &[AuditEntry]) -> (u64, Vec<u8>) {
+    state.last_audit = state.last_audit.saturating_add(1);
+    state.audit_segment.add(state.last_audit, lines);
+    (state.last_audit, keys::by_number(keys::AUDIT, state.last_audit))
 }
 
 /// The keys and values of one write, without its lines of the audit log.

@@ -14,6 +14,8 @@ use crate::store::record::setting::SettingKind;
 pub(super) const FORMAT: &[u8] = b"f";
 /// Lines of the audit log, by number.
 pub(super) const AUDIT: u8 = b'a';
+/// Summaries of the audit log, by the number of the last value of each.
+pub(super) const AUDIT_SEGMENT: u8 = b'A';
 /// Clients, by id.
 pub(super) const CLIENT: u8 = b'c';
 /// What the deployment decided, by kind and name.

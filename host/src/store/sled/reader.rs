@@ -36,7 +36,7 @@ impl Reader {
         self.database.get(key).map_err(|error| self.health.fail("reading", &error))
     }
 
-    fn next(&self, item: ::sled::Result<KeyAndValue>) -> Result<KeyAndValue, StoreError> {
+    pub(super) fn next(&self, item: ::sled::Result<KeyAndValue>) -> Result<KeyAndValue, StoreError> {
         item.map_err(|error| self.health.fail("scanning", &error))
     }
 
@@ -229,6 +229,6 @@ fn corrupt(what: &'static str, reason: &str) -> StoreError {
     StoreError::Corrupt { what, reason: reason.to_owned() }
 }
 
-fn number(key: &[u8]) -> Result<u64, StoreError> {
+pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
     keys::number_of(key).ok_or_else(|| corrupt("key", "it has no number"))
 }

@@ -47,6 +47,10 @@ impl Backend for Folder {
         self.store.as_ref().unwrap()
     }
 
+    fn archive(&self) -> &dyn crate::store::audit_archive::AuditArchive {
+        self.store.as_ref().unwrap()
+    }
+
     async fn reopen(&mut self) {
         drop(self.store.take());
         self.store = Some(Self::open(&self.path()));

@@ -14,15 +14,18 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
 use crate::store::numbering::Numbering;
 use crate::store::plan::Last;
 use crate::store::{ChangeSink, Committed, StoreError, Write};
 
 use super::audit_buffer::{AUDIT_DELAY, AuditBuffer};
+use super::audit_log::OldAudit;
 use super::group::Group;
 use super::health::Health;
 use super::keys;
 use super::reader::Reader;
+use super::segment::OpenSegment;
 
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
@@ -46,6 +49,8 @@ pub(super) enum Job {
     WriteAudit(Option<Answer<()>>),
     /// Audit lines wait from now on.
     AuditWaits,
+    /// Removes old audit lines and tells of it.
+    RemoveAudit(Box<(OldAudit, AuditRemoval)>, Answer<AuditRemoved>),
 }
 
 /// Puts on disk what the database has flushed. A seam for tests: disks do not fail when asked to.
@@ -78,6 +83,8 @@ pub(super) struct State {
     pub(super) numbering: Numbering,
     pub(super) code_table_parts: u64,
     pub(super) last_audit: u64,
+    /// The stretch of the audit log that is being written.
+    pub(super) audit_segment: OpenSegment,
 }
 
 impl State {
@@ -90,7 +97,8 @@ impl State {
         let (table, code_table_parts) = reader.code_table()?;
         numbering.take_up(table);
         let last_audit = reader.last_number(&[keys::AUDIT])?;
-        Ok(Self { last: reader.last()?, numbering, code_table_parts, last_audit })
+        let audit_segment = reader.open_segment(last_audit)?;
+        Ok(Self { last: reader.last()?, numbering, code_table_parts, last_audit, audit_segment })
     }
 }
 

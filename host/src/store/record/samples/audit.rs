@@ -2,8 +2,16 @@
 
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::consent::ConsentId;
+use crate::store::record::audit_segment::AuditSegment;
 
 use super::parts::client_id;
+
+/// The summary of a stretch of the audit log.
+pub fn audit_segment() -> AuditSegment {
+    let (first, last, lines) = (4_097, 5_000, 4_096);
+    let (at_min_ms, at_max_ms) = (1_772_600_767_089, 1_772_600_999_999);
+    AuditSegment { first, last, lines, at_min_ms, at_max_ms, filter: vec![0x00, 0x80, 0xff, 0x01] }
+}
 
 /// Lines of the audit log as version 1 held them, by every kind of actor that it knew.
 pub fn old_audit_entries() -> Vec<AuditEntry> {
