@@ -1,5 +1,6 @@
 //! Puts the server together: the one place that knows every module, and joins ports to adapters.
 
+mod audit_upkeep;
 pub mod author;
 mod limits;
 pub mod metrics;
@@ -30,6 +31,7 @@ use crate::domain::scope::ScopeSet;
 use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
 pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
+use crate::service::audit::keeper::AuditKeeper;
 use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -53,6 +55,8 @@ pub struct App {
     pub registry: Registry,
     /// Decides eligibility.
     pub engine: Arc<dyn EligibilityEngine>,
+    /// Looks through the audit log.
+    pub audit: AuditKeeper,
     /// Clients.
     pub clients: ClientAdministration,
     /// Plugins.

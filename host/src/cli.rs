@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 refused or failed, 2 wrong usage (by clap), 64 wrong settings.
 
 mod admin_client;
+mod audit;
 mod client;
 mod code;
 mod compile_plugin;
@@ -82,6 +83,9 @@ enum Command {
     /// Register and change API clients
     #[command(subcommand)]
     Client(client::ClientCommand),
+    /// Look through the audit log
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Install and remove plugins
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -113,6 +117,7 @@ pub fn main(pinned: &str) -> ExitCode {
     let result = match cli.command {
         Command::Serve(args) => serve::run(&cli.global, args),
         Command::Demo(args) => demo::run(&cli.global, args),
+        Command::Audit(command) => audit::run(&cli.global, command),
         Command::Client(command) => client::run(&cli.global, command),
         Command::Plugin(command) => plugin::run(&cli.global, command),
         Command::Program(command) => program::run(&cli.global, command),

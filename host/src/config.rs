@@ -41,6 +41,8 @@ pub struct Config {
     pub plugins: PluginsConfig,
     /// Vocabularies.
     pub vocabulary: VocabularyConfig,
+    /// The audit log.
+    pub audit: AuditConfig,
     /// Logs.
     pub log: LogConfig,
 }
@@ -73,6 +75,23 @@ impl Default for ServerConfig {
             request_timeout_ms: REQUEST_TIMEOUT_MS_DEFAULT,
             tls: None,
         }
+    }
+}
+
+/// The audit log.
+#[derive(Debug, Clone, Copy, Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditConfig {
+    /// How many days its lines are kept; 0 for ever, which is the default: what the law says differs from country to country,
+    /// and what is gone is gone.
+    pub retention_days: u32,
+}
+
+impl AuditConfig {
+    /// How many days lines are kept; for ever where absent.
+    #[must_use]
+    pub fn retention(self) -> Option<u32> {
+        (self.retention_days > 0).then_some(self.retention_days)
     }
 }
 
@@ -345,6 +364,7 @@ mod tests {
         assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
         assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
         assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
+        assert_eq!(example.audit.retention_days, default.audit.retention_days);
         assert_eq!(example.log.level, default.log.level);
         assert_eq!(example.log.format, default.log.format);
         let table: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();

@@ -29,6 +29,9 @@ pub async fn require_token(State(app): State<AppState>, request: Request, next: 
     if is_right {
         return next.run(request).await;
     }
+    if let Some(info) = request.extensions().get::<RequestInfo>() {
+        info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
+    }
     let detail = "the admin token is missing or wrong: send the content of `admin.token` of the data folder as `Authorization: Bearer <token>`";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, detail)
         .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"daftar admin\"");

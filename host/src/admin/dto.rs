@@ -1,5 +1,6 @@
 //! Bodies of the admin API.
 
+pub mod audit;
 pub mod concept_group;
 pub mod grant;
 pub mod local_code;

@@ -5,7 +5,9 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 
 use super::access::require_token;
-use super::routes::{client, concept_group, consent, local_code, metrics, plugin, plugin_use, program, upgrade_report};
+use super::routes::{
+    audit, client, concept_group, consent, local_code, metrics, plugin, plugin_use, program, upgrade_report,
+};
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::app::AppState;
@@ -19,6 +21,7 @@ pub const METRICS_PATH: &str = "/metrics";
 /// The admin listener's router.
 pub fn router(state: AppState) -> Router {
     let routes = Router::new()
+        .route("/audit", get(audit::query))
         .route("/clients", get(client::list).post(client::create))
         .route("/clients/{id}", get(client::show).patch(client::set))
         .route("/clients/{id}/disable", post(client::disable))

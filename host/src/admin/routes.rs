@@ -1,5 +1,6 @@
 //! Handlers of the admin API.
 
+pub mod audit;
 pub mod client;
 pub mod concept_group;
 pub mod consent;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::audit_upkeep::AuditUpkeep;
 use super::limits::StoredDayCounts;
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
@@ -24,6 +25,7 @@ use crate::plugin::{
     HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
 };
 use crate::service::audit::AuditLog;
+use crate::service::audit::keeper::AuditKeeper;
 use crate::service::client::ClientAdministration;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -62,7 +64,8 @@ impl App {
         let now = clock.now();
 
         let columns = Arc::new(Columns::default());
-        let store = open_store(&config, &data_dir, &columns).await?;
+        let embedded = open_store(&config, &data_dir, &columns).await?;
+        let store: Arc<dyn Store> = embedded.clone();
         let clients = store.clients().await.map_err(store_error)?;
         check_secrets_key(&data_dir, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
@@ -93,6 +96,14 @@ impl App {
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
+        let audit = AuditKeeper::new(embedded, registry.audit.clone());
+        let upkeep = AuditUpkeep {
+            log: registry.audit.clone(),
+            keeper: audit.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            retention_days: config.audit.retention(),
+        };
         let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
         let maintenance = tokio::spawn(async move {
             // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
@@ -100,7 +111,7 @@ impl App {
             if let Err(error) = indexed {
                 tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
             }
-            maintain(kept, kept_up).await;
+            tokio::join!(maintain(kept, kept_up), upkeep.keep_up());
         });
         let clients = ClientAdministration {
             store,
@@ -118,6 +129,7 @@ impl App {
             ids,
             registry,
             engine: library,
+            audit,
             clients,
             plugins,
             limits,
@@ -166,7 +178,7 @@ fn store_error(error: StoreError) -> StartError {
 }
 
 /// Opens the store and fills the indexes from it before any write can come.
-async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) -> Result<Arc<dyn Store>, StartError> {
+async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) -> Result<Arc<SledStore>, StartError> {
     let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
     let folder = data_dir.join("store");
     let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;

@@ -95,6 +95,9 @@ pub async fn serve(
         result = result.and(flatten(ended));
     }
     drop(announcement);
+    if let Err(error) = app.registry.audit.tell_all_counts().await {
+        tracing::warn!(error = %error, "the last counts of refusals could not be audited");
+    }
     app.close();
     result
 }

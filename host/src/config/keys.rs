@@ -29,6 +29,8 @@ const KNOWN: &[&str] = &[
     "plugins.limits",
     "vocabulary",
     "vocabulary.default_language",
+    "audit",
+    "audit.retention_days",
     "log",
     "log.level",
     "log.format",

@@ -32,6 +32,7 @@ struct State {
     has_ended: bool,
     caller: Option<(Actor, AuditAction)>,
     about: Vec<String>,
+    reason: Option<String>,
     shown: Vec<String>,
     lines: Vec<AuditEntry>,
 }
@@ -79,6 +80,12 @@ impl Trail {
         self.0.as_ref().map(|inner| Arc::clone(&inner.operation))
     }
 
+    /// In which request.
+    #[must_use]
+    pub fn request_id(&self) -> Option<Arc<str>> {
+        self.0.as_ref().map(|inner| Arc::clone(&inner.request_id))
+    }
+
     /// From where.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
@@ -99,6 +106,11 @@ impl Trail {
     /// Says which records the call is about, for the line of a failure that names none.
     pub fn about(&self, targets: impl IntoIterator<Item = String>) {
         self.with(|state| state.about = targets.into_iter().collect());
+    }
+
+    /// Says why the call is refused, where its answer does not.
+    pub fn refused_for(&self, reason: impl Into<String>) {
+        self.with(|state| state.reason = Some(reason.into()));
     }
 
     /// Says which API fields the answer shows, for lines that name none; each once.
@@ -136,6 +148,8 @@ impl Trail {
             return Vec::new();
         }
         let (mut lines, shown) = (std::mem::take(&mut state.lines), std::mem::take(&mut state.shown));
+        let (told, reason) = (state.reason.take(), reason);
+        let reason = told.as_deref().or(reason);
         let is_told = |line: &AuditEntry| line.outcome != AuditOutcome::Allowed && line.status.is_none();
         if status >= 400 && !lines.iter().any(is_told) {
             lines.extend(inner.failure(&mut state, now));

@@ -90,8 +90,9 @@ async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<O
         Ok(caller) => caller,
         Err(fault) => return Err(refuse(parts, app, info, &fault).await?),
     };
-    charge_client(app, info, &client).await?;
     let actor = Actor::Client(client.id.clone());
+    info.trail.set_caller(actor.clone(), AuditAction::Authenticate);
+    charge_client(app, info, &client).await?;
     let (organization, grants) = (client.organization.clone(), client.grants.clone());
     let (request_id, trail) = (Arc::clone(&info.id), info.trail.clone());
     Ok(OpContext { actor, organization, scopes, grants, request_id, now, trail })
@@ -146,8 +147,14 @@ fn audited_action(accepted: &[Scope]) -> AuditAction {
 /// Counts a call whose token is not sound, and says so: 429 once its bucket is empty, else 401.
 async fn refuse(parts: &Parts, app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result<ApiError, ApiError> {
     match fault.charged_to() {
-        ChargedTo::Client(client) => charge_client(app, info, client).await?,
-        ChargedTo::Address => charge_address(parts, app, info).await?,
+        ChargedTo::Client(client) => {
+            info.trail.set_caller(Actor::Client(client.id.clone()), AuditAction::Authenticate);
+            charge_client(app, info, client).await?;
+        }
+        ChargedTo::Address => {
+            info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
+            charge_address(parts, app, info).await?;
+        }
     }
     let challenge = if fault.is_without_credentials() {
         "Bearer realm=\"daftar\"".to_owned()
@@ -181,6 +188,7 @@ impl FromRequestParts<AppState> for TokenCall {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
+        info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
         let decision = app.limits.charge_token_request(address(parts).map_err(IntoResponse::into_response)?).await;
         let decision = decision.map_err(|error| unavailable(&error))?;
         info.set_rate(decision.headers());

@@ -57,10 +57,10 @@ fn is_action(last: &str) -> bool {
     dollar.is_some_and(|name| name != "add-member") || matches!(last, "disable" | "enable" | "deprecate" | "withdraw")
 }
 
-/// The reason of a refusal for the audit log: which fields, and which kinds of faults. Details of a missing scope are the
-/// scope's name; other details may repeat what was sent, and stay out.
+/// The reason of a refusal for the audit log: which fields, and which kinds of faults. What a 401 and a 403 say names faults of
+/// tokens, scopes and fields; other details may repeat what was sent, and stay out.
 fn reason(problem: &Problem) -> String {
-    if problem.status == StatusCode::FORBIDDEN {
+    if matches!(problem.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return problem.detail.clone();
     }
     let faults: Vec<String> = problem.errors.iter().take(PROBLEMS_MAX).map(fault).collect();
@@ -96,7 +96,7 @@ impl TrailEnd {
     pub(super) async fn end(self, status: StatusCode, problem: Option<&Problem>) -> Result<(), Problem> {
         let reason = problem.map(reason);
         let lines = self.trail.end(self.app.clock.now(), status.as_u16(), reason.as_deref());
-        let written = self.app.registry.audit.record_now(lines).await;
+        let written = self.app.registry.audit.record_ended(lines).await;
         written.map_err(|error| match error {
             AppError::Busy => Problem::from(AppError::Busy),
             other => Problem::from(AppError::Unavailable(other.into())),
@@ -116,7 +116,7 @@ impl Drop for TrailEnd {
         let audit = self.app.registry.audit.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            if let Err(error) = audit.record_now(lines).await {
+            if let Err(error) = audit.record_ended(lines).await {
                 tracing::error!(error = %error, "what a caller did who left could not be audited");
             }
         });

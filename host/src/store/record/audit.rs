@@ -37,11 +37,14 @@ pub fn encode(entries: &[AuditEntry]) -> Result<Vec<Vec<u8>>, StoreError> {
     Ok(encode_each(entries)?.into_iter().map(|(value, _)| value).collect())
 }
 
+/// The bytes of a value, and the lines that it holds.
+pub type EncodedLines<'e> = (Vec<u8>, &'e [AuditEntry]);
+
 /// As [`encode`], with the lines that each value holds.
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<(Vec<u8>, &[AuditEntry])>, StoreError> {
+pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<EncodedLines<'_>>, StoreError> {
     let mut values = Vec::new();
     for lines in entries.chunks(ENTRIES_PER_VALUE_MAX) {
         encode_halves(lines, &mut values)?;
@@ -50,7 +53,7 @@ pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<(Vec<u8>, &[AuditEntry]
 }
 
 /// Encodes lines as one value, or their halves when they do not fit.
-fn encode_halves<'e>(lines: &'e [AuditEntry], values: &mut Vec<(Vec<u8>, &'e [AuditEntry])>) -> Result<(), StoreError> {
+fn encode_halves<'e>(lines: &'e [AuditEntry], values: &mut Vec<EncodedLines<'e>>) -> Result<(), StoreError> {
     match super::encode(&StoredAuditV2::of(lines)) {
         Ok(value) => values.push((value, lines)),
         Err(StoreError::TooLarge { .. }) if lines.len() > 1 => {
