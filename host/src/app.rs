@@ -213,6 +213,7 @@ impl App {
         OpContext {
             actor: Actor::System,
             organization: None,
+            consent: None,
             scopes: ScopeSet::default(),
             grants: Grants::default(),
             request_id: self.ids.next_id().into(),

@@ -16,6 +16,7 @@ mod bitmaps;
 mod chunk;
 mod codes;
 mod column;
+mod cover;
 mod extensions;
 mod gather;
 mod groups;
@@ -35,20 +36,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use jiff::civil::Date;
 
 pub use about::{ConsentTerm, MembershipTerm};
+pub use cover::Opened;
 pub use gather::Gathered;
 pub use limits::{RowLimits, SearchLimits};
 pub use search::{Found, MembershipConditions, Sorting};
 
 use crate::domain::change::{Change, ChangedRecord};
 use crate::domain::code::CodeNumber;
+use crate::domain::consent_filter::ConsentFilter;
 use crate::domain::group::Group;
 use crate::domain::individual::Individual;
 use crate::domain::program::Program;
 use crate::domain::record::RecordId;
+use crate::domain::scope::Resource;
 use crate::domain::search::order::Window;
 use crate::domain::search::{GroupQuery, IndividualQuery, Page};
+use crate::domain::subject::SubjectReference;
 use bitmaps::RowSet;
 use codes::postings_of;
 use extensions::ExtensionNumbers;
@@ -84,6 +90,7 @@ pub struct Snapshot {
     groups: Groups,
     places: Places,
     about: about::About,
+    covers: cover::CoverIndex,
 }
 
 /// Records taken apart before the register is locked.
@@ -92,6 +99,14 @@ struct Prepared {
     individuals: Vec<individuals::Prepared>,
     groups: Vec<groups::Prepared>,
     about: about::Prepared,
+    covers: cover::Prepared,
+}
+
+impl Prepared {
+    fn add(&mut self, record: &ChangedRecord) {
+        self.about.add(record);
+        self.covers.add(record);
+    }
 }
 
 impl Default for Columns {
@@ -104,6 +119,7 @@ impl Default for Columns {
             groups: Groups::default(),
             places: Places::default(),
             about: about::About::default(),
+            covers: cover::CoverIndex::default(),
         };
         Self {
             hasher,
@@ -156,7 +172,7 @@ impl Columns {
     pub fn load(&self, page: &[ChangedRecord]) {
         let mut prepared = Prepared::default();
         for record in page {
-            prepared.about.add(record);
+            prepared.add(record);
         }
         self.write(prepared);
     }
@@ -173,7 +189,7 @@ impl Columns {
                     prepared.groups.push(groups::Prepared::new(record, &self.hasher, &self.extensions));
                 }
                 ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {
-                    prepared.about.add(&change.record);
+                    prepared.add(&change.record);
                 }
             }
         }
@@ -204,6 +220,12 @@ impl Columns {
         next.places.reach(next.individuals.rows.count());
         next.groups.write(group_terms, prepared.groups, (&next.individuals.rows, &mut next.places));
         next.about.write(about_terms, prepared.about);
+        let places = cover::Places {
+            individuals: &next.individuals.rows,
+            groups: &next.groups.rows,
+            memberships: &next.about.memberships,
+        };
+        next.covers.write(&places, prepared.covers);
         self.is_stale.store(true, Ordering::Release);
     }
 
@@ -277,6 +299,31 @@ impl Snapshot {
     #[must_use]
     pub fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Found {
         self.about.consents.search(conditions, page)
+    }
+
+    /// What opens the record of a person or a group, or its memberships in programs, to a client on a day; nothing where no
+    /// consent does.
+    #[must_use]
+    pub fn opened(
+        &self,
+        resource: Resource,
+        subject: SubjectReference,
+        filter: &ConsentFilter,
+        day: Date,
+    ) -> Option<Opened> {
+        self.covers.opened(resource, subject, filter, day)
+    }
+
+    /// All of one kind of record that consents open to a client on a day, and what of them.
+    #[must_use]
+    pub fn consented(&self, resource: Resource, filter: &ConsentFilter, day: Date) -> Arc<RowLimits> {
+        self.covers.limits(resource, filter, day)
+    }
+
+    /// Whose a membership is.
+    #[must_use]
+    pub fn beneficiary(&self, membership: RecordId) -> Option<SubjectReference> {
+        self.covers.beneficiary(membership)
     }
 
     /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::audit::Actor;
 use crate::domain::client::ClientId;
+use crate::domain::consent_filter::ConsentFilter;
 use crate::domain::field::FieldSet;
 use crate::domain::grant::Grants;
 use crate::domain::organization::Organization;
@@ -85,6 +86,8 @@ pub struct OpContext {
     pub actor: Actor,
     /// The organization that the acting client belongs to.
     pub organization: Option<Organization>,
+    /// Which consents open the register to the acting client; absent where it needs none.
+    pub consent: Option<ConsentFilter>,
     /// What the actor may do: the token's scopes within the client's present grants.
     pub scopes: ScopeSet,
     /// What the acting client was granted, as it is in the store now.

@@ -10,6 +10,7 @@ pub mod change;
 pub mod client;
 pub mod code;
 pub mod consent;
+pub mod consent_filter;
 pub mod deployment;
 pub mod eligibility;
 pub mod extension;

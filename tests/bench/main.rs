@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "figures on standard output are what a benchmark is for")]
 
 mod codes;
+mod consent;
 mod hostile;
 mod load;
 mod plugins;
@@ -14,8 +15,13 @@ use std::process::ExitCode;
 /// A benchmark by its name.
 type Benchmark = (&'static str, fn() -> Result<(), String>);
 
-const BENCHMARKS: &[Benchmark] =
-    &[("codes", codes::run), ("hostile", hostile::run), ("plugins", plugins::run), ("read", read::run)];
+const BENCHMARKS: &[Benchmark] = &[
+    ("codes", codes::run),
+    ("consent", consent::run),
+    ("hostile", hostile::run),
+    ("plugins", plugins::run),
+    ("read", read::run),
+];
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();

@@ -12,6 +12,7 @@ use daftar::config::Config;
 use daftar::domain::client::{ClientName, RateLimit};
 use daftar::domain::field::FieldSet;
 use daftar::domain::grant::Grants;
+use daftar::domain::organization::{LegalBasis, Organization};
 use daftar::domain::scope::Scope;
 use daftar::plugin::CompileBounds;
 use daftar::service::client::NewClient;
@@ -107,13 +108,20 @@ pub fn artifacts_folder() -> Result<PathBuf, String> {
 }
 
 async fn token(app: &AppState) -> Result<String, String> {
+    token_of(app, None).await
+}
+
+/// A token of a new client that may do everything the benchmarks do, on that ground for that organization.
+pub async fn token_of(app: &AppState, ground: Option<(LegalBasis, Organization)>) -> Result<String, String> {
     let mut grants = Grants::default();
     for scope in ["individual:all", "group:all", "eligibility:all", "vocabulary:read"] {
         grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?, FieldSet::All);
     }
     let most = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;
     let new = NewClient {
-        organization: None,
+        legal_basis: ground.as_ref().map(|(basis, _)| *basis),
+        organization: ground.map(|(_, organization)| organization),
+        purpose: None,
         name: ClientName::parse("bench").map_err(|error| error.to_string())?,
         grants: grants.clone(),
         rate_limit_per_minute: Some(most),

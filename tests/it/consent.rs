@@ -1,4 +1,8 @@
-//! `/Consent`, and what the administrator does with consents.
+//! `/Consent`, what the administrator does with consents, and what they open.
+
+mod differential;
+mod filtering;
+mod world;
 
 use daftar_tests::records::{NATIONAL_ID, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, errors, redacted};

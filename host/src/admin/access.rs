@@ -52,6 +52,7 @@ impl FromRequestParts<AppState> for Administrator {
         Ok(Self(OpContext {
             actor: Actor::Administrator,
             organization: None,
+            consent: None,
             scopes: ScopeSet::default(),
             grants: Grants::default(),
             request_id: info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone()),

@@ -17,9 +17,11 @@ use self::grant::{read_listed, restrictions};
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::domain::calendar::format_instant;
 use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::consent::PURPOSE_BYTES_MAX;
+use crate::domain::consent_filter::Purpose;
 use crate::domain::extension::ExtensionFields;
 use crate::domain::grant::Grants;
-use crate::domain::organization::{ORGANIZATION_CHARACTERS_MAX, Organization};
+use crate::domain::organization::{LegalBasis, ORGANIZATION_CHARACTERS_MAX, Organization};
 use crate::service::client::{ClientChanges, NewClient};
 
 /// The most scopes that one request names: more than there are.
@@ -37,6 +39,8 @@ pub fn read_client(
         problems.add("name", "required", "a client has a name");
     }
     let organization = read_organization(&mut reader, "organization", problems);
+    let legal_basis = read_legal_basis(&mut reader, problems);
+    let purpose = read_purpose(&mut reader, problems);
     let mut grants = Grants::default();
     for (path, item) in reader.list("scopes", SCOPES_MAX, problems).unwrap_or_default() {
         if let Some((scope, fields)) = read_listed(path, item, declared, problems) {
@@ -46,7 +50,8 @@ pub fn read_client(
     let rate_limit_per_minute = read_limit(&mut reader, "rate_limit_per_minute", problems);
     let rate_limit_per_day = read_limit(&mut reader, "rate_limit_per_day", problems);
     reader.finish(problems);
-    Some(NewClient { name: name?, organization, grants, rate_limit_per_minute, rate_limit_per_day })
+    let name = name?;
+    Some(NewClient { name, organization, legal_basis, purpose, grants, rate_limit_per_minute, rate_limit_per_day })
 }
 
 fn read_limit(reader: &mut ObjectReader, name: &'static str, problems: &mut Problems) -> Option<RateLimit> {
@@ -65,6 +70,7 @@ pub fn read_changes(members: Map<String, Value>, problems: &mut Problems) -> Cli
     let names = |name: &str| members.contains_key(name);
     let has_name = names("name");
     let has_organization = names("organization");
+    let (has_legal_basis, has_purpose) = (names("legal_basis"), names("purpose"));
     let (has_minute, has_day) = (names("rate_limit_per_minute"), names("rate_limit_per_day"));
     let mut reader = ObjectReader::root(members);
     let name = read_name(&mut reader, problems);
@@ -72,12 +78,16 @@ pub fn read_changes(members: Map<String, Value>, problems: &mut Problems) -> Cli
         problems.add("name", "required", "a client has a name, which cannot be taken out");
     }
     let organization = read_organization(&mut reader, "organization", problems);
+    let legal_basis = read_legal_basis(&mut reader, problems);
+    let purpose = read_purpose(&mut reader, problems);
     let rate_limit_per_minute = read_limit(&mut reader, "rate_limit_per_minute", problems);
     let rate_limit_per_day = read_limit(&mut reader, "rate_limit_per_day", problems);
     reader.finish(problems);
     ClientChanges {
         name,
         organization: has_organization.then_some(organization),
+        legal_basis: has_legal_basis.then_some(legal_basis),
+        purpose: has_purpose.then_some(purpose),
         rate_limit_per_minute: has_minute.then_some(rate_limit_per_minute),
         rate_limit_per_day: has_day.then_some(rate_limit_per_day),
     }
@@ -89,6 +99,21 @@ fn read_name(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Clien
         Ok(name) => Some(name),
         Err(error) => {
             problems.add("name", "invalid", error.to_string());
+            None
+        }
+    }
+}
+
+fn read_legal_basis(reader: &mut ObjectReader, problems: &mut Problems) -> Option<LegalBasis> {
+    reader.word("legal_basis", &LegalBasis::ALL.map(|basis| (basis.name(), basis)), problems)
+}
+
+fn read_purpose(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Purpose> {
+    let text = reader.text("purpose", PURPOSE_BYTES_MAX, problems)?;
+    match Purpose::parse(&text) {
+        Ok(purpose) => Some(purpose),
+        Err(error) => {
+            problems.add("purpose", "invalid", error.to_string());
             None
         }
     }
@@ -117,6 +142,10 @@ pub struct ClientBody {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    legal_basis: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purpose: Option<String>,
     status: &'static str,
     scopes: Vec<String>,
     /// By scope, where a grant does not open every field.
@@ -145,6 +174,8 @@ impl From<&Client> for ClientBody {
             client_id: client.id.to_string(),
             name: client.name.as_str().to_owned(),
             organization: client.organization.as_ref().map(ToString::to_string),
+            legal_basis: client.legal_basis.map(LegalBasis::name),
+            purpose: client.purpose.as_ref().map(ToString::to_string),
             status: match client.status {
                 ClientStatus::Active => "active",
                 ClientStatus::Disabled => "disabled",

@@ -30,6 +30,8 @@ pub fn client(id: &str) -> Client {
         id: ClientId::parse(id).unwrap(),
         name: ClientName::parse("A client").unwrap(),
         organization: None,
+        legal_basis: None,
+        purpose: None,
         status: ClientStatus::Active,
         grants: Grants::default(),
         secrets: Vec::new(),

@@ -26,6 +26,12 @@ pub enum ClientCommand {
         /// The organization that it belongs to, as consents name it
         #[arg(long, value_name = "O")]
         organization: Option<String>,
+        /// On what ground it looks at personal data: with `consent` it sees what is consented to its organization, and nothing else
+        #[arg(long, value_name = "B")]
+        legal_basis: Option<String>,
+        /// With the legal basis `consent`: only what is consented to for this purpose
+        #[arg(long, value_name = "P")]
+        purpose: Option<String>,
     },
     /// List all clients
     List,
@@ -54,6 +60,12 @@ pub enum ClientCommand {
         /// The organization that it belongs to, as consents name it; empty for none
         #[arg(long, value_name = "O")]
         organization: Option<String>,
+        /// On what ground it looks at personal data, such as `consent` or `public_task`; empty for none
+        #[arg(long, value_name = "B")]
+        legal_basis: Option<String>,
+        /// With the legal basis `consent`: only what is consented to for this purpose; empty for whatever purpose
+        #[arg(long, value_name = "P")]
+        purpose: Option<String>,
         /// Requests a minute; 0 for as many as by default
         #[arg(long, value_name = "N")]
         rate_limit_per_minute: Option<u32>,
@@ -92,7 +104,15 @@ pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> 
 
 fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> Result<(), CliError> {
     match command {
-        ClientCommand::Create { name, scope, rate_limit_per_minute, rate_limit_per_day, organization } => {
+        ClientCommand::Create {
+            name,
+            scope,
+            rate_limit_per_minute,
+            rate_limit_per_day,
+            organization,
+            legal_basis,
+            purpose,
+        } => {
             // What is not given is sent as null, which is like absent.
             let body = json!({
                 "name": name,
@@ -100,6 +120,8 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
                 "rate_limit_per_minute": rate_limit_per_minute,
                 "rate_limit_per_day": rate_limit_per_day,
                 "organization": organization,
+                "legal_basis": legal_basis,
+                "purpose": purpose,
             });
             let created = admin.call("POST", "/clients", Payload::Json(&body))?;
             if global.json {
@@ -140,13 +162,21 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
         ClientCommand::Enable { id } => {
             show(global, &admin.call("POST", &format!("/clients/{}/enable", part(&id)), Payload::Empty)?);
         }
-        ClientCommand::Set { id, name, organization, rate_limit_per_minute, rate_limit_per_day } => {
+        ClientCommand::Set {
+            id,
+            name,
+            organization,
+            legal_basis,
+            purpose,
+            rate_limit_per_minute,
+            rate_limit_per_day,
+        } => {
             let mut body = Map::new();
             body.extend(name.map(|name| ("name".to_owned(), Value::String(name))));
-            body.extend(organization.map(|name| {
-                let value = if name.is_empty() { Value::Null } else { Value::String(name) };
-                ("organization".to_owned(), value)
-            }));
+            for (name, text) in [("organization", organization), ("legal_basis", legal_basis), ("purpose", purpose)] {
+                let value = text.map(|text| if text.is_empty() { Value::Null } else { Value::String(text) });
+                body.extend(value.map(|value| (name.to_owned(), value)));
+            }
             for (name, limit) in
                 [("rate_limit_per_minute", rate_limit_per_minute), ("rate_limit_per_day", rate_limit_per_day)]
             {
@@ -211,6 +241,11 @@ fn show(global: &GlobalArgs, client: &Value) {
         ("updated_at", output::text_of(client, "updated_at").to_owned()),
     ] {
         output::line(format_args!("{label:<11} {value}"));
+    }
+    for name in ["legal_basis", "purpose"] {
+        if let Some(text) = client.get(name).and_then(Value::as_str) {
+            output::line(format_args!("{name:<11} {text}"));
+        }
     }
     for name in ["rate_limit_per_minute", "rate_limit_per_day"] {
         if let Some(limit) = client.get(name).and_then(Value::as_u64) {

@@ -130,6 +130,8 @@ async fn guide(app: &AppState, url: &str, data_dir: &std::path::Path) -> Result<
     }
     let new = NewClient {
         organization: None,
+        legal_basis: None,
+        purpose: None,
         name: ClientName::parse("demo").map_err(CliError::failed)?,
         grants,
         rate_limit_per_minute: Some(RateLimit::parse(REQUESTS_PER_MINUTE).map_err(CliError::failed)?),

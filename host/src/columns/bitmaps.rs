@@ -146,8 +146,15 @@ impl Posting {
     }
 }
 
+impl From<RowSet> for Posting {
+    fn from(set: RowSet) -> Self {
+        let segments = set.segments.into_iter().filter(|(_, rows)| !rows.is_empty());
+        Self::Many(Arc::new(segments.map(|(segment, rows)| (segment, Arc::new(rows))).collect()))
+    }
+}
+
 /// Rows put together for one question.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct RowSet {
     segments: BTreeMap<u16, RoaringBitmap>,
 }
@@ -195,6 +202,18 @@ impl RowSet {
             *set.segments.entry(*segment).or_default() |= bitmap.as_ref();
         }
         set
+    }
+
+    /// Adds the rows of another set.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (segment, rows) in &other.segments {
+            *self.segments.entry(*segment).or_default() |= rows;
+        }
+    }
+
+    /// Whether it holds no row.
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.values().all(RoaringBitmap::is_empty)
     }
 
     /// How many rows it holds.

@@ -18,7 +18,6 @@ pub struct RowLimits {
 impl RowLimits {
     /// Limits to `visible`. Each field may be looked at on the rows that `fields` names for it; one that is not named there on
     /// those of `whole`. Fields are named as the API does, those of modules `extension.<key>`, or `extension` for all of them.
-    #[expect(dead_code, reason = "the consents that a client is covered by fill it")]
     pub(super) fn new(visible: Posting, whole: Posting, fields: BTreeMap<Box<str>, Posting>) -> Self {
         Self { visible, whole, fields }
     }

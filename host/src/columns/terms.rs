@@ -1,6 +1,6 @@
 //! Records of one kind by what they say: which rows hold a term, and the pages of those that hold several.
 
-use super::bitmaps::Posting;
+use super::bitmaps::{Posting, RowSet};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
 use super::rows::{Place, Rows};
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
@@ -58,6 +58,11 @@ impl<K: Ord + Clone> TermIndex<K> {
     /// The row of a record.
     pub(super) fn row(&self, id: RecordId) -> Option<u32> {
         self.rows.find(id)
+    }
+
+    /// The rows that hold a term, ascending.
+    pub(super) fn rows_with(&self, term: &K) -> Vec<u32> {
+        RowSet::union(self.postings.get(term)).rows().collect()
     }
 
     /// Which record stands where.

@@ -4,12 +4,17 @@
 //! writes the lines down. A request that failed and left no line of its failure gets one here, so that a new route cannot
 //! forget it.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::consent::ConsentId;
+
+/// The most consents that one line names.
+const CONSENTS_MAX: usize = 1_000;
 
 /// Collects the lines of one request. The default belongs to no request: it collects nothing.
 ///
@@ -34,6 +39,7 @@ struct State {
     about: Vec<String>,
     reason: Option<String>,
     shown: Vec<String>,
+    relied_on: BTreeSet<ConsentId>,
     lines: Vec<AuditEntry>,
 }
 
@@ -124,6 +130,20 @@ impl Trail {
         });
     }
 
+    /// Says which consents opened what the call looks at: every line of what is allowed names them.
+    pub fn relies_on(&self, consents: &[ConsentId]) {
+        self.with(|state| {
+            let room = CONSENTS_MAX.saturating_sub(state.relied_on.len());
+            state.relied_on.extend(consents.iter().take(room).copied());
+        });
+    }
+
+    /// The consents that opened what the call looked at so far.
+    #[must_use]
+    pub fn relied_on(&self) -> Vec<ConsentId> {
+        self.0.as_ref().map(|inner| inner.state().relied_on.iter().copied().collect()).unwrap_or_default()
+    }
+
     /// Takes a line.
     ///
     /// # Errors
@@ -150,12 +170,16 @@ impl Trail {
         let (mut lines, shown) = (std::mem::take(&mut state.lines), std::mem::take(&mut state.shown));
         let (told, reason) = (state.reason.take(), reason);
         let reason = told.as_deref().or(reason);
+        let relied_on: Vec<ConsentId> = std::mem::take(&mut state.relied_on).into_iter().collect();
         let is_told = |line: &AuditEntry| line.outcome != AuditOutcome::Allowed && line.status.is_none();
         if status >= 400 && !lines.iter().any(is_told) {
             lines.extend(inner.failure(&mut state, now));
         }
         for line in lines.iter_mut().filter(|line| line.status.is_none()) {
             line.status = Some(status);
+            if line.outcome == AuditOutcome::Allowed && !relied_on.is_empty() {
+                line.consents.clone_from(&relied_on);
+            }
             match line.outcome {
                 AuditOutcome::Allowed if line.fields.is_empty() => line.fields.clone_from(&shown),
                 AuditOutcome::Allowed => {}

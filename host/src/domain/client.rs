@@ -4,8 +4,9 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::consent_filter::{ConsentFilter, Purpose};
 use super::grant::Grants;
-use super::organization::Organization;
+use super::organization::{LegalBasis, Organization};
 
 /// The longest client id, in bytes.
 pub const CLIENT_ID_BYTES_MAX: usize = 64;
@@ -143,6 +144,10 @@ pub struct Client {
     pub status: ClientStatus,
     /// Whose it is: it sees the consents that are given to that organization.
     pub organization: Option<Organization>,
+    /// On what ground it looks at personal data; where that is consent, it sees what is consented to alone.
+    pub legal_basis: Option<LegalBasis>,
+    /// What for, where its legal basis is consent; for whatever purpose or none, where absent.
+    pub purpose: Option<Purpose>,
     /// What it may do, and on which fields.
     pub grants: Grants,
     /// Its secrets, newest last; at least one.
@@ -164,5 +169,12 @@ impl Client {
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.status == ClientStatus::Active
+    }
+
+    /// Which consents open the register to it; absent where it needs none.
+    #[must_use]
+    pub fn consent_filter(&self) -> Option<ConsentFilter> {
+        let filter = || ConsentFilter { organization: self.organization.clone(), purpose: self.purpose.clone() };
+        (self.legal_basis == Some(LegalBasis::Consent)).then(filter)
     }
 }

@@ -95,6 +95,8 @@ pub(super) fn client(id: &str, per_minute: Option<u32>, per_day: Option<u32>) ->
         id: ClientId::parse(id).unwrap(),
         name: ClientName::parse("A client").unwrap(),
         organization: None,
+        legal_basis: None,
+        purpose: None,
         status: ClientStatus::Active,
         grants: Grants::default(),
         secrets: Vec::new(),

@@ -95,6 +95,7 @@ fn is_counted(entry: &AuditEntry) -> bool {
 #[must_use]
 pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, mut targets: Vec<String>) -> AuditEntry {
     targets.truncate(TARGETS_MAX);
+    let consents = if outcome == AuditOutcome::Allowed { ctx.trail.relied_on() } else { Vec::new() };
     AuditEntry {
         at: ctx.now,
         actor: ctx.actor.clone(),
@@ -106,7 +107,7 @@ pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, mut ta
         status: status_at_once(ctx, action, outcome),
         targets,
         fields: Vec::new(),
-        consents: Vec::new(),
+        consents,
         reason: None,
         note: None,
         count: 1,

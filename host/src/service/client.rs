@@ -15,11 +15,12 @@ use crate::auth::secret::{SecretHasher, new_client_secret};
 use crate::context::{IdSource, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::consent_filter::Purpose;
 use crate::domain::field::{FieldName, FieldSet};
 use crate::domain::grant::Grants;
-use crate::domain::organization::Organization;
+use crate::domain::organization::{LegalBasis, Organization};
 use crate::domain::scope::Scope;
-use crate::error::AppError;
+use crate::error::{AppError, FieldProblem};
 use crate::service::audit;
 use crate::store::{Operation, Store, Write};
 
@@ -45,6 +46,10 @@ pub struct NewClient {
     pub name: ClientName,
     /// Whose it is.
     pub organization: Option<Organization>,
+    /// On what ground it looks at personal data.
+    pub legal_basis: Option<LegalBasis>,
+    /// What for, where its legal basis is consent.
+    pub purpose: Option<Purpose>,
     /// What it may do, and on which fields.
     pub grants: Grants,
     /// Its own limit a minute.
@@ -60,6 +65,10 @@ pub struct ClientChanges {
     pub name: Option<ClientName>,
     /// Whose it is.
     pub organization: Option<Option<Organization>>,
+    /// On what ground it looks at personal data.
+    pub legal_basis: Option<Option<LegalBasis>>,
+    /// What for, where its legal basis is consent.
+    pub purpose: Option<Option<Purpose>>,
     /// Its own limit a minute.
     pub rate_limit_per_minute: Option<Option<RateLimit>>,
     /// Its own limit a day.
@@ -72,6 +81,8 @@ impl ClientChanges {
         let named = [
             ("name", self.name.is_some()),
             ("organization", self.organization.is_some()),
+            ("legal_basis", self.legal_basis.is_some()),
+            ("purpose", self.purpose.is_some()),
             ("rate_limit_per_minute", self.rate_limit_per_minute.is_some()),
             ("rate_limit_per_day", self.rate_limit_per_day.is_some()),
         ];
@@ -82,6 +93,8 @@ impl ClientChanges {
     fn apply(self, client: &mut Client) {
         client.name = self.name.unwrap_or_else(|| client.name.clone());
         client.organization = self.organization.unwrap_or_else(|| client.organization.clone());
+        client.legal_basis = self.legal_basis.unwrap_or(client.legal_basis);
+        client.purpose = self.purpose.unwrap_or_else(|| client.purpose.clone());
         client.rate_limit_per_minute = self.rate_limit_per_minute.unwrap_or(client.rate_limit_per_minute);
         client.rate_limit_per_day = self.rate_limit_per_day.unwrap_or(client.rate_limit_per_day);
     }
@@ -91,7 +104,7 @@ impl ClientAdministration {
     /// Registers a client. The secret is told here and never again.
     ///
     /// # Errors
-    /// When no random bytes are had or the store fails.
+    /// [`AppError::Invalid`] where legal basis, organization and purpose do not go together; when no random bytes are had or the store fails.
     pub async fn create(&self, ctx: &OpContext, new: NewClient) -> Result<(Arc<Client>, SecretString), AppError> {
         let (this, ctx) = (self.clone(), ctx.clone());
         to_the_end(async move { this.create_alone(&ctx, new).await }).await
@@ -107,6 +120,8 @@ impl ClientAdministration {
             id,
             name: new.name,
             organization: new.organization,
+            legal_basis: new.legal_basis,
+            purpose: new.purpose,
             status: ClientStatus::Active,
             grants: new.grants,
             secrets: vec![ClientSecret { hash, created_at: ctx.now, expires_at: None }],
@@ -116,6 +131,7 @@ impl ClientAdministration {
             created_at: ctx.now,
             updated_at: ctx.now,
         };
+        check_consent(&client)?;
         let stored = self.write(ctx, Operation::CreateClient(client.clone()), client, "created").await?;
         Ok((stored, secret))
     }
@@ -163,12 +179,12 @@ impl ClientAdministration {
     /// Changes settings of a client; its next call goes by them.
     ///
     /// # Errors
-    /// [`AppError::UnknownClient`], or when the store fails.
+    /// As [`Self::create`], and [`AppError::UnknownClient`].
     pub async fn set(&self, ctx: &OpContext, id: &ClientId, changes: ClientChanges) -> Result<Arc<Client>, AppError> {
         let note = format!("set {}", changes.names());
         let set = move |client: &mut Client| {
             changes.apply(client);
-            Ok(())
+            check_consent(client)
         };
         self.change(ctx, id, note, set).await
     }
@@ -268,6 +284,25 @@ impl ClientAdministration {
     }
 }
 
+/// A client that sees what is consented to belongs to whom it is consented to, and only such a one has a purpose.
+fn check_consent(client: &Client) -> Result<(), AppError> {
+    let is_by_consent = client.legal_basis == Some(LegalBasis::Consent);
+    let mut problems = Vec::new();
+    let mut add = |field: &str, code, message: &str| {
+        problems.push(FieldProblem { field: field.to_owned(), code, message: message.to_owned() });
+    };
+    if is_by_consent && client.organization.is_none() {
+        let message =
+            "a client whose legal basis is `consent` sees what is consented to its organization: name the organization";
+        add("organization", "required", message);
+    }
+    if !is_by_consent && client.purpose.is_some() {
+        let message = "a purpose chooses among consents: it goes with the legal basis `consent` alone";
+        add("purpose", "contradiction", message);
+    }
+    if problems.is_empty() { Ok(()) } else { Err(AppError::Invalid(problems)) }
+}
+
 /// Runs an administrative change in a task of its own and waits for it. A request whose client left is dropped in the middle;
 /// its change is not.
 pub(super) async fn to_the_end<T: Send + 'static>(
@@ -308,6 +343,7 @@ mod tests {
         OpContext {
             actor: Actor::Administrator,
             organization: None,
+            consent: None,
             scopes: ScopeSet::default(),
             grants: Grants::default(),
             request_id: "test".into(),
@@ -319,6 +355,8 @@ mod tests {
     async fn registered(clients: &ClientAdministration) -> ClientId {
         let new = NewClient {
             organization: None,
+            legal_basis: None,
+            purpose: None,
             name: ClientName::parse("test").unwrap(),
             grants: Grants::default(),
             rate_limit_per_minute: None,

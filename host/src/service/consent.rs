@@ -53,7 +53,7 @@ pub fn new_id(ids: &dyn IdSource) -> Result<ConsentId, AppError> {
 /// [`AppError::Invalid`] when the subject does not resolve.
 pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -> Result<ConsentView, AppError> {
     let mut problems = Vec::new();
-    let subject = subjects::resolve(&*registry.store, "subject", &draft.subject, &mut problems).await?;
+    let subject = subjects::resolve(ctx, registry, "subject", &draft.subject, &mut problems).await?;
     let Some(subject) = subject else { return Err(AppError::Invalid(problems)) };
     let details = ConsentDetails {
         id: draft.id,

@@ -3,6 +3,7 @@
 mod change;
 mod check;
 mod create;
+mod hidden;
 pub mod history;
 pub mod members;
 
@@ -15,7 +16,6 @@ pub use change::change;
 pub use create::create;
 
 use change::write_change;
-use check::check_members;
 
 use super::codes::CodeView;
 use super::registry::Registry;
@@ -30,6 +30,7 @@ use crate::domain::group::{Group, GroupDetails, Member, Relationship};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::vocab::LanguagePreference;
 
@@ -66,7 +67,7 @@ pub async fn read(
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
     let (group, fields) = found?;
-    view(ctx, registry, languages, (group, fields)).await
+    answer(ctx, registry, languages, (group, fields)).await
 }
 
 /// The group that an identifier addresses.
@@ -96,6 +97,23 @@ async fn view(
     let related = seen_groups(ctx, registry, group.details.relationships.iter().flatten()).await?;
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(GroupView { group, fields, members, related, today: utc_day(ctx.now), codes })
+}
+
+/// What a client is told of a group: not whether it names anybody whom the client does not see.
+async fn answer(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    seen: (Arc<Group>, FieldSet),
+) -> Result<GroupView, AppError> {
+    let mut view = view(ctx, registry, languages, seen).await?;
+    if ctx.consent.is_some() && view.members.is_empty() {
+        view.fields = visibility::without(Resource::Group, &view.fields, &["member", "quantity"]);
+    }
+    if ctx.consent.is_some() && view.related.is_empty() {
+        view.fields = visibility::without(Resource::Group, &view.fields, &["relationship"]);
+    }
+    Ok(view)
 }
 
 /// The people of some places in groups, as far as they are there for the client.

@@ -3,22 +3,29 @@
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::error::{AppError, FieldProblem};
-use crate::store::Store;
+use crate::store::{IdentifierOwner, Store};
 use crate::vocab::Generation;
 
 /// How many former holders of one identifier are looked at: more than one is ambiguous already.
-const OWNERS_MAX: usize = 16;
+pub(super) const OWNERS_MAX: usize = 16;
 
 /// The record that an identifier addresses: the one that holds it now, or else the only one that ever did.
 ///
 /// # Errors
 /// [`AppError::NotFound`] when nobody ever did, [`AppError::Ambiguous`] when several did and none does now.
 pub async fn find(store: &dyn Store, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
-    let owners = store.identifier_owners(kind, key, OWNERS_MAX).await?;
+    choose(kind, &store.identifier_owners(kind, key, OWNERS_MAX).await?)
+}
+
+/// Which of its owners an identifier addresses.
+///
+/// # Errors
+/// As [`find`].
+pub fn choose(kind: RecordKind, owners: &[IdentifierOwner]) -> Result<RecordId, AppError> {
     if let Some(holder) = owners.iter().find(|owner| owner.is_open) {
         return Ok(holder.id);
     }
-    match owners.as_slice() {
+    match owners {
         [] => Err(AppError::NotFound(kind)),
         [only] => Ok(only.id),
         [_, ..] => Err(AppError::Ambiguous),

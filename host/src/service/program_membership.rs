@@ -10,7 +10,7 @@ use super::eligibility::program_rule::{RuleWord, ask_program};
 use super::registry::Registry;
 use super::written::{self, Spoken};
 use super::{audit, identifiers, records, subjects, visibility};
-use crate::columns::MembershipTerm;
+use crate::columns::{Found, MembershipConditions, MembershipTerm, SearchLimits, Sorting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -19,7 +19,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
 use crate::domain::record::{RecordId, RecordKind, VersionCondition};
-use crate::domain::scope::{Action, Resource};
+use crate::domain::scope::Resource;
 use crate::domain::search::{PAGE_COUNT_MAX, Page};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::{AppError, FieldProblem, FieldUse};
@@ -142,7 +142,7 @@ async fn answer(
 ) -> Result<MembershipView, AppError> {
     match outcome {
         Ok(membership) => {
-            let fields = ctx.fields(Resource::ProgramMembership, Action::Read);
+            let fields = visibility::of_written(ctx, registry, RecordKind::ProgramMembership, membership.id);
             view(registry, membership, fields).await
         }
         Err(error) => {
@@ -178,7 +178,7 @@ async fn write(
     };
     let beneficiary = match kept("beneficiary") {
         Some(present) => Some(present.before.details.beneficiary),
-        None => subjects::resolve(&*registry.store, "beneficiary", &draft.beneficiary, &mut problems).await?,
+        None => resolve_beneficiary(ctx, registry, &draft.beneficiary, &mut problems).await?,
     };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     check_target(&program, &beneficiary, &mut problems);
@@ -250,7 +250,9 @@ async fn ask(
         Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
         Ok(answer) => {
             let kind = details.beneficiary.kind;
-            let missing = answer.missing.into_iter().filter(|fact| may_be_told(ctx, kind, fact)).collect();
+            // What is missing may be missing of somebody whom a client that needs consents does not see.
+            let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
+            let missing = answer.missing.into_iter().filter(is_told).collect();
             Err(AppError::NotEligible { outcome: answer.word.name(), missing })
         }
         // Who overrides the word of an expression need not wait until it can be had.
@@ -278,6 +280,18 @@ fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mu
             target.record_kind()
         );
         problems.push(problem("beneficiary", "wrong_target_type", &message));
+    }
+}
+
+async fn resolve_beneficiary(
+    ctx: &OpContext,
+    registry: &Registry,
+    given: &SubjectReference<IdentifierKey>,
+    problems: &mut Vec<FieldProblem>,
+) -> Result<Option<SubjectReference>, AppError> {
+    match visibility::beneficiary(ctx, registry, given.kind, &given.id).await {
+        Ok(beneficiary) => Ok(Some(beneficiary)),
+        Err(error) => subjects::unresolved("beneficiary", error, problems).map(|()| None),
     }
 }
 
@@ -358,24 +372,30 @@ async fn find(
     let is_in = |membership: &ProgramMembership| {
         program.as_ref().is_none_or(|programs| programs.contains(&membership.details.program))
     };
-    match records::find::<ProgramMembershipDetails>(store, &address.key).await {
-        Ok(own) if is_in(&own) => return Ok(own),
-        Ok(_) | Err(AppError::NotFound(_)) => {}
+    match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {
+        Ok((id, _)) => {
+            let own = records::by_id(store, id).await?;
+            if is_in(&own) {
+                return Ok(own);
+            }
+        }
+        Err(AppError::NotFound(_)) => {}
         Err(error) => return Err(error),
     }
     if !known.allows("beneficiary") {
         return Err(AppError::NotFound(RecordKind::ProgramMembership));
     }
-    let mut conditions = vec![beneficiary_terms(registry, &[Subject::Individual, Subject::Group], &address.key).await?];
+    let mut conditions =
+        vec![beneficiary_terms(ctx, registry, &[Subject::Individual, Subject::Group], &address.key).await?];
     conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
     let page = Page { offset: 0, count: PAGE_COUNT_MAX };
-    let several = registry.columns.snapshot().memberships(&conditions, page);
+    let several = matching(ctx, registry, conditions.clone(), page);
     match several.ids.as_slice() {
         [] => Err(AppError::NotFound(RecordKind::ProgramMembership)),
         [only] => records::by_id(store, *only).await,
         [..] => {
             conditions.push(open_terms());
-            let open = registry.columns.snapshot().memberships(&conditions, page);
+            let open = matching(ctx, registry, conditions, page);
             match (open.ids.as_slice(), &program) {
                 ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
                 (_, None) => Err(AppError::Conflict(
@@ -387,6 +407,15 @@ async fn find(
             }
         }
     }
+}
+
+/// The memberships that are there for the client and hold one term of each list.
+fn matching(ctx: &OpContext, registry: &Registry, terms: Vec<Vec<MembershipTerm>>, page: Page) -> Found {
+    let snapshot = registry.columns.snapshot();
+    let limits = visibility::limits(ctx, &snapshot, RecordKind::ProgramMembership);
+    let limits = SearchLimits { records: limits.as_deref(), groups: None };
+    let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
+    snapshot.search_memberships(&conditions, limits, Sorting::REGISTERED, &page.into())
 }
 
 fn open_terms() -> Vec<MembershipTerm> {
@@ -405,12 +434,13 @@ async fn owners(registry: &Registry, kind: RecordKind, key: &IdentifierKey) -> R
 }
 
 async fn beneficiary_terms(
+    ctx: &OpContext,
     registry: &Registry,
     kinds: &[Subject],
     key: &IdentifierKey,
 ) -> Result<Vec<MembershipTerm>, AppError> {
-    let carriers = subjects::carriers(&*registry.store, kinds, key).await?;
-    Ok(carriers.into_iter().map(MembershipTerm::Beneficiary).collect())
+    let beneficiaries = visibility::beneficiaries(ctx, registry, kinds, key).await?;
+    Ok(beneficiaries.into_iter().map(MembershipTerm::Beneficiary).collect())
 }
 
 /// Conditions on memberships, all of which must hold. Empty: every membership.
@@ -451,7 +481,7 @@ pub async fn search(
     visibility::check_filters(ctx, Resource::ProgramMembership, used)?;
     let mut conditions = Vec::new();
     for (kinds, key) in &query.beneficiaries {
-        conditions.push(beneficiary_terms(registry, kinds, key).await?);
+        conditions.push(beneficiary_terms(ctx, registry, kinds, key).await?);
     }
     for key in &query.programs {
         conditions.push(terms_of(&owners(registry, RecordKind::Program, key).await?, MembershipTerm::Program));
@@ -459,7 +489,7 @@ pub async fn search(
     if !query.statuses.is_empty() {
         conditions.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());
     }
-    let found = registry.columns.snapshot().memberships(&conditions, page);
+    let found = matching(ctx, registry, conditions, page);
     let mut memberships = Vec::with_capacity(found.ids.len());
     for id in found.ids {
         let Some(fields) = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id) else { continue };

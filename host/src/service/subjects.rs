@@ -1,25 +1,28 @@
 //! People and groups as other records refer to them.
 
+use crate::context::OpContext;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::{AppError, FieldProblem};
 use crate::store::{IDENTIFIER_OWNERS_MAX, Store};
 
-use super::{identifiers, records};
+use super::registry::Registry;
+use super::{records, visibility};
 
 /// Who a reference means; a reference that leads nowhere is a problem of its field.
 ///
 /// # Errors
 /// When the store fails.
 pub async fn resolve(
-    store: &dyn Store,
+    ctx: &OpContext,
+    registry: &Registry,
     field: &str,
     given: &SubjectReference<IdentifierKey>,
     problems: &mut Vec<FieldProblem>,
 ) -> Result<Option<SubjectReference>, AppError> {
-    match identifiers::find(store, given.kind.record_kind(), &given.id).await {
-        Ok(id) => Ok(Some(SubjectReference { kind: given.kind, id })),
+    match visibility::find(ctx, registry, given.kind.record_kind(), &given.id).await {
+        Ok((id, _)) => Ok(Some(SubjectReference { kind: given.kind, id })),
         Err(error) => unresolved(field, error, problems).map(|()| None),
     }
 }

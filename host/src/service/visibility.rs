@@ -5,8 +5,15 @@
 //! whatever the field says.
 //!
 //! **Invariant:** a refusal depends on the request and the client's grants alone, never on what a record says.
+//!
+//! **Invariant:** to a client whose legal basis is consent only those records and fields are there that consents open
+//! (`visibility/consented.rs`), whatever it was granted.
+
+mod consented;
 
 use std::sync::Arc;
+
+pub use consented::{beneficiaries, beneficiary, limits, without};
 
 use super::identifiers;
 use super::registry::Registry;
@@ -29,14 +36,28 @@ pub struct Seen<D> {
 /// What the client may see of a record; nothing, where the record does not exist for it. Decided before the record is fetched,
 /// so that a hidden one takes no longer than an absent one.
 #[must_use]
-pub fn of(ctx: &OpContext, _registry: &Registry, kind: RecordKind, _id: RecordId) -> Option<FieldSet> {
-    Some(ctx.fields(kind.resource(), Action::Read))
+pub fn of(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
+    let consented = consented::fields(ctx, registry, kind, id)?;
+    Some(consented.intersection(&ctx.fields(kind.resource(), Action::Read)))
+}
+
+/// Whether a record exists for the client.
+#[must_use]
+pub fn is_there(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> bool {
+    consented::fields(ctx, registry, kind, id).is_some()
+}
+
+/// What the client may see of a record that it has just written: nothing but what always stays, where it is not there for it.
+#[must_use]
+pub fn of_written(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> FieldSet {
+    of(ctx, registry, kind, id).unwrap_or_else(FieldSet::none)
 }
 
 /// What a search may show of a record: as [`of`], and what the scope to search opens by itself.
 #[must_use]
 pub fn of_found(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
-    of(ctx, registry, kind, id).map(|fields| fields.union(&ctx.fields(kind.resource(), Action::Search)))
+    let consented = consented::fields(ctx, registry, kind, id)?;
+    Some(consented.intersection(&searchable(ctx, kind.resource())))
 }
 
 /// The record that an identifier addresses, with what the client may see of it.
@@ -49,7 +70,7 @@ pub async fn find(
     kind: RecordKind,
     key: &IdentifierKey,
 ) -> Result<(RecordId, FieldSet), AppError> {
-    let id = identifiers::find(&*registry.store, kind, key).await?;
+    let id = identifiers::choose(kind, &consented::owners(ctx, registry, kind, key).await?)?;
     let fields = of(ctx, registry, kind, id).ok_or(AppError::NotFound(kind))?;
     Ok((id, fields))
 }
@@ -117,12 +138,12 @@ pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
 }
 
 /// The fields that the client may change of a record of which it sees some: those that its grants to update open and that it
-/// sees. Who may read no such record at all writes blindly whatever its grants to update open.
+/// sees. Who may read no such record at all writes blindly whatever its grants to update open, unless it needs consents.
 #[must_use]
 pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> FieldSet {
     let granted = ctx.fields(resource, Action::Update);
     let reads = ctx.holds(resource, Action::Read) || ctx.holds(resource, Action::Search);
-    if reads { granted.intersection(seen) } else { granted }
+    if reads || ctx.consent.is_some() { granted.intersection(seen) } else { granted }
 }
 
 /// Whether a field, given by its path in the API, is among some.

@@ -11,6 +11,7 @@ use crate::domain::individual::LIST_ITEMS_MAX;
 use crate::domain::organization::{LegalBasis, ORGANIZATION_CHARACTERS_MAX, Organization};
 use crate::domain::record::RecordKind;
 use crate::domain::scope::Resource;
+use crate::domain::subject::Subject;
 use crate::service::consent::{ConsentDraft, ConsentView};
 
 /// The longest name of a field or resource that is looked at, in bytes.
@@ -35,6 +36,7 @@ pub fn read(id: ConsentId, members: Map<String, Value>, problems: &mut Problems)
         problems.add("expiry_date", "invalid_date", "the last day lies before the first one, `effective_date`");
     }
     let resources = read_resources(&mut reader, problems);
+    check_about(subject.as_ref().map(|subject| subject.kind), &resources, problems);
     let fields = read_fields(&mut reader, problems);
     let legal_bases = LegalBasis::ALL.map(|basis| (basis.name(), basis));
     let legal_basis = reader.word("legal_basis", &legal_bases, problems).unwrap_or(LegalBasis::Consent);
@@ -88,6 +90,21 @@ fn read_resources(reader: &mut ObjectReader, problems: &mut Problems) -> Vec<Res
         }
     }
     resources
+}
+
+/// A consent none of whose scopes is about its subject would open nothing.
+fn check_about(kind: Option<Subject>, resources: &[Resource], problems: &mut Problems) {
+    let Some(kind) = kind else { return };
+    let own = kind.record_kind().resource();
+    if !resources.is_empty() && !resources.iter().any(|resource| opens(own, *resource)) {
+        let (name, own) = (kind.name(), own.name());
+        let message = format!("the consent of a subject of type `{name}` opens `{own}`, `program_membership` or both");
+        problems.add("scopes", "contradiction", message);
+    }
+}
+
+fn opens(own: Resource, resource: Resource) -> bool {
+    resource == own || resource == Resource::ProgramMembership
 }
 
 fn read_fields(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Vec<String>> {

@@ -232,6 +232,8 @@ struct DecisionBody<'a> {
     schema: &'a str,
     as_of: String,
     versions: Vec<VersionBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visibility: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -260,6 +262,7 @@ impl<'a> From<&'a Decision> for DecisionBody<'a> {
             versions: versions
                 .map(|(reference, version)| VersionBody { reference, version_id: version.to_string() })
                 .collect(),
+            visibility: decision.is_by_consent.then_some("consent"),
         }
     }
 }

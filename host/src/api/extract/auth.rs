@@ -95,7 +95,8 @@ async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<O
     charge_client(app, info, &client).await?;
     let (organization, grants) = (client.organization.clone(), client.grants.clone());
     let (request_id, trail) = (Arc::clone(&info.id), info.trail.clone());
-    Ok(OpContext { actor, organization, scopes, grants, request_id, now, trail })
+    let consent = client.consent_filter();
+    Ok(OpContext { actor, organization, consent, scopes, grants, request_id, now, trail })
 }
 
 impl FromRequestParts<AppState> for AnyClient {

@@ -291,6 +291,7 @@ pub(super) fn administrator() -> OpContext {
     OpContext {
         actor: Actor::Administrator,
         organization: None,
+        consent: None,
         scopes: ScopeSet::default(),
         grants: Grants::default(),
         request_id: "test".into(),

@@ -22,6 +22,8 @@ pub struct Decision {
     pub as_of: Date,
     /// Every record read, by reference, with its version.
     pub versions: Vec<(String, VersionId)>,
+    /// Whether only what is consented to was seen.
+    pub is_by_consent: bool,
 }
 
 /// The digest of an expression.

@@ -265,6 +265,7 @@ impl Evaluation {
             schema: self.schema.version.clone(),
             as_of: self.as_of,
             versions: versions.into_iter().chain(self.request.program.clone()).collect(),
+            is_by_consent: self.ctx.consent.is_some() && self.authority == Authority::Caller,
         }
     }
 }

@@ -198,7 +198,7 @@ impl Loader<'_> {
                 let fields = self.seen(RecordKind::Group, id).ok_or(AppError::NotFound(RecordKind::Group))?;
                 let stored = self.registry.store.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
                 reads.note_group(&stored);
-                let members = if needs.household {
+                let members = if needs.household && fields.allows("member") {
                     Members::Known(self.members(&stored.details, reads).await?)
                 } else {
                     Members::Unknown
@@ -228,14 +228,15 @@ impl Loader<'_> {
         let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
         let mut found = None;
         for group_id in self.registry.columns.snapshot().groups_of(id) {
-            if self.seen(RecordKind::Group, group_id).is_none() {
-                continue;
-            }
+            // Of a group that does not show who belongs to it, or what it is, nobody is told by it.
+            let seen = self.seen(RecordKind::Group, group_id);
+            let Some(seen) = seen.filter(|seen| seen.allows("member") && seen.allows("group_type")) else { continue };
             let Some(stored) = self.registry.store.group(group_id).await? else { continue };
             let is_household =
                 household.is_some_and(|number| stored.details.group_type.is_some_and(|code| code.number == number));
             let is_member = stored.details.active_members(self.as_of).any(|member| member.individual == id);
-            if is_household && is_member && stored.details.active.unwrap_or(true) {
+            let is_in_use = !seen.allows("active") || stored.details.active.unwrap_or(true);
+            if is_household && is_member && is_in_use {
                 if found.is_some() {
                     return Ok(Members::Unknown);
                 }
@@ -256,14 +257,16 @@ impl Loader<'_> {
         let of_subject = [vec![MembershipTerm::Beneficiary(subject)]];
         let page = Page { offset: 0, count: MEMBERSHIPS_MAX };
         let found = self.registry.columns.snapshot().memberships(&of_subject, page);
-        if found.total > u64::from(MEMBERSHIPS_MAX) {
+        let are_seen = || found.ids.iter().any(|id| self.seen(RecordKind::ProgramMembership, *id).is_some());
+        if found.total > u64::from(MEMBERSHIPS_MAX) && are_seen() {
             let message =
                 format!("a rule looks at up to {MEMBERSHIPS_MAX} memberships of one subject, and this one has more");
             return Err(AppError::invalid("subjects", "too_many", message));
         }
         let mut facts = Vec::with_capacity(found.ids.len());
         for id in found.ids {
-            let Some(fields) = self.seen(RecordKind::ProgramMembership, id) else { continue };
+            let seen = self.seen(RecordKind::ProgramMembership, id);
+            let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
             reads.count_row()?;
             let membership = records::by_id(&*self.registry.store, id).await?;
             let view = program_membership::view(self.registry, membership, fields).await?;
@@ -276,8 +279,8 @@ impl Loader<'_> {
     async fn members(&self, details: &GroupDetails, reads: &mut Reads) -> Result<Vec<PersonInHousehold>, AppError> {
         let mut members = Vec::new();
         for member in details.active_members(self.as_of) {
-            reads.count_row()?;
             let Some(stored) = self.person(member.individual, reads).await? else { continue };
+            reads.count_row()?;
             members.push(PersonInHousehold { person: Person::Stored(stored), role: member.role });
         }
         Ok(members)

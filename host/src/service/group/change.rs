@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::check::{check_members, check_relationships, resolve_references};
-use super::{GroupDraft, GroupView, codes_of, find, reference, view, with_lasting};
+use super::hidden::Hidden;
+use super::{GroupDraft, GroupView, answer, codes_of, find, reference, view, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::field::FieldSet;
@@ -66,10 +67,12 @@ async fn change_once(
     identifiers::check(&generation, RecordKind::Group, known, &draft.identifiers, &mut problems);
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
-    let details = resolve_references(registry, Some(before.id), coded, &mut problems).await?;
+    let details = resolve_references(ctx, registry, Some(before.id), coded, &mut problems).await?;
     check_relationships(&details, &mut problems);
+    let hidden = Hidden::of(ctx, registry, &before.details);
+    let details = hidden.kept(&before.details, details, &mut problems);
     if written.allows("member") {
-        check_members(ctx, &generation, &details, &mut problems);
+        check_members(ctx, &generation, &details, &hidden, &mut problems);
     }
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
@@ -99,7 +102,7 @@ pub(super) async fn write_change(
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => view(ctx, registry, languages, (group, fields)).await,
+        Some(Written::Group(group)) => answer(ctx, registry, languages, (group, fields)).await,
         Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the change of a group with something else"))
         }

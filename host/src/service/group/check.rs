@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::hidden::Hidden;
 use crate::context::OpContext;
 use crate::domain::calendar::utc_day;
 use crate::domain::code::CodedValue;
@@ -10,7 +11,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::error::{AppError, FieldProblem};
 use crate::service::registry::Registry;
-use crate::service::{identifiers, subjects};
+use crate::service::{subjects, visibility};
 use crate::vocab::Generation;
 
 /// The concept group whose codes make a member the head.
@@ -19,6 +20,7 @@ const HEAD_GROUP: &str = "head_of_household";
 /// The members and other groups of a draft; one that leads nowhere, or from a group to itself, is a problem of its field. `own` is
 /// the group that is changed.
 pub(super) async fn resolve_references(
+    ctx: &OpContext,
     registry: &Registry,
     own: Option<RecordId>,
     draft: GroupDetails<CodedValue, IdentifierKey>,
@@ -26,8 +28,8 @@ pub(super) async fn resolve_references(
 ) -> Result<GroupDetails, AppError> {
     let mut members = draft.members.as_ref().map(|members| Vec::with_capacity(members.len()));
     for (at, member) in draft.members.into_iter().flatten().enumerate() {
-        match identifiers::find(&*registry.store, RecordKind::Individual, &member.individual).await {
-            Ok(individual) => members.get_or_insert_default().push(Member {
+        match visibility::find(ctx, registry, RecordKind::Individual, &member.individual).await {
+            Ok((individual, _)) => members.get_or_insert_default().push(Member {
                 individual,
                 role: member.role,
                 period: member.period,
@@ -40,11 +42,11 @@ pub(super) async fn resolve_references(
     for (at, relationship) in draft.relationships.into_iter().flatten().enumerate() {
         let field = format!("relationship[{at}].target.reference");
         let is_own = draft.identifiers.iter().any(|identifier| identifier.key == relationship.target);
-        let found = identifiers::find(&*registry.store, RecordKind::Group, &relationship.target).await;
+        let found = visibility::find(ctx, registry, RecordKind::Group, &relationship.target).await;
         match found {
             _ if is_own => problems.push(to_itself(field)),
-            Ok(target) if Some(target) == own => problems.push(to_itself(field)),
-            Ok(target) => relationships.get_or_insert_default().push(Relationship {
+            Ok((target, _)) if Some(target) == own => problems.push(to_itself(field)),
+            Ok((target, _)) => relationships.get_or_insert_default().push(Relationship {
                 target,
                 kind: relationship.kind,
                 period: relationship.period,
@@ -90,34 +92,49 @@ pub(super) fn check_relationships(details: &GroupDetails, problems: &mut Vec<Fie
     }
 }
 
-/// Nobody twice, and at most one head.
+/// Nobody twice, and at most one head. Problems name places as the client sees them; whom it does not see they do not name.
 pub(super) fn check_members(
     ctx: &OpContext,
     generation: &Generation,
     details: &GroupDetails,
+    hidden: &Hidden,
     problems: &mut Vec<FieldProblem>,
 ) {
     let today = utc_day(ctx.now);
     let mut seen = HashMap::new();
-    let mut head = None;
-    for (at, member) in details.members.iter().flatten().enumerate().filter(|(_, member)| member.is_active(today)) {
-        if let Some(earlier) = seen.insert(member.individual, at) {
+    let mut heads = Vec::new();
+    let mut is_head_hidden = false;
+    let mut next_place = 0;
+    for member in details.members.iter().flatten() {
+        let is_active = member.is_active(today);
+        let is_active_head = is_active && member.role.is_some_and(|role| is_head(generation, role));
+        if hidden.holds(member.individual) {
+            is_head_hidden |= is_active_head;
+            continue;
+        }
+        let at = next_place;
+        next_place += 1;
+        let earlier = if is_active { seen.insert(member.individual, at) } else { None };
+        if let Some(earlier) = earlier {
             problems.push(FieldProblem {
                 field: format!("member[{at}].entity"),
                 code: "duplicate",
                 message: format!("the same person is member[{earlier}] already"),
             });
         }
-        if member.role.is_some_and(|role| is_head(generation, role)) {
-            if let Some(earlier) = head {
-                problems.push(FieldProblem {
-                    field: format!("member[{at}].role"),
-                    code: "second_head",
-                    message: format!("a group has at most one active head, and member[{earlier}] is one already"),
-                });
-            }
-            head = head.or(Some(at));
+        if is_active_head {
+            heads.push(at);
         }
+    }
+    let mut heads = heads.into_iter();
+    let first = if is_head_hidden { None } else { heads.next() };
+    for at in heads {
+        let who = first.map(|earlier| format!(", and member[{earlier}] is one already")).unwrap_or_default();
+        problems.push(FieldProblem {
+            field: format!("member[{at}].role"),
+            code: "second_head",
+            message: format!("a group has at most one active head{who}"),
+        });
     }
 }
 

@@ -1,18 +1,19 @@
 //! Registering a group.
 
 use super::check::{check_members, check_relationships, resolve_references};
-use super::{GroupView, codes_of, reference, view, with_lasting};
+use super::hidden::Hidden;
+use super::{GroupView, answer, codes_of, reference, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::group::GroupDetails;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
-use crate::domain::scope::{Action, Resource};
+use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group};
 use crate::service::registry::Registry;
-use crate::service::{audit, identifiers, open, written};
+use crate::service::{audit, identifiers, open, visibility, written};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
@@ -33,9 +34,9 @@ pub async fn create(
     let mut problems = Vec::new();
     identifiers::check(&generation, RecordKind::Group, &[], &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::default(), draft, &mut problems);
-    let details = resolve_references(registry, None, coded, &mut problems).await?;
+    let details = resolve_references(ctx, registry, None, coded, &mut problems).await?;
     check_relationships(&details, &mut problems);
-    check_members(ctx, &generation, &details, &mut problems);
+    check_members(ctx, &generation, &details, &Hidden::default(), &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
@@ -50,8 +51,8 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => {
-            let fields = ctx.fields(Resource::Group, Action::Read);
-            view(ctx, registry, languages, (group, fields)).await
+            let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id);
+            answer(ctx, registry, languages, (group, fields)).await
         }
         Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
             Err(AppError::internal("the store answered the creation of a group with something else"))

@@ -8,7 +8,7 @@ use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::group::Member;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
-use crate::domain::record::{RecordId, RecordMeta, VersionId};
+use crate::domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
 use crate::domain::scope::Resource;
 use crate::domain::search::Page;
 use crate::error::{AppError, FieldUse};
@@ -74,7 +74,7 @@ pub async fn membership_history(
     let mut entry = audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)]);
     entry.note = Some("membership history".to_owned());
     registry.audit.record(ctx, entry).await?;
-    let (group, _) = found?;
+    let (group, fields) = found?;
     let last = group.meta.version.0;
     let first = last.saturating_sub(VERSIONS_MAX).max(1);
     let mut entries = Vec::new();
@@ -92,6 +92,10 @@ pub async fn membership_history(
         }
         before = Some(now);
     }
+    let is_seen = |entry: &HistoryEntry| {
+        visibility::is_there(ctx, registry, RecordKind::Individual, entry.member.individual) && fields.allows("member")
+    };
+    entries.retain(is_seen);
     let total = entries.len() as u64;
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();

@@ -2,7 +2,9 @@
 
 use jiff::civil::Date;
 
-use super::{GroupView, check_members, find, reference, write_change};
+use super::check::check_members;
+use super::hidden::Hidden;
+use super::{GroupView, find, reference, write_change};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{Period, utc_day};
@@ -18,7 +20,7 @@ use crate::service::codes::{Held, resolve};
 use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
 use crate::service::written::{self, Spoken};
-use crate::service::{audit, identifiers, records, subjects};
+use crate::service::{audit, records, subjects};
 use crate::vocab::{Generation, LanguagePreference};
 
 /// What is to become of one member.
@@ -101,8 +103,8 @@ async fn change_member_once(
     written::of_change(ctx, Resource::Group, &fields, &spoken)?;
     records::check_version(condition, before.meta.version)?;
     let mut problems = Vec::new();
-    let individual = match identifiers::find(&*registry.store, RecordKind::Individual, change.individual()).await {
-        Ok(individual) => individual,
+    let individual = match visibility::find(ctx, registry, RecordKind::Individual, change.individual()).await {
+        Ok((individual, _)) => individual,
         Err(AppError::NotFound(_)) if matches!(change, MemberChange::Change { .. }) => return Err(no_such_member()),
         Err(error) => {
             subjects::unresolved("entity.reference", error, &mut problems)?;
@@ -113,8 +115,10 @@ async fn change_member_once(
     let today = utc_day(ctx.now);
     let mut details = before.details.clone();
     let at = apply(&generation, today, &mut details, individual, change, &mut problems)?;
-    check_members(ctx, &generation, &details, &mut problems);
+    let hidden = Hidden::of(ctx, registry, &details);
+    check_members(ctx, &generation, &details, &hidden, &mut problems);
     if !problems.is_empty() {
+        let at = at.map(|at| hidden.shown_place(&details, at));
         let told = problems.into_iter().map(|problem| of_the_member(at, told_to(&fields, problem)));
         return Err(AppError::Invalid(told.collect()));
     }
@@ -232,10 +236,14 @@ pub async fn places_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey
     let mut entry = audit::entry(ctx, AuditAction::Read, outcome, targets);
     entry.note = Some("groups".to_owned());
     registry.audit.record(ctx, entry).await?;
-    let (individual, _) = found?;
+    let (individual, fields) = found?;
     let mut places = Vec::new();
+    if !fields.allows("group_membership") {
+        return Ok(places);
+    }
     for id in registry.columns.snapshot().groups_of(individual) {
-        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, id) else { continue };
+        let fields = visibility::of(ctx, registry, RecordKind::Group, id).filter(|fields| fields.allows("member"));
+        let Some(fields) = fields else { continue };
         let Some(record) = registry.store.group(id).await? else { continue };
         let group = Seen { record, fields };
         let members = group.record.details.members.iter().flatten();

@@ -6,11 +6,11 @@ use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::RecordKind;
-use crate::domain::scope::{Action, Resource};
+use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual};
 use crate::service::registry::Registry;
-use crate::service::{audit, identifiers, open, written};
+use crate::service::{audit, identifiers, open, visibility, written};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
@@ -54,7 +54,7 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Individual(individual)) => {
-            let fields = ctx.fields(Resource::Individual, Action::Read);
+            let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id);
             Ok(IndividualView { individual, fields, codes: CodeView::new(generation, languages) })
         }
         Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {

@@ -84,7 +84,10 @@ pub async fn search(
         active: request.active,
         ..IndividualQuery::default()
     };
-    let found = registry.columns.snapshot().search(&query, SearchLimits::default(), Sorting::REGISTERED, &page.into());
+    let snapshot = registry.columns.snapshot();
+    let limits = visibility::limits(ctx, &snapshot, RecordKind::Individual);
+    let limits = SearchLimits { records: limits.as_deref(), groups: None };
+    let found = snapshot.search(&query, limits, Sorting::REGISTERED, &page.into());
     let individuals = registry.store.individuals(&found.ids).await?;
     let targets = individuals.iter().filter_map(|individual| individual.details.identifiers.first());
     let targets = targets.map(|identifier| reference(&identifier.key)).collect();

@@ -74,6 +74,7 @@ impl PluginAdministration {
             grants: Grants::default(),
             request_id: "start".into(),
             organization: None,
+            consent: None,
             now,
             trail: Trail::default(),
         };

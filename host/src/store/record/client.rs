@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
+use crate::domain::consent_filter::Purpose;
 use crate::domain::field::{FieldName, FieldSet};
 use crate::domain::grant::Grants;
-use crate::domain::organization::Organization;
+use crate::domain::organization::{LegalBasis, Organization};
 use crate::domain::scope::Scope;
 use crate::store::StoreError;
 
@@ -64,6 +65,21 @@ struct StoredRestrictionV3 {
     fields: Vec<String>,
 }
 
+/// A client, version 4: one with a legal basis, kept as it is written. Written only where versions 1 to 3 have no word for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredClientV4 {
+    client: StoredClientV1,
+    organization: Option<String>,
+    restrictions: Vec<StoredRestrictionV3>,
+    legal_basis: Option<String>,
+    purpose: Option<String>,
+}
+
+impl StoredForm for StoredClientV4 {
+    const VERSION: u8 = 4;
+    const WHAT: &'static str = "client";
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum StoredClientStatusV1 {
     Active,
@@ -85,6 +101,11 @@ pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
     let stored = StoredClientV1::from(client);
     let organization = client.organization.as_ref().map(|organization| organization.as_str().to_owned());
     let restrictions = restrictions(&client.grants);
+    if client.legal_basis.is_some() || client.purpose.is_some() {
+        let legal_basis = client.legal_basis.map(|basis| basis.name().to_owned());
+        let purpose = client.purpose.as_ref().map(ToString::to_string);
+        return super::encode(&StoredClientV4 { client: stored, organization, restrictions, legal_basis, purpose });
+    }
     if !restrictions.is_empty() {
         return super::encode(&StoredClientV3 { client: stored, organization, restrictions });
     }
@@ -100,18 +121,36 @@ pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Client, StoreError> {
     match version_of(bytes) {
+        Some(StoredClientV4::VERSION) => decode_as(bytes, |stored: StoredClientV4| {
+            let client = with_restrictions(stored.client, stored.organization.as_deref(), &stored.restrictions)?;
+            let legal_basis = |name: String| LegalBasis::parse(&name).ok_or_else(|| Unreadable::field("legal_basis"));
+            let purpose = |text: String| Purpose::parse(&text).map_err(|_| Unreadable::field("purpose"));
+            Ok(Client {
+                legal_basis: stored.legal_basis.map(legal_basis).transpose()?,
+                purpose: stored.purpose.map(purpose).transpose()?,
+                ..client
+            })
+        }),
         Some(StoredClientV3::VERSION) => decode_as(bytes, |stored: StoredClientV3| {
-            let mut client = Client::try_from(stored.client)?;
-            for restriction in &stored.restrictions {
-                restrict(&mut client.grants, restriction)?;
-            }
-            Ok(Client { organization: stored.organization.as_deref().map(organization).transpose()?, ..client })
+            with_restrictions(stored.client, stored.organization.as_deref(), &stored.restrictions)
         }),
         Some(StoredClientV2::VERSION) => decode_as(bytes, |stored: StoredClientV2| {
             Ok(Client { organization: Some(organization(&stored.organization)?), ..Client::try_from(stored.client)? })
         }),
         _ => decode_as(bytes, |stored: StoredClientV1| Client::try_from(stored)),
     }
+}
+
+fn with_restrictions(
+    client: StoredClientV1,
+    of: Option<&str>,
+    restrictions: &[StoredRestrictionV3],
+) -> Result<Client, Unreadable> {
+    let mut client = Client::try_from(client)?;
+    for restriction in restrictions {
+        restrict(&mut client.grants, restriction)?;
+    }
+    Ok(Client { organization: of.map(organization).transpose()?, ..client })
 }
 
 fn organization(stored: &str) -> Result<Organization, Unreadable> {
@@ -187,6 +226,8 @@ impl TryFrom<StoredClientV1> for Client {
             id: ClientId::parse(&stored.id).map_err(|_| Unreadable::field("id"))?,
             name: ClientName::parse(&stored.name).map_err(|_| Unreadable::field("name"))?,
             organization: None,
+            legal_basis: None,
+            purpose: None,
             status: match stored.status {
                 StoredClientStatusV1::Active => ClientStatus::Active,
                 StoredClientStatusV1::Disabled => ClientStatus::Disabled,

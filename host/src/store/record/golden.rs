@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::audit::{StoredAuditV1, StoredAuditV2};
 use super::audit_segment::StoredAuditSegmentV1;
 use super::change::{StoredChangeV1, StoredChangeV2};
-use super::client::{StoredClientV1, StoredClientV2, StoredClientV3};
+use super::client::{StoredClientV1, StoredClientV2, StoredClientV3, StoredClientV4};
 use super::code_table::StoredCodeTableV1;
 use super::concept_group::StoredConceptGroupV1;
 use super::consent::StoredConsentV1;
@@ -155,6 +155,9 @@ fn old_clients_are_read() {
     assert_eq!(client::decode(&old).unwrap(), sample);
     let sample = samples::restricted(sample);
     let old = check::<StoredClientV3>("client-v3", &client::encode(&sample).unwrap());
+    assert_eq!(client::decode(&old).unwrap(), sample);
+    let sample = samples::by_consent(sample);
+    let old = check::<StoredClientV4>("client-v4", &client::encode(&sample).unwrap());
     assert_eq!(client::decode(&old).unwrap(), sample);
 }
 

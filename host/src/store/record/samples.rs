@@ -8,7 +8,7 @@ mod individual;
 mod parts;
 mod program;
 
-pub use access::{full_client, full_consent, restricted};
+pub use access::{by_consent, full_client, full_consent, restricted};
 pub use audit::{audit_entries, audit_segment, old_audit_entries};
 pub use deployment::{concept_group, earlier_version, kept_concepts, local_code, starter_code};
 pub use group::{any_group, full_group, without_relationships};

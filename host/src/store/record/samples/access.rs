@@ -5,6 +5,7 @@ use jiff::civil::Date;
 
 use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit, SecretHash};
 use crate::domain::consent::{Consent, ConsentDetails, ConsentId};
+use crate::domain::consent_filter::Purpose;
 use crate::domain::field::{FieldName, FieldSet};
 use crate::domain::organization::{LegalBasis, Organization};
 use crate::domain::record::RecordId;
@@ -37,6 +38,8 @@ pub fn full_client() -> Client {
         id: client_id("demo-client_1"),
         name: ClientName::parse("Demo · دفتر").unwrap(),
         organization: None,
+        legal_basis: None,
+        purpose: None,
         status: ClientStatus::Disabled,
         grants: ["individual:read", "group:all"].iter().map(|text| Scope::parse(text).unwrap()).collect(),
         secrets: vec![ClientSecret {
@@ -58,4 +61,10 @@ pub fn restricted(mut client: Client) -> Client {
     client.grants.insert(Scope::parse("individual:read").unwrap(), FieldSet::only(names));
     client.grants.insert(Scope::parse("program:search").unwrap(), FieldSet::none());
     client
+}
+
+/// The same client as one that sees what is consented to.
+pub fn by_consent(client: Client) -> Client {
+    let purpose = Purpose::parse("vaccination").ok();
+    Client { legal_basis: Some(LegalBasis::Consent), purpose, ..client }
 }

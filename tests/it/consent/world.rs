@@ -1,0 +1,205 @@
+//! A register as it is, and the same register without what a client whose legal basis is consent may not see.
+//!
+//! **Invariant:** what both have is made in the same order with the same bodies; what only the one has is hidden from the client.
+
+use daftar_tests::records::{FEMALE, HOUSEHOLD, MALE, NATIONAL_ID, ROLE, person, reference, with};
+use daftar_tests::{ApiClient, TestApp};
+use serde_json::{Value, json};
+
+use crate::program;
+
+/// The client's organization.
+pub const MINISTRY: &str = "Ministry of Health";
+/// Everything that a client can be granted for records.
+pub const SCOPES: &[&str] =
+    &["individual:all", "group:all", "program:all", "program_membership:all", "consent:all", "eligibility:all"];
+
+/// How much of the register there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// What is consented to alone.
+    Consented,
+    /// Nothing but the programs.
+    Programs,
+}
+
+/// A register with a client that sees what is consented to.
+pub struct World {
+    pub app: TestApp,
+    /// The client.
+    pub client: ApiClient,
+    /// Who registered everything; sees everything.
+    pub writer: ApiClient,
+    /// The consents that the client can read, in the order in which they were given.
+    pub consents: Vec<String>,
+    pub extent: Extent,
+}
+
+/// A client of an organization that sees what is consented to.
+pub fn consent_client(app: &TestApp, more: Value) -> ApiClient {
+    app.client_of(&app.admin().create_client(&with(
+        json!({
+            "name": "consenting", "legal_basis": "consent", "organization": MINISTRY, "scopes": SCOPES,
+            "rate_limit_per_minute": 1_000_000, "rate_limit_per_day": 1_000_000,
+        }),
+        more,
+    )))
+}
+
+/// Writes a consent to the ministry down and returns its name.
+#[track_caller]
+pub fn give(app: &TestApp, subject: &str, more: Value) -> String {
+    let body = json!({
+        "subject": subject, "grantee": MINISTRY, "scopes": ["individual", "group", "program_membership"],
+        "effective_date": "2026-03-01",
+    });
+    let given = app.admin().request("POST", "/consents").json(&with(body, more)).send().expect(201).json();
+    given["consent_id"].as_str().unwrap().to_owned()
+}
+
+/// How a body refers to a group.
+pub fn group_reference(id: &str) -> String {
+    format!("Group/{NATIONAL_ID}|{id}")
+}
+
+fn program_reference(id: &str) -> String {
+    format!("Program/{NATIONAL_ID}|{id}")
+}
+
+fn former(value: &str) -> Value {
+    json!({"system": NATIONAL_ID, "value": value, "period": {"end": "2020-12-31"}})
+}
+
+fn own(value: &str) -> Value {
+    json!({"system": NATIONAL_ID, "value": value})
+}
+
+impl World {
+    /// A register of that extent.
+    pub fn new(extent: Extent) -> Self {
+        let app = TestApp::start();
+        let (client, writer) = (consent_client(&app, json!({})), app.client(SCOPES));
+        let mut world = Self { app, client, writer, consents: Vec::new(), extent };
+        world.add_programs();
+        if extent != Extent::Programs {
+            world.add_people();
+            world.add_groups();
+            world.add_memberships();
+        }
+        world
+    }
+
+    fn has_hidden(&self) -> bool {
+        self.extent == Extent::Whole
+    }
+
+    fn add_programs(&self) {
+        for (id, more) in
+            [("P", json!({"name": "Pension"})), ("G", json!({"name": "Cash for households", "target_type": "group"}))]
+        {
+            program::create(&self.app, id, more);
+        }
+    }
+
+    fn hidden_person(&self, id: &str, more: Value) {
+        if self.has_hidden() {
+            drop(self.writer.create_individual(&person(id, more)));
+        }
+    }
+
+    fn hidden_consent(&self, id: &str, more: Value) -> Option<String> {
+        self.has_hidden().then(|| give(&self.app, &reference(id), more))
+    }
+
+    fn consent(&mut self, subject: &str, more: Value) {
+        let id = give(&self.app, subject, more);
+        self.consents.push(id);
+    }
+
+    /// 1 to 4 are seen, 2 of them in part; 6 is there in both registers, seen as a beneficiary alone; H0 to H8 are hidden.
+    fn add_people(&mut self) {
+        let woman = |given: &str| json!({"name": {"given": given, "family": "Diallo"}, "gender": FEMALE, "birth_date": "1950-01-01"});
+        self.hidden_person("H0", woman("Amina"));
+        let more = with(woman("Amina"), json!({"address": [{"district": "Kano", "region": "North"}]}));
+        drop(self.writer.create_individual(&person("1", more)));
+        self.hidden_person("H1", with(woman("Awa"), json!({"address": [{"district": "Kano", "region": "North"}]})));
+        let man = json!({"name": {"given": "Moussa"}, "gender": MALE, "birth_date": "1980-05-05", "active": false});
+        drop(self.writer.create_individual(&person("2", man)));
+        for id in ["H2", "H3", "H4", "H5"] {
+            self.hidden_person(id, woman("Hawa"));
+        }
+        self.hidden_person("H7", json!({"identifier": [own("H7"), former("TAKEN-OVER")]}));
+        self.hidden_person("H8", json!({"identifier": [own("H8"), former("CARRIED")]}));
+        self.hidden_person("H9", json!({"identifier": [own("H9"), own("NOW-HIDDEN")]}));
+        let third = json!({
+            "identifier": [own("3"), own("TAKEN-OVER"), former("CARRIED"), former("NOW-HIDDEN")],
+            "name": {"given": "Grace"}, "birth_date": "2000-02-29",
+        });
+        drop(self.writer.create_individual(&person("3", third)));
+        drop(self.writer.create_individual(&person("4", json!({"gender": FEMALE, "birth_date": "1999-12-31"}))));
+        drop(self.writer.create_individual(&person("6", json!({"identifier": [own("6"), own("6-OTHER")]}))));
+        self.consent(&reference("1"), json!({}));
+        self.consent(&reference("2"), json!({"scopes": ["individual"], "fields": ["name", "birth_date"]}));
+        self.consent(&reference("3"), json!({"scopes": ["individual"], "expiry_date": "2026-03-01"}));
+        self.consent(
+            &reference("4"),
+            json!({"scopes": ["individual"], "fields": ["gender"], "purpose": "vaccination"}),
+        );
+        self.consent(&reference("4"), json!({"scopes": ["individual"], "fields": ["name"]}));
+        self.consent(&reference("6"), json!({"scopes": ["program_membership"]}));
+        drop(self.hidden_consent("H2", json!({"effective_date": "2026-01-01", "expiry_date": "2026-02-28"})));
+        drop(self.hidden_consent("H3", json!({"effective_date": "2026-03-02"})));
+        drop(self.hidden_consent("H4", json!({"grantee": "World Food Programme"})));
+        if let Some(id) = self.hidden_consent("H5", json!({})) {
+            drop(self.app.admin().request("POST", &format!("/consents/{id}/withdraw")).send().expect(200));
+        }
+    }
+
+    /// 20 and 23 are seen, 22 in part; 21 is hidden. Only 20 has a member that is seen.
+    fn add_groups(&mut self) {
+        let member =
+            |id: &str, role: &str| json!({"entity": {"reference": reference(id)}, "role": format!("{ROLE}#{role}")});
+        let members = |all: &[(&str, &str)]| -> Vec<Value> {
+            let there = all.iter().filter(|(id, _)| self.has_hidden() || !id.starts_with('H'));
+            there.map(|(id, role)| member(id, role)).collect()
+        };
+        let group = |id: &str, name: &str, all: &[(&str, &str)]| json!({"identifier": [own(id)], "name": name, "group_type": HOUSEHOLD, "member": members(all)});
+        let households = [
+            ("20", "Diallo", &[("H1", "child"), ("1", "head"), ("H2", "spouse"), ("2", "child")][..], false),
+            ("21", "Hidden", &[("1", "child"), ("H1", "head")], true),
+            ("22", "In part", &[("1", "child")], false),
+            ("23", "Nobody", &[("H1", "head")], false),
+        ];
+        for (id, name, all, is_hidden) in households {
+            if self.has_hidden() || !is_hidden {
+                drop(self.writer.create_group(&group(id, name, all)));
+            }
+        }
+        self.consent(&group_reference("20"), json!({}));
+        self.consent(&group_reference("22"), json!({"scopes": ["group"], "fields": ["name"]}));
+        self.consent(&group_reference("23"), json!({"scopes": ["group"]}));
+    }
+
+    /// 1 and 6 in the pension, 20 in cash for households; H1 and 2 in the pension are hidden.
+    fn add_memberships(&mut self) {
+        let places = [
+            ("P", reference("H1"), "enrolled", true),
+            ("P", reference("1"), "enrolled", false),
+            ("P", reference("2"), "draft", true),
+            ("P", reference("6"), "paused", false),
+            ("G", group_reference("20"), "enrolled", false),
+            ("G", group_reference("22"), "draft", true),
+        ];
+        for (at, (program, beneficiary, status, is_hidden)) in places.into_iter().enumerate() {
+            if self.has_hidden() || !is_hidden {
+                let body = json!({
+                    "identifier": [own(&format!("M{at}"))], "program": program_reference(program),
+                    "beneficiary": beneficiary, "status": status,
+                });
+                drop(self.writer.post("/ProgramMembership", &body).expect(201));
+            }
+        }
+    }
+}
