@@ -1,16 +1,20 @@
 //! What is done with memberships in programs: enrol, change, read, search.
 
+mod replace;
 mod rules;
 
 use std::sync::Arc;
 
+pub use self::replace::{MakeMembership, replace};
+
+use self::replace::Present;
 use self::rules::{Entry, check_dates, check_transition};
 use super::eligibility::access::may_be_told;
 use super::eligibility::program_rule::{RuleWord, ask_program};
 use super::registry::Registry;
-use super::written::{self, Spoken};
+use super::written;
 use super::{audit, identifiers, records, subjects, visibility};
-use crate::columns::{Found, MembershipConditions, MembershipTerm, SearchLimits, Sorting};
+use crate::columns::{Found, MembershipConditions, MembershipTerm, SearchLimits, Snapshot, Sorting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -18,8 +22,8 @@ use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
-use crate::domain::record::{RecordId, RecordKind, VersionCondition};
-use crate::domain::scope::Resource;
+use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::scope::{Action, Resource};
 use crate::domain::search::{PAGE_COUNT_MAX, Page};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::{AppError, FieldProblem, FieldUse};
@@ -40,10 +44,6 @@ pub struct MembershipView {
     /// What of it may be shown.
     pub fields: FieldSet,
 }
-
-/// Says what a membership is to be, given what it is and which fields are written.
-pub type MakeMembership<'a> =
-    dyn Fn(&MembershipView, &FieldSet) -> Result<MembershipDraft, AppError> + Send + Sync + 'a;
 
 /// How one membership is addressed.
 #[derive(Debug, Clone)]
@@ -69,67 +69,6 @@ pub async fn create(
     written::check_new(ctx, Resource::ProgramMembership, &fields_of(&draft))?;
     let outcome = write(ctx, registry, engine, None, draft).await;
     answer(ctx, registry, AuditAction::Create, targets, outcome).await
-}
-
-/// Replaces what a membership says: `make` says what it is to be, given what it is and the fields that the client may write. The
-/// others stay as they are.
-///
-/// # Errors
-/// As [`create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
-pub async fn replace(
-    ctx: &OpContext,
-    registry: &Registry,
-    engine: &Arc<dyn EligibilityEngine>,
-    address: &MembershipAddress,
-    (condition, spoken): (&VersionCondition, &Spoken),
-    make: &MakeMembership<'_>,
-) -> Result<MembershipView, AppError> {
-    let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
-    let attempt = || replace_once(ctx, registry, engine, address, (condition, spoken), make);
-    let outcome = records::retried(condition, attempt).await;
-    answer(ctx, registry, AuditAction::Update, targets, outcome).await
-}
-
-async fn replace_once(
-    ctx: &OpContext,
-    registry: &Registry,
-    engine: &Arc<dyn EligibilityEngine>,
-    address: &MembershipAddress,
-    (condition, spoken): (&VersionCondition, &Spoken),
-    make: &MakeMembership<'_>,
-) -> Result<Arc<ProgramMembership>, AppError> {
-    let before = find(ctx, registry, address).await?;
-    let seen = visibility::of(ctx, registry, RecordKind::ProgramMembership, before.id);
-    let seen = seen.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
-    let written = written::of_change(ctx, Resource::ProgramMembership, &seen, spoken)?;
-    check_exit(&written, spoken)?;
-    records::check_version(condition, before.meta.version)?;
-    let present = view(registry, Arc::clone(&before), FieldSet::All).await?;
-    let draft = make(&present, &written)?;
-    let known = &before.details.identifiers;
-    written::check_identifiers(ctx, Resource::ProgramMembership, known, &draft.identifiers)?;
-    write(ctx, registry, engine, Some(Present { before: &before, seen, written }), draft).await
-}
-
-/// How and when somebody left goes with the status `exited`: who may not write the status would learn it from what is refused.
-fn check_exit(written: &FieldSet, spoken: &Spoken) -> Result<(), AppError> {
-    let (Spoken::Whole(named) | Spoken::Named(named)) = spoken;
-    let names_exit = named.names("exit_date") || named.names("exit_reason");
-    if written.allows("status") || !names_exit {
-        return Ok(());
-    }
-    let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
-    Err(AppError::FieldNotGranted { resource, field, usage: FieldUse::Write })
-}
-
-/// A membership that is being replaced.
-struct Present<'a> {
-    /// As it is.
-    before: &'a ProgramMembership,
-    /// What of it the client may see.
-    seen: FieldSet,
-    /// What of it is written.
-    written: FieldSet,
 }
 
 /// Writes a refusal down, or shows what was written.
@@ -208,7 +147,9 @@ async fn write(
     let mut note = format!("status {}", details.status.name());
     if check_transition(present.as_ref(), details.status)? == Entry::Enrolled {
         check_open(&program, today)?;
-        if let Some(word) = ask(ctx, registry, engine, &program, &details).await? {
+        // A reason that was given for something else, and that the client may not see, is none.
+        let is_overridden = details.override_reason.is_some() && kept("override").is_none();
+        if let Some(word) = ask(ctx, registry, engine, &program, (&details, is_overridden)).await? {
             note = format!("{note}; the program's expression says {}", word.name());
             if word != RuleWord::Eligible {
                 note.push_str("; overridden");
@@ -239,13 +180,12 @@ async fn ask(
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     program: &Arc<Program>,
-    details: &ProgramMembershipDetails,
+    (details, is_overridden): (&ProgramMembershipDetails, bool),
 ) -> Result<Option<RuleWord>, AppError> {
     let Some(expression) = program.details.eligibility.as_ref().filter(|_| program.details.enforce_eligibility) else {
         return Ok(None);
     };
     let answer = ask_program(ctx, registry, engine, expression, details.beneficiary).await;
-    let is_overridden = details.override_reason.is_some();
     match answer {
         Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
         Ok(answer) => {
@@ -389,13 +329,14 @@ async fn find(
         vec![beneficiary_terms(ctx, registry, &[Subject::Individual, Subject::Group], &address.key).await?];
     conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
     let page = Page { offset: 0, count: PAGE_COUNT_MAX };
-    let several = matching(ctx, registry, conditions.clone(), page);
+    let snapshot = registry.columns.snapshot();
+    let several = matching(ctx, &snapshot, conditions.clone(), page);
     match several.ids.as_slice() {
         [] => Err(AppError::NotFound(RecordKind::ProgramMembership)),
         [only] => records::by_id(store, *only).await,
         [..] => {
             conditions.push(open_terms());
-            let open = matching(ctx, registry, conditions, page);
+            let open = matching(ctx, &snapshot, conditions, page);
             match (open.ids.as_slice(), &program) {
                 ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
                 (_, None) => Err(AppError::Conflict(
@@ -410,9 +351,8 @@ async fn find(
 }
 
 /// The memberships that are there for the client and hold one term of each list.
-fn matching(ctx: &OpContext, registry: &Registry, terms: Vec<Vec<MembershipTerm>>, page: Page) -> Found {
-    let snapshot = registry.columns.snapshot();
-    let limits = visibility::limits(ctx, &snapshot, RecordKind::ProgramMembership);
+fn matching(ctx: &OpContext, snapshot: &Snapshot, terms: Vec<Vec<MembershipTerm>>, page: Page) -> Found {
+    let limits = visibility::limits(ctx, snapshot, RecordKind::ProgramMembership);
     let limits = SearchLimits { records: limits.as_deref(), groups: None };
     let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
     snapshot.search_memberships(&conditions, limits, Sorting::REGISTERED, &page.into())
@@ -489,7 +429,7 @@ pub async fn search(
     if !query.statuses.is_empty() {
         conditions.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());
     }
-    let found = matching(ctx, registry, conditions, page);
+    let found = matching(ctx, &registry.columns.snapshot(), conditions, page);
     let mut memberships = Vec::with_capacity(found.ids.len());
     for id in found.ids {
         let Some(fields) = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id) else { continue };

@@ -53,11 +53,24 @@ pub fn of_written(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: Re
     of(ctx, registry, kind, id).unwrap_or_else(FieldSet::none)
 }
 
-/// What a search may show of a record: as [`of`], and what the scope to search opens by itself.
+/// What a search may show of a record: as [`of`], and what the scope to search opens where it is enough to search.
 #[must_use]
 pub fn of_found(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
     let consented = consented::fields(ctx, registry, kind, id)?;
     Some(consented.intersection(&searchable(ctx, kind.resource())))
+}
+
+/// What the scope to search a resource opens by itself: of people and groups nothing.
+fn by_searching(ctx: &OpContext, resource: Resource) -> FieldSet {
+    match resource {
+        Resource::Program | Resource::ProgramMembership => ctx.fields(resource, Action::Search),
+        Resource::Individual
+        | Resource::Group
+        | Resource::Consent
+        | Resource::Vocabulary
+        | Resource::Eligibility
+        | Resource::Identifier => FieldSet::none(),
+    }
 }
 
 /// The record that an identifier addresses, with what the client may see of it.
@@ -77,7 +90,13 @@ pub async fn find(
 
 /// The fields that searches of a resource may look at.
 fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
-    ctx.fields(resource, Action::Read).union(&ctx.fields(resource, Action::Search))
+    ctx.fields(resource, Action::Read).union(&by_searching(ctx, resource))
+}
+
+/// Whether the client sees records of a resource at all, be it in answers to searches.
+fn sees(ctx: &OpContext, resource: Resource) -> bool {
+    let searches = matches!(resource, Resource::Program | Resource::ProgramMembership);
+    ctx.holds(resource, Action::Read) || (searches && ctx.holds(resource, Action::Search))
 }
 
 /// Whether a search may have a condition on a field, given by its path in the API.
@@ -133,8 +152,7 @@ pub fn check_membership(ctx: &OpContext, usage: FieldUse) -> Result<(), AppError
 /// writes blindly, by whatever it was told elsewhere.
 #[must_use]
 pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
-    let reads = ctx.holds(resource, Action::Read) || ctx.holds(resource, Action::Search);
-    if reads { searchable(ctx, resource) } else { FieldSet::All }
+    if sees(ctx, resource) { searchable(ctx, resource) } else { FieldSet::All }
 }
 
 /// The fields that the client may change of a record of which it sees some: those that its grants to update open and that it
@@ -142,8 +160,7 @@ pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
 #[must_use]
 pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> FieldSet {
     let granted = ctx.fields(resource, Action::Update);
-    let reads = ctx.holds(resource, Action::Read) || ctx.holds(resource, Action::Search);
-    if reads || ctx.consent.is_some() { granted.intersection(seen) } else { granted }
+    if sees(ctx, resource) || ctx.consent.is_some() { granted.intersection(seen) } else { granted }
 }
 
 /// Whether a field, given by its path in the API, is among some.

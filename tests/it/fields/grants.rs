@@ -60,6 +60,27 @@ fn a_page_holds_no_more_than_a_read() {
 }
 
 #[test]
+fn the_scope_to_search_opens_fields_only_where_it_is_enough_to_search() {
+    let app = register();
+    let client = app.client(&["individual:search", "group:search", "program:search"]);
+    app.admin().grant_fields(client.id(), "individual:read", &["name"]);
+    let client = app.client_of(client.credentials());
+    assert_eq!(client.get("/Individual?gender=urn:iso:std:iso:5218%232").status, 403);
+    let page = client.get("/Individual?name=amina").expect(200).json();
+    assert_eq!(keys(&page["data"][0]), ["identifier", "meta", "name", "type"]);
+    drop(crate::program::create(&app, "P", json!({"description": "A pension"})));
+    app.admin().grant_fields(client.id(), "program:read", &["name"]);
+    let client = app.client_of(client.credentials());
+    let page = client.get("/Program").expect(200).json();
+    assert_eq!(page["data"][0]["description"], "A pension", "searching is granted whole");
+    let one = client.get(&path("Program", "P")).expect(200).json();
+    assert_eq!((&one["name"], one.get("description")), (&json!("Program P"), None));
+    app.admin().grant_fields(client.id(), "program:search", &["target_type"]);
+    assert_eq!(client.get("/Program?active=true").status, 403);
+    assert_eq!(client.get("/Program?name=program&target_type=individual").expect(200).json()["total"], 1);
+}
+
+#[test]
 fn the_administrator_sees_restrictions_and_is_told_of_wrong_ones() {
     let mut app = register();
     let body =

@@ -232,6 +232,11 @@ fn of_membership(sample: &Sample, path: &str) -> Vec<Probe> {
         with(body, other.members(&value))
     });
     all.push(Probe::send("PUT", path, whole.clone()));
+    let mut least = whole.clone();
+    for optional in ["enrollment_date", "exit_date", "exit_reason", "override"] {
+        least.as_object_mut().unwrap().remove(optional);
+    }
+    all.push(Probe::send("PUT", path, least));
     for value in &sample.values {
         all.push(Probe::send("PUT", path, with(whole.clone(), sample.members(value))).aiming(Aim::Write));
     }

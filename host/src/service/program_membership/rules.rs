@@ -2,7 +2,8 @@
 
 use jiff::civil::Date;
 
-use super::{Present, problem};
+use super::problem;
+use super::replace::Present;
 use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use crate::error::{AppError, FieldProblem};
 

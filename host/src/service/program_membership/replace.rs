@@ -1,0 +1,84 @@
+//! Replacing what a membership says.
+
+use std::sync::Arc;
+
+use super::{MembershipAddress, MembershipDraft, MembershipView, answer, find, view, write};
+use crate::context::OpContext;
+use crate::domain::audit::AuditAction;
+use crate::domain::field::FieldSet;
+use crate::domain::program_membership::ProgramMembership;
+use crate::domain::record::{RecordKind, VersionCondition};
+use crate::domain::scope::Resource;
+use crate::error::{AppError, FieldUse};
+use crate::plugin::EligibilityEngine;
+use crate::service::registry::Registry;
+use crate::service::written::{self, Spoken};
+use crate::service::{records, visibility};
+
+/// Says what a membership is to be, given what it is and which fields are written.
+pub type MakeMembership<'a> =
+    dyn Fn(&MembershipView, &FieldSet) -> Result<MembershipDraft, AppError> + Send + Sync + 'a;
+
+/// Replaces what a membership says: `make` says what it is to be, given what it is and the fields that the client may write. The
+/// others stay as they are.
+///
+/// # Errors
+/// As [`super::create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
+pub async fn replace(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    address: &MembershipAddress,
+    (condition, spoken): (&VersionCondition, &Spoken),
+    make: &MakeMembership<'_>,
+) -> Result<MembershipView, AppError> {
+    let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
+    let attempt = || replace_once(ctx, registry, engine, address, (condition, spoken), make);
+    let outcome = records::retried(condition, attempt).await;
+    answer(ctx, registry, AuditAction::Update, targets, outcome).await
+}
+
+async fn replace_once(
+    ctx: &OpContext,
+    registry: &Registry,
+    engine: &Arc<dyn EligibilityEngine>,
+    address: &MembershipAddress,
+    (condition, spoken): (&VersionCondition, &Spoken),
+    make: &MakeMembership<'_>,
+) -> Result<Arc<ProgramMembership>, AppError> {
+    let before = find(ctx, registry, address).await?;
+    let seen = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, before.id);
+    let seen = seen.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
+    let written = written::of_change(ctx, Resource::ProgramMembership, &seen, spoken)?;
+    let written = without_status(written, spoken)?;
+    records::check_version(condition, before.meta.version)?;
+    let present = view(registry, Arc::clone(&before), FieldSet::All).await?;
+    let draft = make(&present, &written)?;
+    let known = &before.details.identifiers;
+    written::check_identifiers(ctx, Resource::ProgramMembership, known, &draft.identifiers)?;
+    write(ctx, registry, engine, Some(Present { before: &before, seen, written }), draft).await
+}
+
+/// Which days go with a membership depends on its status: who may not write the status writes only what it names, and not how and
+/// when somebody left; it would learn the status from what is filled in and refused.
+fn without_status(written: FieldSet, spoken: &Spoken) -> Result<FieldSet, AppError> {
+    if written.allows("status") {
+        return Ok(written);
+    }
+    let (Spoken::Whole(named) | Spoken::Named(named)) = spoken;
+    if named.names("exit_date") || named.names("exit_reason") {
+        let (resource, field) = (Resource::ProgramMembership, "status".to_owned());
+        return Err(AppError::FieldNotGranted { resource, field, usage: FieldUse::Write });
+    }
+    Ok(written.intersection(named))
+}
+
+/// A membership that is being replaced.
+pub(super) struct Present<'a> {
+    /// As it is.
+    pub before: &'a ProgramMembership,
+    /// What of it the client may see.
+    pub seen: FieldSet,
+    /// What of it is written.
+    pub written: FieldSet,
+}
