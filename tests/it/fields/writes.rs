@@ -126,6 +126,21 @@ fn hidden_members_stay_and_are_not_touched_one_by_one() {
 }
 
 #[test]
+fn a_batch_shows_and_writes_no_more_than_single_calls() {
+    let (_app, all, client) = register(&[("individual:all", Some(&["name"]))]);
+    let url = path("Individual", "1").trim_start_matches('/').to_owned();
+    let read = json!({"request": {"method": "GET", "url": url}});
+    let change = json!({"request": {"method": "PATCH", "url": url}, "resource": {"gender": MALE}});
+    let answer = client.post("/$batch", &json!({"type": "batch", "entry": [read, change]})).expect(200).json();
+    assert_eq!(answer["entry"][0]["resource"].as_object().unwrap().len(), 4, "{answer}");
+    assert_eq!(answer["entry"][1]["response"]["status"], 403, "{answer}");
+    assert_eq!(answer["entry"][1]["problem"]["errors"][0]["field"], "gender", "{answer}");
+    let refused = client.post("/$batch", &json!({"type": "transaction", "entry": [change]}));
+    assert!(refused.status >= 400 && refused.text().contains("`gender`"), "{}", refused.text());
+    assert_eq!(all.get(&path("Individual", "1")).expect(200).json()["gender"]["uri"], FEMALE);
+}
+
+#[test]
 fn names_of_members_are_shown_to_who_may_see_names() {
     let (app, _, client) = register(&[("group:read", None), ("individual:read", Some(&["gender"]))]);
     let display =
