@@ -23,7 +23,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
 use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::scope::{Action, Resource};
+use crate::domain::scope::Resource;
 use crate::domain::search::{PAGE_COUNT_MAX, Page};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::{AppError, FieldProblem, FieldUse};
