@@ -12,5 +12,6 @@ pub mod elements;
 pub mod error;
 pub mod extract;
 pub mod middleware;
+mod once;
 pub mod router;
 pub mod routes;

@@ -33,6 +33,7 @@ use crate::plugin::EligibilityEngine;
 pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
 use crate::service::audit::keeper::AuditKeeper;
 use crate::service::client::ClientAdministration;
+use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
 
@@ -61,6 +62,8 @@ pub struct App {
     pub clients: ClientAdministration,
     /// Plugins.
     pub plugins: PluginAdministration,
+    /// Requests that clients named, so that they are done once.
+    pub requests: Arc<Requests>,
     /// The three buckets.
     pub limits: Arc<Limits>,
     /// What the metrics page shows.

@@ -18,6 +18,7 @@ pub mod field;
 pub mod grant;
 pub mod group;
 pub mod hidden;
+pub mod idempotency;
 pub mod identifier;
 pub mod individual;
 pub mod local_code;

@@ -33,12 +33,15 @@ mod write;
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
-use crate::domain::client::Client;
+use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
 use crate::domain::group::Group;
+use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
 use crate::domain::program_membership::MembershipSlot;
@@ -102,6 +105,36 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::NotReady`] leave everything as it was; [`StoreError::Failed`] stops all writes, and whether this one
     /// will be found after reopening is not known.
     async fn commit(&self, write: Write) -> Result<Committed, StoreError>;
+
+    /// Writes one use case durably, and with it how the request that asked for it was answered. Its records may be named by
+    /// [`RecordId::pending`].
+    ///
+    /// # Errors
+    /// As [`Store::commit`]; [`StoreError::AlreadyDone`] when a request of that name is remembered still.
+    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError>;
+
+    /// What is remembered of the requests that a client called so: of the whole, and of entries done each by itself. Some may be
+    /// remembered longer than they are kept.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError>;
+
+    /// How many requests of a client are remembered.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError>;
+
+    /// Forgets the requests that are not kept any more, and says how many these were.
+    ///
+    /// # Errors
+    /// When the store fails or a value cannot be read.
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError>;
 
     /// The person of that key.
     ///

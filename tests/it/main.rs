@@ -24,6 +24,7 @@ mod group_relationship;
 mod individual;
 mod limits;
 mod logs;
+mod once;
 mod plugin;
 mod program;
 mod program_membership;

@@ -18,26 +18,30 @@ use std::time::{Duration, Instant};
 
 use axum::response::Response;
 
-pub use self::inner::Caller as BatchCaller;
+pub use self::inner::{Caller as BatchCaller, InnerRouter};
 
 use self::envelope::{Envelope, Kind};
 use self::inner::Caller;
 use super::error::ApiError;
 use crate::app::AppState;
+use crate::service::once::Once;
 
 /// The most bytes of bodies in one answer, beside the last one: a batch that asks for more is told which entries to ask for again.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
-/// Does what an envelope asks for.
+/// How often a transaction is made in all while others change meanwhile what it rests on.
+pub const ATTEMPTS_MAX: usize = 4;
+
+/// Does what an envelope asks for, at most once where the request has a name.
 ///
 /// # Errors
 /// What refuses the whole.
-pub async fn run(app: &AppState, caller: Caller, envelope: Envelope) -> Result<Response, ApiError> {
+pub async fn run(app: &AppState, caller: Caller, envelope: Envelope, once: Option<Once>) -> Result<Response, ApiError> {
     // The time for the whole request ends it without an answer; a batch gives one a little earlier.
     let time = Duration::from_millis(app.config.server.request_timeout_ms).mul_f64(0.8);
     let deadline = Instant::now() + time;
     match envelope.kind {
-        Kind::Transaction => transaction::run(app, &caller, envelope.entries, deadline).await,
-        Kind::Batch => independent::run(app, &caller, envelope.entries, deadline).await,
+        Kind::Transaction => transaction::run(app, &caller, envelope.entries, once, deadline).await,
+        Kind::Batch => independent::run(app, &caller, envelope.entries, once, deadline).await,
     }
 }

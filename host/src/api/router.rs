@@ -10,11 +10,11 @@ use axum::routing::{MethodFilter, MethodRouter};
 use super::access::{Access, DeclaresAccess};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
-use super::middleware;
 use super::routes::{
     batch, concept_group, consent, discovery, eligibility, group, group_member, health, individual, program,
     program_membership, token, vocabulary,
 };
+use super::{middleware, once};
 use crate::app::AppState;
 use crate::domain::scope::Resource;
 
@@ -154,6 +154,7 @@ pub fn router(state: AppState) -> Router {
     routes(endpoints())
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
+        .layer(axum::middleware::from_fn_with_state(state.clone(), once::once))
         .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer))
         .with_state(state)
 }

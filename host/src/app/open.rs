@@ -3,7 +3,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::audit_upkeep::AuditUpkeep;
@@ -17,6 +17,7 @@ use crate::auth::keys::TokenKeys;
 use crate::auth::secret::SecretHasher;
 use crate::columns::Columns;
 use crate::config::{Config, PluginsConfig};
+use crate::context::Clock;
 use crate::domain::change::Change;
 use crate::domain::manifest::PluginName;
 use crate::domain::record::{RecordId, RecordKind};
@@ -27,6 +28,7 @@ use crate::plugin::{
 use crate::service::audit::AuditLog;
 use crate::service::audit::keeper::AuditKeeper;
 use crate::service::client::ClientAdministration;
+use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
 use crate::service::vocabulary;
@@ -38,6 +40,8 @@ use crate::vocab::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 const SCAN_RECORDS: usize = 1_024;
 /// How often the limits drop what is idle.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
+/// How often requests of past days are forgotten.
+const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Bytes in a MiB.
 const MIB: u64 = 1 << 20;
 
@@ -95,6 +99,8 @@ impl App {
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
+        let requests = Arc::new(Requests::default());
+        let forgetting = forget_requests(Arc::clone(&requests), Arc::downgrade(&store), clock.clone());
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
         let audit = AuditKeeper::new(embedded, registry.audit.clone());
         let upkeep = AuditUpkeep {
@@ -111,7 +117,7 @@ impl App {
             if let Err(error) = indexed {
                 tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
             }
-            tokio::join!(maintain(kept, kept_up), upkeep.keep_up());
+            tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), forgetting);
         });
         let clients = ClientAdministration {
             store,
@@ -132,6 +138,7 @@ impl App {
             audit,
             clients,
             plugins,
+            requests,
             limits,
             metrics,
             token_keys,
@@ -238,6 +245,18 @@ async fn open_plugins(
         Ok(Ok(opened)) => Ok(opened),
         Ok(Err(reason)) => Err(StartError::Plugins(reason)),
         Err(error) => Err(StartError::Plugins(error.to_string())),
+    }
+}
+
+/// Forgets requests that clients named more than a day ago, for as long as the store is there.
+async fn forget_requests(requests: Arc<Requests>, store: Weak<dyn Store>, clock: Arc<dyn Clock>) {
+    let mut ticks = tokio::time::interval(REQUESTS_INTERVAL);
+    loop {
+        ticks.tick().await;
+        let Some(store) = store.upgrade() else { return };
+        if let Err(error) = requests.forget(&*store, clock.now()).await {
+            tracing::warn!(error = %error, "requests of past days cannot be forgotten");
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::domain::individual::{CodePlace, IndividualDetails};
 use crate::domain::manifest::ExtensionPath;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
 use crate::error::{AppError, FieldProblem};
-use crate::vocab::Generation;
 pub use crate::vocab::LanguagePreference;
+use crate::vocab::{CodeProblem, Generation, LookUpProblem};
 
 /// How codes are shown to one client in one request: one generation, one choice of languages.
 #[derive(Clone)]
@@ -146,12 +146,33 @@ pub fn resolve(
     code: &CodeUri,
     problems: &mut Vec<FieldProblem>,
 ) -> Option<CodedValue> {
-    match generation.resolve(field, code) {
+    let absent = without_search(generation, field.namespaces(), code, problems);
+    match absent.map_or_else(|| generation.resolve(field, code), Err) {
         Ok(value) => Some(value),
         Err(problem) => {
             problems.push(FieldProblem { field: path, code: problem.code(), message: problem.to_string() });
             None
         }
+    }
+}
+
+/// How many wrong codes of one record are told with what was probably meant. A record with more is a mistake of another kind, and
+/// each search takes its time.
+const SEARCHES_MAX: usize = 50;
+
+/// What a code is refused with where very many of the record are wrong already: without a search for what was meant.
+fn without_search(
+    generation: &Generation,
+    namespaces: &[&str],
+    code: &CodeUri,
+    problems: &[FieldProblem],
+) -> Option<CodeProblem> {
+    if problems.len() < SEARCHES_MAX || !namespaces.contains(&code.namespace.as_str()) {
+        return None;
+    }
+    match generation.plainly_absent(code)? {
+        LookUpProblem::Code(problem) => Some(problem),
+        LookUpProblem::UnknownNamespace { .. } | LookUpProblem::NotInstalled { .. } => None,
     }
 }
 
@@ -170,7 +191,9 @@ fn resolve_extension(
         problems.push(FieldProblem { field: path, code: "unknown_field", message });
         return None;
     };
-    match generation.resolve_in(&format!("{EXTENSION}.{field}"), &[namespace], code) {
+    let absent = without_search(generation, &[namespace], code, problems);
+    let resolve = || generation.resolve_in(&format!("{EXTENSION}.{field}"), &[namespace], code);
+    match absent.map_or_else(resolve, Err) {
         Ok(value) => Some(value),
         Err(problem) => {
             problems.push(problem.at(path));

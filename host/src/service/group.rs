@@ -87,7 +87,7 @@ pub fn reference(key: &IdentifierKey) -> String {
     format!("{}/{}", RecordKind::Group, key.reveal())
 }
 
-async fn view(
+pub(super) async fn view(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,

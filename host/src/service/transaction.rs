@@ -9,9 +9,10 @@ use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditEntry, AuditOutcome};
 use crate::domain::change::ChangedRecord;
+use crate::domain::idempotency::RememberedRequest;
 use crate::error::AppError;
 use crate::store::staged::Staged;
-use crate::store::{Operation, Store, StoreError};
+use crate::store::{Committed, Store, StoreError};
 
 /// What is said of the line of the audit log of a use case that came to nothing because another one did.
 const UNDONE: &str = "nothing was written: another entry of the transaction was refused";
@@ -71,23 +72,35 @@ impl Transaction {
         self.staged.collided_with()
     }
 
-    /// Writes everything, with what is to be done beside.
+    /// Writes everything.
     ///
     /// # Errors
     /// [`NotWritten`]; nothing of it is written then.
-    pub async fn commit(&self, ctx: &OpContext, beside: Vec<Operation>) -> Result<(), NotWritten> {
-        let mut write = self.staged.take(ctx.now, ctx.client().cloned());
-        write.operations.extend(beside);
+    pub async fn commit(&self, ctx: &OpContext) -> Result<(), NotWritten> {
+        let write = self.staged.take(ctx.now, ctx.client().cloned());
         if write.operations.is_empty() && write.audit.is_empty() {
             return Ok(());
         }
-        let base = self.staged.base();
-        match base.commit(write).await {
+        Self::told(self.staged.base().commit(write).await)
+    }
+
+    /// Writes everything, and how the request was answered that asked for it.
+    ///
+    /// # Errors
+    /// [`NotWritten`]; nothing of it is written then.
+    pub async fn commit_once(&self, ctx: &OpContext, request: RememberedRequest) -> Result<(), NotWritten> {
+        let write = self.staged.take(ctx.now, ctx.client().cloned());
+        Self::told(self.staged.base().commit_once(write, request).await)
+    }
+
+    fn told(committed: Result<Committed, StoreError>) -> Result<(), NotWritten> {
+        match committed {
             Ok(_) => Ok(()),
             Err(
                 StoreError::VersionMismatch { .. }
                 | StoreError::IdentifierInUse(_)
                 | StoreError::MembershipOpen
+                | StoreError::AlreadyDone
                 | StoreError::NotFound(_),
             ) => Err(NotWritten::Overtaken),
             Err(other) => Err(NotWritten::Failed(other.into())),

@@ -22,6 +22,9 @@ pub enum StoreError {
     /// The beneficiary has a membership in the program that is open.
     #[error("the beneficiary has an open membership in this program already")]
     MembershipOpen,
+    /// A request of that client and that name was done, and is remembered still.
+    #[error("a request of that name was done already")]
+    AlreadyDone,
     /// There is no record of that key.
     #[error("no such {0}")]
     NotFound(RecordKind),
@@ -74,9 +77,10 @@ impl From<StoreError> for AppError {
             StoreError::VersionMismatch { expected, actual } => Self::VersionMismatch { expected, actual },
             StoreError::NotFound(kind) => Self::NotFound(kind),
             StoreError::ClientNotFound(id) => Self::UnknownClient(id),
-            StoreError::ClientExists(_) | StoreError::ClientChanged(_) | StoreError::MembershipOpen => {
-                Self::Conflict(error.to_string())
-            }
+            StoreError::ClientExists(_)
+            | StoreError::ClientChanged(_)
+            | StoreError::MembershipOpen
+            | StoreError::AlreadyDone => Self::Conflict(error.to_string()),
             StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
             StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
             StoreError::Overloaded => Self::Busy,

@@ -5,12 +5,15 @@ mod audit_log;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Details, Sequence};
-use crate::domain::client::Client;
+use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
+use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::program_membership::MembershipSlot;
@@ -55,12 +58,12 @@ impl MemoryStore {
 }
 
 impl State {
-    fn commit(&mut self, write: Write) -> Result<Committed, StoreError> {
+    fn commit(&mut self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
         if self.sink.is_none() && changes_records(&write) {
             return Err(StoreError::NotReady);
         }
         let mut planner = Planner::new(&self.records, self.last);
-        let planned = planner.plan(write)?;
+        let planned = planner.plan(write, request)?;
         planner.accept(&planned);
         self.last = planner.last();
         let Planned { committed, changes, outcome, audit, .. } = planned;
@@ -97,7 +100,32 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
-        self.state().commit(write)
+        self.state().commit(write, None)
+    }
+
+    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+        self.state().commit(write, Some(request))
+    }
+
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        let state = self.state();
+        let named = state.records.remembered.iter().filter(|(name, _)| name.client == *client && name.key == *key);
+        Ok(named.map(|(_, request)| Arc::clone(request)).collect())
+    }
+
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        Ok(self.state().records.remembered.keys().filter(|name| name.client == *client).count() as u64)
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let remembered = &mut self.state().records.remembered;
+        let before = remembered.len();
+        remembered.retain(|_, request| request.is_kept_at(now));
+        Ok(before.saturating_sub(remembered.len()) as u64)
     }
 
     async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {

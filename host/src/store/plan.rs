@@ -21,6 +21,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::{Setting, SettingKey};
+use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind};
@@ -34,6 +35,7 @@ pub(super) trait Present {
     fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError>;
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError>;
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError>;
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError>;
 }
 
 /// The last keys and the last place in the order of writes that were given.
@@ -74,6 +76,7 @@ pub(super) struct Outcome {
     pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
     pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub clients: BTreeMap<ClientId, Arc<Client>>,
+    pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
     /// Absent ones are taken out.
     pub settings: BTreeMap<SettingKey, Option<Arc<Setting>>>,
 }
@@ -120,24 +123,36 @@ impl<'p, P: Present> Planner<'p, P> {
     ///
     /// # Errors
     /// The first conflict; nothing has changed then.
-    pub(super) fn plan(&self, write: Write) -> Result<Planned, StoreError> {
+    pub(super) fn plan(&self, write: Write, request: Option<RememberedRequest>) -> Result<Planned, StoreError> {
         let mut draft = Draft::new(self, as_stored(write.at), write.source, write.operations.len());
         let mut written = Vec::with_capacity(write.operations.len());
         for operation in write.operations {
             let operation = draft.settle(operation)?;
             written.push(draft.perform(operation)?);
         }
+        if let Some(request) = request {
+            draft.remember(request)?;
+        }
         let audit = write.audit.into_iter().map(super::record::audit::entry_as_stored).collect();
         Ok(draft.finish(written, audit))
     }
 
+    /// The request of that name, as the accepted writes leave it.
+    pub(super) fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+        match self.accepted.remembered.get(name) {
+            Some(request) => Ok(Some(Arc::clone(request))),
+            None => self.present.remembered(name),
+        }
+    }
+
     /// Lets later writes see this one.
     pub(super) fn accept(&mut self, planned: &Planned) {
-        let Outcome { records, open_memberships, owners, clients, settings } = planned.outcome.clone();
+        let Outcome { records, open_memberships, owners, clients, remembered, settings } = planned.outcome.clone();
         self.accepted.records.extend(records);
         self.accepted.open_memberships.extend(open_memberships);
         self.accepted.owners.extend(owners);
         self.accepted.clients.extend(clients);
+        self.accepted.remembered.extend(remembered);
         self.accepted.settings.extend(settings);
         self.last = planned.last;
     }

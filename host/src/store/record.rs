@@ -31,6 +31,7 @@ pub mod open_membership;
 pub mod parts;
 pub mod program;
 pub mod program_membership;
+pub mod remembered;
 #[cfg(test)]
 pub mod samples;
 pub mod setting;

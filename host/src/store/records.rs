@@ -9,6 +9,7 @@ use super::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError};
 use crate::domain::change::{ChangedRecord, Details};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::{Setting, SettingKey};
+use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{Record, RecordId, RecordKind};
@@ -20,6 +21,7 @@ pub(super) struct Records {
     pub open_memberships: BTreeMap<MembershipSlot, Option<RecordId>>,
     pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub clients: BTreeMap<ClientId, Arc<Client>>,
+    pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
 }
 
 impl Records {
@@ -35,11 +37,12 @@ impl Records {
 
     /// Takes up what a write leaves behind; gives back the settings, which are none of its own.
     pub(super) fn take_up(&mut self, outcome: Outcome) -> BTreeMap<SettingKey, Option<Arc<Setting>>> {
-        let Outcome { records, open_memberships, owners, clients, settings } = outcome;
+        let Outcome { records, open_memberships, owners, clients, remembered, settings } = outcome;
         self.by_kind.extend(records);
         self.open_memberships.extend(open_memberships);
         self.owners.extend(owners);
         self.clients.extend(clients);
+        self.remembered.extend(remembered);
         settings
     }
 }
@@ -59,5 +62,9 @@ impl Present for Records {
 
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {
         Ok(self.clients.get(id).cloned())
+    }
+
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+        Ok(self.remembered.get(name).cloned())
     }
 }

@@ -27,14 +27,16 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Sequence};
-use crate::domain::client::Client;
+use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
 use crate::domain::group::Group;
+use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
 use crate::domain::program_membership::MembershipSlot;
@@ -53,6 +55,9 @@ use super::{
 
 /// Up to this many records are read where they are asked for; more go to a thread for blocking work.
 const INLINE_READS_MAX: usize = 32;
+
+/// How many requests are forgotten in one job of the writer.
+const FORGOTTEN_AT_ONCE: usize = 256;
 
 /// How the embedded store is run.
 #[derive(Debug, Clone, Copy)]
@@ -136,6 +141,13 @@ impl SledStore {
         answered.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
+    async fn write(&self, write: Write, request: Option<Box<RememberedRequest>>) -> Result<Committed, StoreError> {
+        if self.sink.get().is_none() && changes_records(&write) {
+            return Err(StoreError::NotReady);
+        }
+        self.ask(|answer| Job::Commit(Box::new(write), request, answer)).await
+    }
+
     /// Reads in a thread for blocking work.
     async fn read<T: Send + 'static>(
         &self,
@@ -173,10 +185,36 @@ impl Store for SledStore {
     }
 
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
-        if self.sink.get().is_none() && changes_records(&write) {
-            return Err(StoreError::NotReady);
+        self.write(write, None).await
+    }
+
+    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+        self.write(write, Some(Box::new(request))).await
+    }
+
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        self.reader.requests_called(client, key)
+    }
+
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        let client = client.clone();
+        self.read(move |reader| reader.request_count(&client)).await
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let mut forgotten = 0;
+        let mut names = self.read(move |reader| reader.requests_not_kept_at(now)).await?;
+        while !names.is_empty() {
+            // Few at a time: writes wait meanwhile.
+            let later = names.split_off(names.len().min(FORGOTTEN_AT_ONCE));
+            forgotten += self.ask(|answer| Job::Forget(names, now, answer)).await?;
+            names = later;
         }
-        self.ask(|answer| Job::Commit(Box::new(write), answer)).await
+        Ok(forgotten)
     }
 
     async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {

@@ -101,15 +101,12 @@ impl Staged {
     /// Works a write out on top of what was committed here; everything that it needs of the real store was gathered.
     fn keep_back(&self, write: Write) -> Result<Committed, StoreError> {
         if !changes_records(&write) {
-            return Err(StoreError::Corrupt {
-                what: "part of a transaction",
-                reason: "it changes something else than records".to_owned(),
-            });
+            return Err(no_part("it changes something else than records"));
         }
         let mut state = self.state();
         state.collision = None;
         let mut planner = Planner::of_parts(&state.records, state.last);
-        let planned = match planner.plan(write.clone()) {
+        let planned = match planner.plan(write.clone(), None) {
             Ok(planned) => planned,
             Err(error) => {
                 state.collision = state.collision_of(&write, &error);
@@ -129,6 +126,11 @@ impl Staged {
         state.audit.extend(write.audit);
         Ok(planned.committed)
     }
+}
+
+/// Something that cannot be kept back was asked for, which is a defect.
+fn no_part(reason: &str) -> StoreError {
+    StoreError::Corrupt { what: "part of a transaction", reason: reason.to_owned() }
 }
 
 impl State {

@@ -5,6 +5,7 @@ pub(super) mod clients;
 pub(super) mod identifiers;
 pub(super) mod programs;
 pub(super) mod records;
+pub(super) mod requests;
 pub(super) mod settings;
 pub(super) mod shared;
 pub(super) mod tables;
@@ -227,6 +228,11 @@ macro_rules! every_behaviour {
                 old_lines_of_the_audit_log_are_removed_in_small_steps,
                 lines_as_old_as_the_limit_stay,
                 what_is_left_after_a_removal_is_found,
+            },
+            requests::{
+                a_request_is_done_once_and_remembered_with_what_it_wrote,
+                requests_are_forgotten_after_a_day,
+                one_of_many_requests_of_a_name_is_done,
             },
             shared::{
                 writers_at_once_all_get_keys_of_their_own,

@@ -98,3 +98,19 @@ fn placeholders_lead_somewhere_and_in_no_circle() {
     let answer = send(&client, "batch", vec![create("2", 2), family("H", &[placeholder(2)])]).expect(200);
     assert_eq!(super::statuses(&answer), [201, 422]);
 }
+
+#[test]
+fn very_many_wrong_codes_are_told_without_looking_for_what_was_meant() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:create"]);
+    let languages: Vec<String> = (0..100).map(|number| format!("urn:iso:std:iso:639#q{number}q")).collect();
+    let entry = |id: usize| {
+        let body =
+            json!({"languages": &languages, "health_conditions": vec!["http://id.who.int/icd/release/11/mms#XXXX"; 0]});
+        entry("POST", "Individual", person(&id.to_string(), body))
+    };
+    let answer = send(&client, "batch", (0..100).map(entry).collect()).expect(200);
+    assert_eq!(super::statuses(&answer), vec![422; 100]);
+    let problem = answer.json()["entry"][99]["problem"].clone();
+    assert_eq!(errors(&problem).len(), 50, "as many as one answer lists");
+}

@@ -5,21 +5,27 @@ use std::time::Instant;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 
+use super::ATTEMPTS_MAX;
 use super::answer::AnswerWriter;
 use super::envelope::{Entry, Kind};
-use super::inner::{Answered, Caller, InnerRequest, InnerRouter, is_over};
+use super::inner::{Answered, Caller, InnerRequest, InnerRouter, is_over, read};
 use crate::api::error::{ApiError, Problem};
+use crate::api::once::{answer_of, overtaken, replay};
 use crate::app::AppState;
+use crate::error::AppError;
+use crate::service::once::Once;
+use crate::service::transaction::{NotWritten, Transaction};
 
 pub(super) async fn run(
     app: &AppState,
     caller: &Caller,
     entries: Vec<Entry>,
+    once: Option<Once>,
     deadline: Instant,
 ) -> Result<Response, ApiError> {
     let router = InnerRouter::on(app);
     let mut answer = AnswerWriter::new(Kind::Batch);
-    for mut entry in entries {
+    for (mut entry, part) in entries.into_iter().zip(1_u16..) {
         let body = entry.resource.take();
         let answered = if is_over(deadline) {
             not_begun(caller)
@@ -27,11 +33,51 @@ pub(super) async fn run(
             no_room(caller)
         } else {
             let (method, uri, if_match) = (entry.method.clone(), entry.uri.clone(), entry.if_match.clone());
-            router.send(caller, InnerRequest { method, uri, if_match, body }, deadline).await?
+            let request = InnerRequest { method, uri, if_match, body };
+            match once.as_ref().filter(|_| entry.method != Method::GET) {
+                None => router.send(caller, request, deadline).await?,
+                Some(once) => written_once(app, caller, request, (once, part), deadline).await?,
+            }
         };
         answer.add(app, &entry, &answered)?;
     }
     Ok(answer.finish())
+}
+
+/// Does an entry of a batch that has a name, unless it was done when the batch was sent before.
+async fn written_once(
+    app: &AppState,
+    caller: &Caller,
+    request: InnerRequest,
+    (once, part): (&Once, u16),
+    deadline: Instant,
+) -> Result<Answered, ApiError> {
+    if let Some(earlier) = once.earlier(part) {
+        let response = replay::response(app, &caller.context, &caller.headers, earlier.answers.first()).await?;
+        return read(response).await;
+    }
+    for _ in 0..ATTEMPTS_MAX {
+        let transaction = Transaction::begin(&app.registry);
+        let router = InnerRouter::on(&app.with_registry(transaction.registry()));
+        let answered = router.send(caller, request.clone(), deadline).await?;
+        if !answered.is_success() {
+            return Ok(answered);
+        }
+        let answer = answer_of(&transaction, 0, answered.status.as_u16());
+        match transaction.commit_once(&caller.context, once.answered(&caller.context, part, vec![answer])).await {
+            Ok(()) => {
+                once.note();
+                return Ok(answered);
+            }
+            Err(NotWritten::Overtaken) => {}
+            Err(NotWritten::Failed(error)) => return Ok(failed(caller, error)),
+        }
+    }
+    Ok(failed(caller, overtaken()))
+}
+
+fn failed(caller: &Caller, error: AppError) -> Answered {
+    Answered::refused(Problem::from(error), None, &caller.context.request_id)
 }
 
 fn not_begun(caller: &Caller) -> Answered {

@@ -27,8 +27,8 @@ static ENDPOINTS: LazyLock<Router<AppState>> = LazyLock::new(within_request);
 pub struct Caller {
     /// As whom.
     pub context: OpContext,
-    /// In which languages.
-    pub languages: Option<HeaderValue>,
+    /// In which languages: the header that says so, if it was sent.
+    pub headers: HeaderMap,
 }
 
 impl Caller {
@@ -38,7 +38,8 @@ impl Caller {
         // A list may be sent in several headers.
         let given = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
         let languages = given.collect::<Vec<_>>().join(",");
-        Self { context, languages: HeaderValue::from_str(&languages).ok().filter(|value| !value.is_empty()) }
+        let languages = HeaderValue::from_str(&languages).ok().filter(|value| !value.is_empty());
+        Self { context, headers: languages.map(|value| (header::ACCEPT_LANGUAGE, value)).into_iter().collect() }
     }
 }
 
@@ -81,6 +82,18 @@ impl InnerRouter {
         Self(ENDPOINTS.clone().layer(layer).with_state(app.clone()))
     }
 
+    /// The same for a request that is the only one within another, and leaves what it does as that one's.
+    #[must_use]
+    pub fn of_one(app: &AppState) -> Self {
+        Self(ENDPOINTS.clone().with_state(app.clone()))
+    }
+
+    /// Makes a request that is put together already.
+    pub async fn answer(&self, request: Request) -> Response {
+        let Ok(response) = self.0.clone().oneshot(request).await;
+        response
+    }
+
     /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503.
     ///
     /// # Errors
@@ -90,7 +103,7 @@ impl InnerRouter {
         if let Some(condition) = request.if_match {
             built = built.header(header::IF_MATCH, condition);
         }
-        if let Some(languages) = &caller.languages {
+        if let Some(languages) = caller.headers.get(header::ACCEPT_LANGUAGE) {
             built = built.header(header::ACCEPT_LANGUAGE, languages);
         }
         let body = match request.body {
@@ -104,15 +117,18 @@ impl InnerRouter {
         let mut request = built.body(body).map_err(|error| AppError::Internal(error.into()))?;
         request.extensions_mut().insert(WithinRequest(caller.context.clone()));
         let time = deadline.saturating_duration_since(Instant::now());
-        match tokio::time::timeout(time, self.0.clone().oneshot(request)).await {
-            Ok(Ok(response)) => read(response).await,
-            Ok(Err(never)) => match never {},
+        match tokio::time::timeout(time, self.answer(request)).await {
+            Ok(response) => read(response).await,
             Err(_) => Ok(Answered::late(&caller.context.request_id)),
         }
     }
 }
 
-async fn read(response: Response) -> Result<Answered, ApiError> {
+/// Reads an answer whole.
+///
+/// # Errors
+/// When its body breaks off, which is a defect.
+pub(super) async fn read(response: Response) -> Result<Answered, ApiError> {
     let (mut parts, body) = response.into_parts();
     let text = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::to_owned);
     let (location, etag) = (text(header::LOCATION), text(header::ETAG));

@@ -2,27 +2,31 @@
 
 use std::time::Instant;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
 use super::answer::AnswerWriter;
 use super::envelope::{Entry, Kind};
-use super::inner::{Answered, Caller, InnerRequest, InnerRouter};
-use super::placeholders;
+use super::inner::{Answered, Caller, InnerRequest, InnerRouter, read};
+use super::{ATTEMPTS_MAX, placeholders};
 use crate::api::error::{ApiError, Problem};
+use crate::api::once::{REPLAYED, answer_of, overtaken, replay};
 use crate::app::AppState;
+use crate::domain::idempotency::RememberedRequest;
 use crate::error::{AppError, FieldProblem};
+use crate::service::once::Once;
 use crate::service::transaction::{NotWritten, Transaction};
-
-/// How often a transaction is made in all while others change meanwhile what it rests on.
-const ATTEMPTS_MAX: usize = 4;
 
 pub(super) async fn run(
     app: &AppState,
     caller: &Caller,
     entries: Vec<Entry>,
+    once: Option<Once>,
     deadline: Instant,
 ) -> Result<Response, ApiError> {
+    if let Some(earlier) = once.as_ref().and_then(|once| once.earlier(0)) {
+        return replayed(app, caller, &entries, earlier).await;
+    }
     let order = placeholders::order(&entries)?;
     for _ in 0..ATTEMPTS_MAX {
         let transaction = Transaction::begin(&app.registry);
@@ -33,14 +37,43 @@ pub(super) async fn run(
                 return Err(refusal);
             }
         };
-        match transaction.commit(&caller.context, Vec::new()).await {
-            Ok(()) => return written(app, &entries, &answers),
+        let committed = match &once {
+            None => transaction.commit(&caller.context).await,
+            Some(once) => {
+                let status =
+                    |answered: &Option<Answered>| answered.as_ref().map_or(200, |answered| answered.status.as_u16());
+                let told =
+                    answers.iter().enumerate().map(|(at, answered)| answer_of(&transaction, at, status(answered)));
+                transaction.commit_once(&caller.context, once.answered(&caller.context, 0, told.collect())).await
+            }
+        };
+        match committed {
+            Ok(()) => {
+                once.iter().for_each(Once::note);
+                return written(app, &entries, &answers);
+            }
             Err(NotWritten::Overtaken) => {}
             Err(NotWritten::Failed(error)) => return Err(error.into()),
         }
     }
-    let detail = "others change the same records again and again: nothing was written, send the transaction again";
-    Err(AppError::Conflict(detail.to_owned()).into())
+    Err(overtaken().into())
+}
+
+/// The answer to a transaction that was made before.
+async fn replayed(
+    app: &AppState,
+    caller: &Caller,
+    entries: &[Entry],
+    earlier: &RememberedRequest,
+) -> Result<Response, ApiError> {
+    let mut answer = AnswerWriter::new(Kind::Transaction);
+    for (at, entry) in entries.iter().enumerate() {
+        let response = replay::response(app, &caller.context, &caller.headers, earlier.answers.get(at)).await?;
+        answer.add(app, entry, &read(response).await?)?;
+    }
+    let mut response = answer.finish();
+    response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
+    Ok(response)
 }
 
 /// Does every entry, in order; the answers by entry.

@@ -3,12 +3,14 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use serde_json::Value;
 
 use crate::api::access::AnyClient;
 use crate::api::batch::{self, BatchCaller, envelope};
 use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::once::{digest, key_of};
 use crate::app::AppState;
 
 /// Does several requests, all or nothing or each by itself.
@@ -20,8 +22,14 @@ pub async fn submit(
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
 ) -> Result<Response, ApiError> {
     Parameters::parse(&query)?.expect_only(&[])?;
+    let key = key_of(&headers)?;
+    let digest = key.as_ref().map(|_| digest(&[b"$batch", Value::Object(members.clone()).to_string().as_bytes()]));
     let envelope = envelope::read(members)?;
     client.charge_rest(&app, envelope.entries.len()).await?;
+    let once = match key.zip(digest) {
+        Some((key, digest)) => Some(app.requests.begin(&client.context, &app.registry, key, digest).await?),
+        None => None,
+    };
     let caller = BatchCaller::new(client.context, &headers);
-    batch::run(&app, caller, envelope).await
+    batch::run(&app, caller, envelope, once).await
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::individual::{etag, location};
+use super::individual::{etag, located};
 use super::search::languages;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::group::{self as body, ShownEntity};
@@ -60,9 +60,7 @@ pub async fn create(
     let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    let location = location(&app, RecordKind::Group, &view.group.details.identifiers);
-    let headers = [(header::ETAG, etag(&view.group.meta)), (header::LOCATION, location)];
-    Ok((StatusCode::CREATED, headers, Json(write(&view))).into_response())
+    Ok(answer(&app, StatusCode::CREATED, &view))
 }
 
 /// Replaces what is said of a group.
@@ -82,7 +80,7 @@ pub async fn replace(
     let make = |_: &GroupView| Ok(draft.clone());
     let languages = languages(&app, &headers);
     let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(changed(&view))
+    Ok(answer(&app, StatusCode::OK, &view))
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -104,12 +102,14 @@ pub async fn patch(
     };
     let languages = languages(&app, &headers);
     let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(changed(&view))
+    Ok(answer(&app, StatusCode::OK, &view))
 }
 
-/// The answer to a change.
-pub(super) fn changed(view: &GroupView) -> Response {
-    ([(header::ETAG, etag(&view.group.meta))], Json(write(view))).into_response()
+/// The answer to a write of a group or of its members.
+pub(in crate::api) fn answer(app: &AppState, status: StatusCode, view: &GroupView) -> Response {
+    let tag = [(header::ETAG, etag(&view.group.meta))];
+    let location = located(app, status, RecordKind::Group, &view.group.details.identifiers);
+    (status, tag, location, Json(write(view))).into_response()
 }
 
 fn write(view: &GroupView) -> body::GroupBody<'_> {

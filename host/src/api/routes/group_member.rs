@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
-use super::group::{changed, shown_among};
-use super::individual::{location, path_part};
+use super::group::{answer, shown_among};
+use super::individual::path_part;
 use super::search::{Envelope, languages};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::group::{HistoryBody, PlaceBody, read_member, read_member_patch, read_removal};
@@ -39,8 +39,7 @@ pub async fn add(
     let ctx = auth.into_context();
     let change = MemberChange::Add(whole(members, read_member)?);
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    let location = [(header::LOCATION, location(&app, RecordKind::Group, &view.group.details.identifiers))];
-    Ok((StatusCode::CREATED, location, changed(&view)).into_response())
+    Ok(answer(&app, StatusCode::CREATED, &view))
 }
 
 /// Lets somebody leave a group.
@@ -56,7 +55,7 @@ pub async fn remove(
     let (individual, last_day) = whole(members, read_removal)?;
     let change = MemberChange::Remove { individual, last_day };
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(changed(&view))
+    Ok(answer(&app, StatusCode::OK, &view))
 }
 
 /// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
@@ -71,7 +70,7 @@ pub async fn patch(
     let ctx = auth.into_context();
     let change = whole(members, |path, item, problems| Some(read_member_patch(path, item, individual, problems)))?;
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(changed(&view))
+    Ok(answer(&app, StatusCode::OK, &view))
 }
 
 /// Reads a body that is one member.

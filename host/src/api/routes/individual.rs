@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use percent_encoding::utf8_percent_encode;
 
 use super::search::{Envelope, languages};
@@ -60,9 +60,7 @@ pub async fn create(
     let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    let location = location(&app, RecordKind::Individual, &view.individual.details.identifiers);
-    let headers = [(header::ETAG, etag(&view.individual.meta)), (header::LOCATION, location)];
-    Ok((StatusCode::CREATED, headers, Json(write(&view))).into_response())
+    Ok(answer(&app, StatusCode::CREATED, &view))
 }
 
 /// Replaces what is said of an individual.
@@ -82,7 +80,7 @@ pub async fn replace(
     let make = |_: &IndividualView| Ok(draft.clone());
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(changed(&view))
+    Ok(answer(&app, StatusCode::OK, &view))
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -105,11 +103,14 @@ pub async fn patch(
     };
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(changed(&view))
+    Ok(answer(&app, StatusCode::OK, &view))
 }
 
-fn changed(view: &IndividualView) -> Response {
-    ([(header::ETAG, etag(&view.individual.meta))], Json(write(view))).into_response()
+/// The answer to a write.
+pub(in crate::api) fn answer(app: &AppState, status: StatusCode, view: &IndividualView) -> Response {
+    let tag = [(header::ETAG, etag(&view.individual.meta))];
+    let location = located(app, status, RecordKind::Individual, &view.individual.details.identifiers);
+    (status, tag, location, Json(write(view))).into_response()
 }
 
 fn write(view: &IndividualView) -> body::IndividualBody<'_> {
@@ -198,6 +199,18 @@ fn date_condition(name: &str, text: &str) -> Result<DateCondition, ApiError> {
 #[must_use]
 pub fn etag(meta: &RecordMeta) -> String {
     format!("\"{}\"", meta.version)
+}
+
+/// Where a record is, for an answer that says that something was made.
+#[must_use]
+pub fn located(
+    app: &AppState,
+    status: StatusCode,
+    kind: RecordKind,
+    identifiers: &[crate::domain::identifier::Identifier],
+) -> AppendHeaders<Option<(HeaderName, String)>> {
+    let is_made = status == StatusCode::CREATED;
+    AppendHeaders(is_made.then(|| (header::LOCATION, location(app, kind, identifiers))))
 }
 
 /// The URL of a record, by its first identifier.

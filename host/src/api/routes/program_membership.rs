@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 
 use super::individual::{etag, path_part};
 use super::search::Envelope;
@@ -67,8 +67,7 @@ pub async fn create(
     let draft = body::read(members, Purpose::Create, &mut problems);
     let draft = whole(problems.finish(draft)?)?;
     let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
-    let location = [(header::LOCATION, location(&app, &view))];
-    Ok((location, answer(StatusCode::CREATED, &view)).into_response())
+    Ok(answer(&app, StatusCode::CREATED, &view))
 }
 
 /// Replaces what a membership says.
@@ -89,15 +88,18 @@ pub async fn replace(
     };
     let conditions = (&condition, &spoken);
     let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, conditions, &make).await?;
-    Ok(answer(StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view))
 }
 
 fn whole(draft: Option<MembershipDraft>) -> Result<MembershipDraft, AppError> {
     draft.ok_or_else(|| AppError::internal("a membership was neither read nor refused"))
 }
 
-fn answer(status: StatusCode, view: &MembershipView) -> Response {
-    (status, [(header::ETAG, etag(&view.membership.meta))], Json(body::write(view))).into_response()
+/// The answer to a write.
+pub(in crate::api) fn answer(app: &AppState, status: StatusCode, view: &MembershipView) -> Response {
+    let tag = [(header::ETAG, etag(&view.membership.meta))];
+    let location = (status == StatusCode::CREATED).then(|| (header::LOCATION, location(app, view)));
+    (status, tag, AppendHeaders(location), Json(body::write(view))).into_response()
 }
 
 /// The URL of a membership: by its own identifier, or by the beneficiary's within the program.

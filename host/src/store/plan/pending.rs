@@ -1,12 +1,16 @@
 //! Records that a write creates, as later operations of the same write name them: by keys that are not given yet.
 
+use std::sync::Arc;
+
 use super::Present;
 use super::draft::Draft;
 use crate::domain::consent::ConsentDetails;
 use crate::domain::group::{GroupDetails, Member, Relationship};
+use crate::domain::idempotency::{RememberedAnswer, RememberedRequest};
 use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::subject::SubjectReference;
+use crate::store::record::instant::as_stored;
 use crate::store::{Operation, RecordDetails, StoreError};
 
 impl<P: Present> Draft<'_, '_, P> {
@@ -34,6 +38,25 @@ impl<P: Present> Draft<'_, '_, P> {
             | Operation::PutSetting(_)
             | Operation::RemoveSetting(_) => operation,
         })
+    }
+
+    /// Remembers the request, under the keys that its records were given.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyDone`] when one of that name is remembered still.
+    pub(super) fn remember(&mut self, request: RememberedRequest) -> Result<(), StoreError> {
+        let request = RememberedRequest { at: as_stored(request.at), ..request };
+        if self.remembered(&request.name)?.is_some_and(|earlier| earlier.is_kept_at(request.at)) {
+            return Err(StoreError::AlreadyDone);
+        }
+        let settled = |answer: RememberedAnswer| {
+            let given = |(kind, id, version)| Ok::<_, StoreError>((kind, self.key(kind, id)?, version));
+            Ok(RememberedAnswer { record: answer.record.map(given).transpose()?, ..answer })
+        };
+        let answers: Result<Vec<_>, StoreError> = request.answers.into_iter().map(settled).collect();
+        let request = RememberedRequest { answers: answers?, ..request };
+        self.outcome.remembered.insert(request.name.clone(), Arc::new(request));
+        Ok(())
     }
 
     fn group_settled(&self, details: GroupDetails) -> Result<GroupDetails, StoreError> {

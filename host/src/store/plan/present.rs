@@ -6,6 +6,7 @@ use super::Present;
 use super::draft::Draft;
 use crate::domain::change::ChangedRecord;
 use crate::domain::client::{Client, ClientId};
+use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind};
@@ -32,6 +33,13 @@ impl<P: Present> Draft<'_, '_, P> {
         match self.outcome.clients.get(id).or_else(|| self.planner.accepted.clients.get(id)) {
             Some(client) => Ok(Some(Arc::clone(client))),
             None => self.planner.present.client(id),
+        }
+    }
+
+    pub(super) fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+        match self.outcome.remembered.get(name) {
+            Some(request) => Ok(Some(Arc::clone(request))),
+            None => self.planner.remembered(name),
         }
     }
 

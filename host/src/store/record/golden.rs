@@ -25,6 +25,7 @@ use super::local_code::StoredLocalCodeV1;
 use super::open_membership::StoredOpenMembershipV1;
 use super::program::StoredProgramV1;
 use super::program_membership::StoredProgramMembershipV1;
+use super::remembered::StoredRequestV1;
 use super::*;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::client::Client;
@@ -135,6 +136,13 @@ fn old_consents_are_read() {
     let sample = samples::full_consent();
     let old = check::<StoredConsentV1>("consent-v1", &consent::encode(&sample).unwrap());
     assert_eq!(consent::decode(sample.id, &old).unwrap(), sample);
+}
+
+#[test]
+fn old_requests_are_read() {
+    let sample = samples::remembered_request();
+    let old = check::<StoredRequestV1>("request-v1", &remembered::encode(&sample).unwrap());
+    assert_eq!(remembered::decode(sample.name.clone(), &old).unwrap(), sample);
 }
 
 #[test]
@@ -280,5 +288,6 @@ proptest! {
         let _ = program_membership::decode(RecordId(1), &versioned);
         let _ = consent::decode(RecordId(1), &versioned);
         let _ = open_membership::decode(&versioned);
+        let _ = remembered::decode(samples::remembered_request().name, &versioned);
     }
 }

@@ -7,6 +7,7 @@ mod group;
 mod individual;
 mod parts;
 mod program;
+mod request;
 
 pub use access::{by_consent, full_client, full_consent, restricted};
 pub use audit::{audit_entries, audit_segment, old_audit_entries};
@@ -15,3 +16,4 @@ pub use group::{any_group, full_group, without_relationships};
 pub use individual::{any_individual, bare_individual, full_individual, without_extension};
 pub use parts::meta;
 pub use program::{full_membership, full_program};
+pub use request::remembered_request;

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::Change;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
 use crate::store::plan::{Planned, Planner};
 use crate::store::record;
@@ -92,8 +95,8 @@ impl<'g> Group<'g> {
     /// Works a job out.
     pub(super) fn add(&mut self, job: Job) {
         match job {
-            Job::Commit(write, answer) => {
-                let outcome = self.commit(*write);
+            Job::Commit(write, request, answer) => {
+                let outcome = self.commit(*write, request.map(|request| *request));
                 self.answers.add(answer, outcome);
             }
             Job::Number(codes, editions, answer) => {
@@ -111,6 +114,10 @@ impl<'g> Group<'g> {
             Job::RemoveAudit(job, answer) => {
                 let (old, removal) = *job;
                 let outcome = self.remove_audit(&old, removal);
+                self.answers.add(answer, outcome);
+            }
+            Job::Forget(names, now, answer) => {
+                let outcome = self.forget(names, now);
                 self.answers.add(answer, outcome);
             }
             // Its lines are taken when the group is complete.
@@ -132,8 +139,8 @@ impl<'g> Group<'g> {
         Finished { batches: self.batches.finish(), changes: self.changes, answers: self.answers }
     }
 
-    fn commit(&mut self, write: Write) -> Result<Committed, StoreError> {
-        let planned = self.planner.plan(write)?;
+    fn commit(&mut self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+        let planned = self.planner.plan(write, request)?;
         let mut values = values(&planned)?;
         for (value, lines) in record::audit::encode_each(&planned.audit)? {
             let (_, key) = next_audit(self.state, lines);
@@ -170,6 +177,18 @@ impl<'g> Group<'g> {
         }
         self.state.numbering.take_up(numbered.added);
         Ok((numbered.codes, numbered.editions))
+    }
+
+    /// Forgets those of the requests that are not kept any more: one may have been done again since it was found.
+    fn forget(&mut self, names: Vec<RequestName>, now: Timestamp) -> Result<u64, StoreError> {
+        let mut forgotten = 0;
+        for name in names {
+            if self.planner.remembered(&name)?.is_some_and(|request| !request.is_kept_at(now)) {
+                self.batches.remove(keys::request(&name));
+                forgotten += 1;
+            }
+        }
+        Ok(forgotten)
     }
 
     fn raise_counter(&mut self, name: String, value: u64) -> Result<(), StoreError> {
@@ -221,6 +240,9 @@ fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     }
     for ((kind, key), owners) in &outcome.owners {
         values.push((keys::identifier(*kind, key), record::identifier::encode(owners)?));
+    }
+    for (name, request) in &outcome.remembered {
+        values.push((keys::request(name), record::remembered::encode(request)?));
     }
     for (id, client) in &outcome.clients {
         values.push((keys::client(id), record::client::encode(client)?));

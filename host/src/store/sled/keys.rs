@@ -5,6 +5,7 @@
 
 use crate::domain::client::ClientId;
 use crate::domain::deployment::SettingKey;
+use crate::domain::idempotency::{IdempotencyKey, RequestName};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -24,6 +25,8 @@ pub(super) const SETTING: u8 = b'd';
 pub(super) const HISTORY: u8 = b'h';
 /// Owners of identifiers, by kind, system and value.
 pub(super) const IDENTIFIER: u8 = b'i';
+/// Requests that were done, by client, name and part.
+pub(super) const REQUEST: u8 = b'k';
 /// Counters, by name.
 pub(super) const COUNTER: u8 = b'n';
 /// Which membership is open, by program and beneficiary.
@@ -114,6 +117,37 @@ pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
     bytes
 }
 
+/// What the keys of the requests of a client begin with. The zero byte ends the id: it holds visible characters only.
+pub(super) fn requests_of(client: &ClientId) -> Vec<u8> {
+    let mut key = named(REQUEST, client.as_str());
+    key.push(0);
+    key
+}
+
+/// What the keys of the requests begin with that a client called so.
+pub(super) fn requests_called(client: &ClientId, key: &IdempotencyKey) -> Vec<u8> {
+    let mut bytes = requests_of(client);
+    bytes.extend_from_slice(key.as_str().as_bytes());
+    bytes.push(0);
+    bytes
+}
+
+/// The key of a request.
+pub(super) fn request(name: &RequestName) -> Vec<u8> {
+    let mut bytes = requests_called(&name.client, &name.key);
+    bytes.extend_from_slice(&name.part.to_be_bytes());
+    bytes
+}
+
+/// The name of the request of a key.
+pub(super) fn request_name(key: &[u8]) -> Option<RequestName> {
+    let (texts, part) = key.strip_prefix(&[REQUEST])?.split_last_chunk::<2>()?;
+    let mut texts = texts.split(|byte| *byte == 0);
+    let (client, key) = (str::from_utf8(texts.next()?).ok()?, str::from_utf8(texts.next()?).ok()?);
+    let (client, key) = (ClientId::parse(client).ok()?, IdempotencyKey::parse(key).ok()?);
+    Some(RequestName { client, key, part: u16::from_be_bytes(*part) })
+}
+
 /// The key of a counter, or what the keys of counters begin with whose names do.
 pub(super) fn counter(name: &str) -> Vec<u8> {
     named(COUNTER, name)
@@ -150,6 +184,13 @@ mod tests {
             prop_assert_eq!(number_of(&key(one)), Some(one));
             let old = |id, version| history(RecordKind::Group, RecordId(id), VersionId(version));
             prop_assert_eq!(old(one, version).cmp(&old(other, 7)), (one, version).cmp(&(other, 7)));
+        }
+
+        #[test]
+        fn requests_are_named_by_their_keys(client in "[a-z0-9_-]{1,8}", key in "[!-~&&[^\"\\\\]]{1,9}", part: u16) {
+            let (client, key) = (ClientId::parse(&client).unwrap(), IdempotencyKey::parse(&key).unwrap());
+            let name = RequestName { client, key, part };
+            prop_assert_eq!(request_name(&request(&name)), Some(name));
         }
 
         #[test]

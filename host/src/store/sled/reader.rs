@@ -5,11 +5,14 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::ChangedRecord;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::Setting;
 use crate::domain::group::Group;
+use crate::domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
 use crate::domain::program_membership::MembershipSlot;
@@ -182,6 +185,42 @@ impl Reader {
         Ok(counters)
     }
 
+    /// The requests that a client called so.
+    pub(super) fn requests_called(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        let found = self.database.scan_prefix(keys::requests_called(client, key));
+        found.map(|item| self.request(item).map(Arc::new)).collect()
+    }
+
+    pub(super) fn request_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for item in self.database.scan_prefix(keys::requests_of(client)) {
+            self.next(item)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn requests_not_kept_at(&self, now: Timestamp) -> Result<Vec<RequestName>, StoreError> {
+        let mut names = Vec::new();
+        for item in self.database.scan_prefix([keys::REQUEST]) {
+            let request = self.request(item)?;
+            if !request.is_kept_at(now) {
+                names.push(request.name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn request(&self, item: ::sled::Result<KeyAndValue>) -> Result<RememberedRequest, StoreError> {
+        let (key, value) = self.next(item)?;
+        let name = keys::request_name(&key).ok_or_else(|| corrupt("request that was done", "its name is none"))?;
+        record::remembered::decode(name, &value)
+    }
+
     /// The last keys that were given.
     pub(super) fn last(&self) -> Result<Last, StoreError> {
         Ok(Last {
@@ -217,6 +256,11 @@ impl Present for Reader {
     fn owners(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<IdentifierOwner>, StoreError> {
         let Some(bytes) = self.get(&keys::identifier(kind, key))? else { return Ok(Vec::new()) };
         record::identifier::decode(&bytes)
+    }
+
+    fn remembered(&self, name: &RequestName) -> Result<Option<Arc<RememberedRequest>>, StoreError> {
+        let Some(bytes) = self.get(&keys::request(name))? else { return Ok(None) };
+        record::remembered::decode(name.clone(), &bytes).map(Arc::new).map(Some)
     }
 
     fn client(&self, id: &ClientId) -> Result<Option<Arc<Client>>, StoreError> {

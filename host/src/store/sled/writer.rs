@@ -11,9 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
 use crate::store::numbering::Numbering;
 use crate::store::plan::Last;
@@ -38,7 +40,9 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// What the writer is asked to do.
 pub(super) enum Job {
     /// Writes a use case.
-    Commit(Box<Write>, Answer<Committed>),
+    Commit(Box<Write>, Option<Box<RememberedRequest>>, Answer<Committed>),
+    /// Forgets those of the requests that are not kept any more at that instant.
+    Forget(Vec<RequestName>, Timestamp, Answer<u64>),
     /// Numbers codes and editions.
     Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
     /// Raises a counter.

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::Staged;
 use super::gather::is_pending;
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Details, Sequence};
-use crate::domain::client::Client;
+use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
 use crate::domain::group::{Group, GroupDetails};
+use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::program_membership::MembershipSlot;
@@ -38,6 +41,26 @@ impl Store for Staged {
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
         self.gather(&write.operations).await?;
         self.keep_back(write)
+    }
+
+    async fn commit_once(&self, _: Write, _: RememberedRequest) -> Result<Committed, StoreError> {
+        Err(super::no_part("it is a request of its own"))
+    }
+
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        self.base.remembered(client, key).await
+    }
+
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        self.base.remembered_count(client).await
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.base.forget_requests(now).await
     }
 
     async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {

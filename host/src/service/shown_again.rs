@@ -1,0 +1,60 @@
+//! Records as a request wrote them, for a client that sends the request again.
+//!
+//! **Invariant:** they are shown by what the client may see now. Of one that is not there for it any more only what it sent itself
+//! is left: type, identifiers and meta.
+
+use super::codes::{CodeView, LanguagePreference};
+use super::group::{self, GroupView};
+use super::individual::IndividualView;
+use super::program_membership::{self, MembershipView};
+use super::registry::Registry;
+use super::visibility;
+use crate::context::OpContext;
+use crate::domain::change::Details;
+use crate::domain::field::FieldSet;
+use crate::domain::program_membership::ProgramMembershipDetails;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::error::AppError;
+
+/// A record as it was written.
+pub enum ShownAgain {
+    /// A person.
+    Individual(IndividualView),
+    /// A group.
+    Group(GroupView),
+    /// A membership in a program.
+    ProgramMembership(MembershipView),
+    /// Of nothing else an answer shows anything.
+    Nothing,
+}
+
+/// Shows a record at a version.
+///
+/// # Errors
+/// When the store fails; a version that is not there is a defect.
+pub async fn shown_again(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    (kind, id, version): (RecordKind, RecordId, VersionId),
+) -> Result<ShownAgain, AppError> {
+    let gone = || AppError::internal("a request is remembered to have written what is not there");
+    let fields = visibility::of(ctx, registry, kind, id).unwrap_or_else(FieldSet::none);
+    Ok(match kind {
+        RecordKind::Individual => {
+            let individual = registry.store.individual_version(id, version).await?.ok_or_else(gone)?;
+            let codes = CodeView::new(registry.vocabularies.current(), languages);
+            ShownAgain::Individual(IndividualView { individual, fields, codes })
+        }
+        RecordKind::Group => {
+            let group = registry.store.group_version(id, version).await?.ok_or_else(gone)?;
+            ShownAgain::Group(group::view(ctx, registry, languages, (group, fields)).await?)
+        }
+        RecordKind::ProgramMembership => {
+            let membership = registry.store.record_version(kind, id, version).await?;
+            let membership = membership.and_then(ProgramMembershipDetails::of).ok_or_else(gone)?;
+            ShownAgain::ProgramMembership(program_membership::view(registry, membership, fields).await?)
+        }
+        RecordKind::Program | RecordKind::Consent => ShownAgain::Nothing,
+    })
+}
