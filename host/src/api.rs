@@ -7,6 +7,7 @@
 pub mod access;
 mod batch;
 pub mod conditional;
+pub mod cursor;
 pub mod dto;
 pub mod elements;
 pub mod error;

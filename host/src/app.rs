@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use self::metrics::Metrics;
 use crate::auth::admin_token::AdminToken;
+use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::issue::TokenDesk;
 use crate::auth::keys::TokenKeys;
 use crate::config::Config;
@@ -70,6 +71,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// What signs tokens.
     pub token_keys: TokenKeys,
+    /// What seals the cursors of searches.
+    pub cursors: CursorSeal,
     /// What opens the admin API.
     pub admin_token: AdminToken,
     /// What runs beside the requests; stopped with the server.

@@ -11,6 +11,7 @@
 
 pub mod admin_token;
 pub mod authenticate;
+pub mod cursor_seal;
 pub mod directory;
 mod entropy;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub mod token_request;
 
 pub use admin_token::AdminToken;
 pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo, authenticate};
+pub use cursor_seal::CursorSeal;
 pub use directory::ClientDirectory;
 pub use entropy::EntropyError;
 pub use issue::{IssuedAnswer, TokenDesk};

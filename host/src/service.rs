@@ -19,6 +19,7 @@ pub mod program;
 pub mod program_membership;
 pub mod records;
 pub mod registry;
+pub mod search;
 pub mod shown_again;
 pub mod subjects;
 pub mod transaction;

@@ -294,7 +294,7 @@ pub fn millis(started: Instant) -> f64 {
 }
 
 /// What a process holds in memory.
-fn resident_mb(status: &str) -> f64 {
+pub fn resident_mb(status: &str) -> f64 {
     let text = std::fs::read_to_string(status).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or_default() / 1024.0

@@ -8,6 +8,7 @@ mod hostile;
 mod load;
 mod plugins;
 mod read;
+mod search;
 mod server;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("hostile", hostile::run),
     ("plugins", plugins::run),
     ("read", read::run),
+    ("search", search::run),
 ];
 
 fn main() -> ExitCode {

@@ -21,6 +21,7 @@ mod forged_tokens;
 mod group;
 mod group_member;
 mod group_relationship;
+mod group_search;
 mod individual;
 mod limits;
 mod logs;

@@ -78,6 +78,35 @@ pub const GROUP: Fields = &[
     ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
 ];
 
+/// The fields of a program.
+pub const PROGRAM: Fields = &[
+    ("type", Parts::Whole),
+    ("identifier", Parts::Named(&["system", "value", "period"])),
+    ("active", Parts::Whole),
+    ("name", Parts::Whole),
+    ("description", Parts::Whole),
+    ("program_type", Parts::Whole),
+    ("target_type", Parts::Whole),
+    ("eligibility", Parts::Whole),
+    ("enforce_eligibility", Parts::Whole),
+    ("period", Parts::Named(&["start", "end"])),
+    ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
+];
+
+/// The fields of a membership in a program.
+pub const PROGRAM_MEMBERSHIP: Fields = &[
+    ("type", Parts::Whole),
+    ("identifier", Parts::Named(&["system", "value", "period"])),
+    ("program", Parts::Whole),
+    ("beneficiary", Parts::Whole),
+    ("status", Parts::Whole),
+    ("enrollment_date", Parts::Whole),
+    ("exit_date", Parts::Whole),
+    ("exit_reason", Parts::Whole),
+    ("override", Parts::Named(&["reason"])),
+    ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
+];
+
 /// The parts that a request wants: fields, or a field and one part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elements(Vec<(String, Option<String>)>);

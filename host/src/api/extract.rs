@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod body;
+pub mod filters;
 pub mod if_match;
 pub mod path;
 pub mod query;

@@ -11,8 +11,8 @@ use super::access::{Access, DeclaresAccess};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
 use super::routes::{
-    batch, concept_group, consent, discovery, eligibility, group, group_member, health, individual, program,
-    program_membership, token, vocabulary,
+    batch, concept_group, consent, discovery, eligibility, group, group_member, group_search, health, individual,
+    individual_search, program, program_membership, token, vocabulary,
 };
 use super::{middleware, once};
 use crate::app::AppState;
@@ -69,11 +69,12 @@ pub fn endpoints() -> Vec<Endpoint> {
     vec![
         endpoint(Method::POST, &["/oauth/token"], token::issue),
         endpoint(Method::POST, &["/$batch"], batch::submit),
-        endpoint(Method::GET, &["/Individual", "/individuals"], individual::search),
+        endpoint(Method::GET, &["/Individual", "/individuals"], individual_search::search),
         endpoint(Method::POST, &["/Individual", "/individuals"], individual::create),
         endpoint(Method::GET, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::read),
         endpoint(Method::PUT, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::replace),
         endpoint(Method::PATCH, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::patch),
+        endpoint(Method::GET, &["/Group", "/groups"], group_search::search),
         endpoint(Method::POST, &["/Group", "/groups"], group::create),
         endpoint(Method::PUT, &["/Group/{identifier}", "/groups/{identifier}"], group::replace),
         endpoint(Method::PATCH, &["/Group/{identifier}", "/groups/{identifier}"], group::patch),

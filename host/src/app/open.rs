@@ -12,6 +12,7 @@ use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
 use crate::auth::admin_token::AdminToken;
+use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::directory::ClientDirectory;
 use crate::auth::keys::TokenKeys;
 use crate::auth::secret::SecretHasher;
@@ -75,6 +76,7 @@ impl App {
         let directory = Arc::new(ClientDirectory::new(clients));
         let token_keys = TokenKeys::load_or_create(&data_dir, now).map_err(key_error)?;
         let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
+        let cursors = CursorSeal::load_or_create(&data_dir, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
         let metrics = Arc::new(Metrics::new());
@@ -142,6 +144,7 @@ impl App {
             limits,
             metrics,
             token_keys,
+            cursors,
             admin_token,
             maintenance,
         }))

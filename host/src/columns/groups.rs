@@ -7,7 +7,7 @@ use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, difference, n
 use super::column::{Column, TextColumn, sortable};
 use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
-use super::individuals::{WordIndex, WordKind, extension_codes, words_of};
+use super::individuals::{WordIndex, WordKind, extension_codes, words_of, words_of_address};
 use super::places::{Place as PlaceInGroup, Places};
 use super::rows::{Place, Rows};
 use super::tree::SharedTree;
@@ -24,7 +24,7 @@ pub(super) struct Groups {
     pub(super) rows: Rows,
     /// Rows by code.
     pub(super) codes: CodeIndex,
-    /// Rows by word of the name.
+    /// Rows by word of the name and of addresses.
     pub(super) words: WordIndex,
     /// Rows by identifier.
     pub(super) identifiers: IdentifierIndex,
@@ -82,6 +82,7 @@ impl Prepared {
         let codes = codes.chain(extension_codes(&details.extension, extensions));
         let name = details.name.as_deref().unwrap_or_default();
         let words = search_words(name).into_iter().map(|word| WordKind::Name.key(&word));
+        let words = words.chain(details.address.iter().flatten().flat_map(words_of_address));
         let identifiers = details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key));
         let terms = Terms {
             codes: sorted_once(codes).into(),

@@ -17,7 +17,7 @@ use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Income, IndividualDetails};
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{Record, RecordMeta, VersionId};
-use crate::domain::search::{CodeCondition, CodedPlace, DateCondition, DateOperator};
+use crate::domain::search::{CodeCondition, CodedPlace, DateCondition, DateOperator, TextConditions};
 use crate::domain::vocabulary::CodedField;
 
 const ALL: Page = Page { offset: 0, count: 100 };
@@ -59,6 +59,12 @@ fn member(individual: u64, role: Option<u32>) -> Member {
     Member { individual: RecordId(individual), role: role.map(code), period: None, is_inactive: false }
 }
 
+fn by_name(words: &[&str]) -> IndividualQuery {
+    let name_words = words.iter().map(|word| (*word).to_owned()).collect();
+    let texts = TextConditions { name_words, ..TextConditions::default() };
+    IndividualQuery { texts, ..IndividualQuery::default() }
+}
+
 fn search(snapshot: &Snapshot, query: &IndividualQuery, page: Page) -> Found {
     snapshot.search(query, SearchLimits::default(), Sorting::REGISTERED, &page.into())
 }
@@ -98,7 +104,7 @@ fn a_snapshot_does_not_see_what_is_written_after_it() {
     write_group(&columns, 1, GroupDetails::default());
     let after = columns.snapshot();
     let queries = [
-        IndividualQuery { name_words: vec!["abe".into()], ..IndividualQuery::default() },
+        by_name(&["abe"]),
         IndividualQuery { identifiers: vec![key("urn:a:b|1")], ..IndividualQuery::default() },
         IndividualQuery {
             codes: vec![CodeCondition { field: CodedPlace::Field(CodedField::Gender), any_of: vec![CodeNumber(2)] }],

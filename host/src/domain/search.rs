@@ -107,11 +107,9 @@ pub struct PlaceCondition {
     pub roles: Vec<Vec<CodeNumber>>,
 }
 
-/// Conditions on individuals, all of which must hold. Empty: everybody.
+/// Conditions on names and addresses, all of which must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct IndividualQuery {
-    /// Has that identifier, open or ended; each of them.
-    pub identifiers: Vec<IdentifierKey>,
+pub struct TextConditions {
     /// Words, each of which begins a word of the name, in the form of [`super::person_name::search_words`].
     pub name_words: Vec<String>,
     /// Words, each of which begins a word of any part of any address, in the same form.
@@ -120,6 +118,29 @@ pub struct IndividualQuery {
     pub districts: Vec<String>,
     /// Regions of addresses, in the same form.
     pub regions: Vec<String>,
+}
+
+impl TextConditions {
+    /// Whether any of them looks at the name.
+    #[must_use]
+    pub fn is_by_name(&self) -> bool {
+        !self.name_words.is_empty()
+    }
+
+    /// Whether any of them looks at addresses.
+    #[must_use]
+    pub fn is_by_address(&self) -> bool {
+        !(self.address_words.is_empty() && self.districts.is_empty() && self.regions.is_empty())
+    }
+}
+
+/// Conditions on individuals, all of which must hold. Empty: everybody.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IndividualQuery {
+    /// Has that identifier, open or ended; each of them.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Conditions on names and addresses.
+    pub texts: TextConditions,
     /// Conditions on the day of birth.
     pub birth_date: Vec<DateCondition>,
     /// Conditions on coded fields.
@@ -137,8 +158,8 @@ pub struct IndividualQuery {
 pub struct GroupQuery {
     /// Has that identifier, open or ended; each of them.
     pub identifiers: Vec<IdentifierKey>,
-    /// Words, each of which begins a word of the name, in the form of [`super::person_name::search_words`].
-    pub name_words: Vec<String>,
+    /// Conditions on names and addresses.
+    pub texts: TextConditions,
     /// Conditions on coded fields.
     pub codes: Vec<CodeCondition>,
     /// Whether the record is in use; a record that does not say is in use.

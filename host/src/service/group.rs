@@ -6,6 +6,7 @@ mod create;
 mod hidden;
 pub mod history;
 pub mod members;
+mod search;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use jiff::civil::Date;
 
 pub use change::change;
 pub use create::create;
+pub use search::{GroupSearchRequest, check_search, search};
 
 use change::write_change;
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub use change::change;
 pub use create::create;
 pub use read::read;
-pub use search::{SearchPage, SearchRequest, search};
+pub(super) use search::carriers;
+pub use search::{GroupFilter, SearchRequest, check_search, search};
 
 use super::codes::CodeView;
 use super::registry::Registry;

@@ -1,6 +1,10 @@
 //! What is done with programs: written by the administrator, read and searched by clients.
 
+mod search;
+
 use std::sync::Arc;
+
+pub use search::{ProgramQuery, check_search, search};
 
 use super::eligibility::check::check_expression;
 use super::registry::Registry;
@@ -8,14 +12,11 @@ use super::visibility::{self, Seen};
 use super::{audit, identifiers, records};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
-use crate::domain::calendar::utc_day;
 use crate::domain::eligibility::Diagnostic;
 use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::person_name::search_words;
-use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
+use crate::domain::program::{Program, ProgramDetails};
 use crate::domain::record::{RecordKind, VersionId};
 use crate::domain::scope::Resource;
-use crate::domain::search::Page;
 use crate::domain::subject::Subject;
 use crate::error::{AppError, FieldProblem, FieldUse};
 use crate::plugin::EligibilityEngine;
@@ -151,87 +152,6 @@ pub async fn read(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> 
 async fn find(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Seen<ProgramDetails>, AppError> {
     let (id, fields) = visibility::find(ctx, registry, RecordKind::Program, key).await?;
     Ok(Seen { record: records::by_id(&*registry.store, id).await?, fields })
-}
-
-/// Conditions on programs, all of which must hold. Empty: every program.
-#[derive(Debug, Default)]
-pub struct ProgramQuery {
-    /// Has that identifier, open or ended; each of them.
-    pub identifiers: Vec<IdentifierKey>,
-    /// Words, each of which begins a word of the name.
-    pub name_words: Vec<String>,
-    /// Whether it is in use; a program that does not say is.
-    pub active: Option<bool>,
-    /// Whom it enrols.
-    pub target_type: Option<Subject>,
-    /// Where it stands today.
-    pub phase: Option<ProgramPhase>,
-}
-
-/// What a search found.
-pub struct ProgramPage {
-    /// How many there are in all.
-    pub total: u64,
-    /// Those of the page, in the order of their creation.
-    pub programs: Vec<Seen<ProgramDetails>>,
-}
-
-/// Searches programs.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], or when the search cannot be written into the audit log.
-pub async fn search(
-    ctx: &OpContext,
-    registry: &Registry,
-    query: ProgramQuery,
-    page: Page,
-) -> Result<ProgramPage, AppError> {
-    visibility::check_filters(ctx, Resource::Program, query.fields())?;
-    let today = utc_day(ctx.now);
-    let snapshot = registry.columns.snapshot();
-    let mut total = 0;
-    let mut programs = Vec::new();
-    for program in snapshot.programs().filter(|program| query.holds(&program.details, today)) {
-        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::Program, program.id) else { continue };
-        if total >= page.offset && programs.len() < page.count as usize {
-            programs.push(Seen { record: Arc::clone(program), fields });
-        }
-        total += 1;
-    }
-    let called = programs.iter().filter_map(|program| records::called(&program.record.details.identifiers));
-    let targets = called.map(|key| records::reference(RecordKind::Program, key)).collect();
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets)).await?;
-    Ok(ProgramPage { total, programs })
-}
-
-impl ProgramQuery {
-    /// The fields that it has conditions on.
-    fn fields(&self) -> impl Iterator<Item = &'static str> {
-        let conditions = [
-            ("name", !self.name_words.is_empty()),
-            ("active", self.active.is_some()),
-            ("target_type", self.target_type.is_some()),
-            ("period", self.phase.is_some()),
-        ];
-        conditions.into_iter().filter(|(_, is_used)| *is_used).map(|(field, _)| field)
-    }
-
-    fn holds(&self, details: &ProgramDetails, today: jiff::civil::Date) -> bool {
-        let carries = |key: &IdentifierKey| details.identifiers.iter().any(|identifier| identifier.key == *key);
-        self.identifiers.iter().all(carries)
-            && self.active.is_none_or(|active| active == details.is_active())
-            && self.target_type.is_none_or(|target| target == details.target_type)
-            && self.phase.is_none_or(|phase| phase == details.phase(today))
-            && self.name_holds(&details.name)
-    }
-
-    fn name_holds(&self, name: &str) -> bool {
-        if self.name_words.is_empty() {
-            return true;
-        }
-        let words = search_words(name);
-        self.name_words.iter().all(|beginning| words.iter().any(|word| word.starts_with(beginning)))
-    }
 }
 
 /// A program's own rule.

@@ -2,10 +2,12 @@
 
 mod replace;
 mod rules;
+mod search;
 
 use std::sync::Arc;
 
 pub use self::replace::{MakeMembership, replace};
+pub use self::search::{MembershipQuery, check_search, search};
 
 use self::replace::Present;
 use self::rules::{Entry, check_dates, check_transition};
@@ -381,65 +383,6 @@ async fn beneficiary_terms(
 ) -> Result<Vec<MembershipTerm>, AppError> {
     let beneficiaries = visibility::beneficiaries(ctx, registry, kinds, key).await?;
     Ok(beneficiaries.into_iter().map(MembershipTerm::Beneficiary).collect())
-}
-
-/// Conditions on memberships, all of which must hold. Empty: every membership.
-#[derive(Debug, Default)]
-pub struct MembershipQuery {
-    /// Whose, of these kinds; each of them.
-    pub beneficiaries: Vec<(Vec<Subject>, IdentifierKey)>,
-    /// In that program; each of them.
-    pub programs: Vec<IdentifierKey>,
-    /// Where it stands: one of these, where any are named.
-    pub statuses: Vec<MembershipStatus>,
-}
-
-/// What a search found.
-pub struct MembershipPage {
-    /// How many there are in all.
-    pub total: u64,
-    /// Those of the page, in the order of their creation.
-    pub memberships: Vec<MembershipView>,
-}
-
-/// Searches memberships.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], or when the store fails.
-pub async fn search(
-    ctx: &OpContext,
-    registry: &Registry,
-    query: MembershipQuery,
-    page: Page,
-) -> Result<MembershipPage, AppError> {
-    let used = [
-        ("beneficiary", !query.beneficiaries.is_empty()),
-        ("program", !query.programs.is_empty()),
-        ("status", !query.statuses.is_empty()),
-    ];
-    let used = used.into_iter().filter(|(_, is_used)| *is_used).map(|(field, _)| field);
-    visibility::check_filters(ctx, Resource::ProgramMembership, used)?;
-    let mut conditions = Vec::new();
-    for (kinds, key) in &query.beneficiaries {
-        conditions.push(beneficiary_terms(ctx, registry, kinds, key).await?);
-    }
-    for key in &query.programs {
-        conditions.push(terms_of(&owners(registry, RecordKind::Program, key).await?, MembershipTerm::Program));
-    }
-    if !query.statuses.is_empty() {
-        conditions.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());
-    }
-    let found = matching(ctx, &registry.columns.snapshot(), conditions, page);
-    let mut memberships = Vec::with_capacity(found.ids.len());
-    for id in found.ids {
-        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id) else { continue };
-        memberships.push(view(registry, records::by_id(&*registry.store, id).await?, fields).await?);
-    }
-    let targets = memberships.iter().map(|view| view.beneficiary.clone()).collect();
-    let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
-    entry.note = Some("searched memberships".to_owned());
-    registry.audit.record(ctx, entry).await?;
-    Ok(MembershipPage { total: found.total, memberships })
 }
 
 /// A membership with what its program and its beneficiary are called now, and what of it may be shown.

@@ -70,6 +70,7 @@ pub const ROWS: &[Row] = &[
         status: 404,
         body: Some(record),
     },
+    Row { method: "GET", path: "/api/v2/Group", scopes: &["group:read"], status: 200, body: None },
     Row { method: "POST", path: "/api/v2/Group", scopes: &["group:create"], status: 201, body: Some(record) },
     Row { method: "GET", path: "/api/v2/Group/{identifier}", scopes: &["group:read"], status: 404, body: None },
     // A person's groups need `group:read` as well.

@@ -22,6 +22,11 @@ use crate::domain::field::FieldSet;
 use crate::domain::program::ProgramDetails;
 use crate::error::AppError;
 use crate::service::program::{self, WrittenProgram};
+use crate::service::search::Paging;
+
+/// What a list of programs takes.
+const LIST_PARAMETERS: [&str; 8] =
+    ["identifier", "name", "active", "target_type", "status", "_last_updated", "_count", "_offset"];
 
 /// Adds a program.
 pub async fn create(
@@ -43,10 +48,12 @@ pub async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let parameters = Parameters::parse(&query)?;
+    parameters.expect_only(&LIST_PARAMETERS)?;
     let conditions = read_conditions(&parameters)?;
     let page = parameters.page()?;
-    let found = program::search(&ctx, &app.registry, conditions, page).await?;
-    let bodies = found.programs.iter().map(|program| body::write(&program.record, &program.fields)).collect();
+    let paging = Paging { sort: Vec::new(), window: page.into() };
+    let found = program::search(&ctx, &app.registry, conditions, &paging).await?;
+    let bodies = found.records.iter().map(|program| body::write(&program.record, &program.fields)).collect();
     let path = format!("{}/programs", crate::admin::router::BASE_PATH);
     Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }

@@ -68,6 +68,11 @@ impl Parameters {
         self.0.iter().filter(move |(at, _)| at == name).map(|(_, value)| value.as_str())
     }
 
+    /// The name of every parameter, as often as it stands.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The value of a parameter that may stand once.
     ///
     /// # Errors
@@ -132,12 +137,25 @@ impl Parameters {
     /// The parameters without the named ones, encoded again: what links are made of.
     #[must_use]
     pub fn encode_without(&self, left_out: &[&str]) -> String {
-        let mut text = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in self.0.iter().filter(|(name, _)| !left_out.contains(&name.as_str())) {
-            text.append_pair(name, value);
-        }
-        text.finish()
+        encode(self.0.iter().filter(|(name, _)| !left_out.contains(&name.as_str())))
     }
+
+    /// The same, in an order that does not depend on the order given: what tells whether two queries ask for the same.
+    #[must_use]
+    pub fn sorted_without(&self, left_out: &[&str]) -> String {
+        let mut kept: Vec<&(String, String)> =
+            self.0.iter().filter(|(name, _)| !left_out.contains(&name.as_str())).collect();
+        kept.sort_unstable();
+        encode(kept.into_iter())
+    }
+}
+
+fn encode<'a>(pairs: impl Iterator<Item = &'a (String, String)>) -> String {
+    let mut text = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in pairs {
+        text.append_pair(name, value);
+    }
+    text.finish()
 }
 
 /// Reads `<kind>/<system>|<value>` or `<system>|<value>`; the kind, where it is named.

@@ -112,7 +112,8 @@ pub(in crate::api) fn answer(app: &AppState, status: StatusCode, view: &GroupVie
     (status, tag, location, Json(write(view))).into_response()
 }
 
-fn write(view: &GroupView) -> body::GroupBody<'_> {
+/// The body of a group.
+pub(super) fn write(view: &GroupView) -> body::GroupBody<'_> {
     let show = |value| view.codes.show(value);
     let fields = view.codes.extension_fields();
     let show_member = |id| shown_among(&view.members, id);

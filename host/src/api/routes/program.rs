@@ -6,18 +6,19 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use super::individual::etag;
-use super::search::Envelope;
+use super::record_search::{Search, Searchable};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::eligibility::SUBJECTS;
 use crate::api::dto::program as body;
-use crate::api::error::{ApiError, Problem};
+use crate::api::elements::PROGRAM;
+use crate::api::error::ApiError;
+use crate::api::extract::filters;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery};
-use crate::api::router::BASE_PATH;
 use crate::app::AppState;
-use crate::domain::identifier::IdentifierKey;
-use crate::domain::person_name::search_words;
 use crate::domain::program::ProgramPhase;
+use crate::domain::record::RecordKind;
+use crate::domain::search::order::SortField;
 use crate::service::program::{self, ProgramQuery};
 
 const PHASES: &[(&str, ProgramPhase)] =
@@ -37,38 +38,46 @@ pub async fn read(
     Ok((tag, Json(body::write(&program.record, &program.fields))).into_response())
 }
 
+/// The filters, each with the field of the record that it looks at; none, where everybody may look.
+const FILTERS: [(&str, Option<&str>); 5] = [
+    ("identifier", None),
+    ("name", Some("name")),
+    ("active", Some("active")),
+    ("target_type", Some("target_type")),
+    ("status", Some("period")),
+];
+/// What programs can be sorted by.
+pub const SORTABLE: [SortField; 2] = [SortField::Name, SortField::LastUpdated];
+
 /// Searches programs.
 pub async fn search(
     auth: Auth<scope::ProgramSearch>,
     State(app): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
-    let conditions = read_conditions(&parameters)?;
-    let page = parameters.page()?;
     let ctx = auth.into_context();
-    let found = program::search(&ctx, &app.registry, conditions, page).await?;
-    let bodies = found.programs.iter().map(|program| body::write(&program.record, &program.fields)).collect();
-    let path = format!("{}{BASE_PATH}/Program", app.public_url);
-    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+    let names = FILTERS.map(|(name, _)| name);
+    let of = Searchable { kind: RecordKind::Program, filters: &names, sort: &SORTABLE, elements: PROGRAM };
+    let search = Search::read(&app, &ctx, &query, &of)?;
+    let field_of = |name: &str| FILTERS.iter().find(|(known, _)| *known == name)?.1.map(str::to_owned);
+    let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
+    program::check_search(&ctx, &looked_at, &search.paging)?;
+    let conditions = read_conditions(&search.parameters)?;
+    let page = program::search(&ctx, &app.registry, conditions, &search.paging).await?;
+    search.answer(&app, &ctx, &page, |program| body::write(&program.record, &program.fields))
 }
 
-/// The filters of a search, beside `_count` and `_offset`.
+/// The filters of a search.
+///
+/// # Errors
+/// 400 naming the parameter.
 pub fn read_conditions(parameters: &Parameters) -> Result<ProgramQuery, ApiError> {
-    parameters.expect_only(&["identifier", "name", "active", "target_type", "status", "_count", "_offset"])?;
-    let mut query = ProgramQuery { active: parameters.boolean("active")?, ..ProgramQuery::default() };
-    for text in parameters.all("identifier") {
-        let key = IdentifierKey::parse(text);
-        query.identifiers.push(key.map_err(|error| Problem::malformed(format!("`identifier`: {error}")))?);
-    }
-    for text in parameters.all("name") {
-        let words = search_words(text);
-        if words.is_empty() {
-            return Err(Problem::malformed("`name` holds no word to search for").into());
-        }
-        query.name_words.extend(words);
-    }
-    query.target_type = parameters.word("target_type", SUBJECTS)?;
-    query.phase = parameters.word("status", PHASES)?;
-    Ok(query)
+    Ok(ProgramQuery {
+        identifiers: filters::identifiers(parameters, "identifier")?,
+        name_words: filters::words(parameters, "name")?,
+        active: parameters.boolean("active")?,
+        target_type: parameters.word("target_type", SUBJECTS)?,
+        phase: parameters.word("status", PHASES)?,
+        last_updated: filters::last_updated(parameters)?,
+    })
 }

@@ -6,13 +6,15 @@ use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 
 use super::individual::{etag, path_part};
-use super::search::Envelope;
+use super::record_search::{Search, Searchable};
 use crate::api::access::{Auth, scope};
 use crate::api::dto::named::named;
 use crate::api::dto::program_membership::{self as body, Purpose, STATUSES};
 use crate::api::dto::reader::Problems;
+use crate::api::elements::PROGRAM_MEMBERSHIP;
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
+use crate::api::extract::filters;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
 use crate::api::extract::query::{Parameters, RawQuery, reference, subject_reference};
@@ -22,6 +24,7 @@ use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
 use crate::domain::scope::Resource;
+use crate::domain::search::order::SortField;
 use crate::error::AppError;
 use crate::service::program_membership::{self, MembershipAddress, MembershipDraft, MembershipQuery, MembershipView};
 use crate::service::records;
@@ -40,20 +43,26 @@ pub async fn read(
     Ok(([(header::ETAG, etag(&view.membership.meta))], Json(body::write(&view))).into_response())
 }
 
+/// The filters, each of which looks at the field of its name.
+const FILTERS: [&str; 3] = ["beneficiary", "program", "status"];
+/// What memberships can be sorted by.
+pub const SORTABLE: [SortField; 4] =
+    [SortField::Status, SortField::EnrollmentDate, SortField::ExitDate, SortField::LastUpdated];
+
 /// Searches memberships.
 pub async fn search(
     auth: Auth<scope::ProgramMembershipSearch>,
     State(app): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::parse(&query)?;
-    let conditions = read_conditions(&parameters)?;
-    let page = parameters.page()?;
     let ctx = auth.into_context();
-    let found = program_membership::search(&ctx, &app.registry, conditions, page).await?;
-    let bodies = found.memberships.iter().map(body::write).collect();
-    let path = format!("{}{BASE_PATH}/ProgramMembership", app.public_url);
-    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
+    let (kind, elements) = (RecordKind::ProgramMembership, PROGRAM_MEMBERSHIP);
+    let search = Search::read(&app, &ctx, &query, &Searchable { kind, filters: &FILTERS, sort: &SORTABLE, elements })?;
+    let looked_at = search.parameters.names().filter(|name| FILTERS.contains(name)).map(str::to_owned);
+    program_membership::check_search(&ctx, &looked_at.collect::<Vec<_>>(), &search.paging)?;
+    let conditions = read_conditions(&search.parameters)?;
+    let page = program_membership::search(&ctx, &app.registry, conditions, &search.paging).await?;
+    search.answer(&app, &ctx, &page, body::write)
 }
 
 /// Enrols a beneficiary.
@@ -124,8 +133,8 @@ fn address(key: IdentifierKey, query: &str) -> Result<MembershipAddress, ApiErro
 }
 
 fn read_conditions(parameters: &Parameters) -> Result<MembershipQuery, ApiError> {
-    parameters.expect_only(&["beneficiary", "program", "status", "_count", "_offset"])?;
-    let mut query = MembershipQuery::default();
+    let last_updated = filters::last_updated(parameters)?;
+    let mut query = MembershipQuery { last_updated, ..MembershipQuery::default() };
     for text in parameters.all("beneficiary") {
         query.beneficiaries.push(subject_reference("beneficiary", text)?);
     }

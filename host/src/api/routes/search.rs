@@ -8,7 +8,7 @@ use crate::app::AppState;
 use crate::domain::search::Page;
 use crate::service::codes::LanguagePreference;
 
-/// A page of records with its place in the whole.
+/// A page with its place in the whole.
 #[derive(Debug, Serialize)]
 pub struct Envelope<T> {
     data: Vec<T>,
@@ -24,12 +24,16 @@ struct EnvelopeMeta {
     offset: u64,
 }
 
+/// Where the page and its neighbours are.
 #[derive(Debug, Serialize)]
-struct Links {
+pub struct Links {
+    /// The page itself.
     #[serde(rename = "self")]
-    this: String,
-    next: Option<String>,
-    prev: Option<String>,
+    pub this: String,
+    /// The next one, unless this is the last.
+    pub next: Option<String>,
+    /// The one before, unless this is the first.
+    pub prev: Option<String>,
 }
 
 impl<T> Envelope<T> {
@@ -47,7 +51,13 @@ impl<T> Envelope<T> {
             next: (after < total).then(|| link(after)),
             prev: (page.offset > 0).then(|| link(page.offset.saturating_sub(u64::from(page.count)))),
         };
-        Self { meta: EnvelopeMeta { total, count: data.len(), offset: page.offset }, data, total, links }
+        Self::linked(data, total, page.offset, links)
+    }
+
+    /// Puts a page that begins after `offset` records into its envelope.
+    #[must_use]
+    pub fn linked(data: Vec<T>, total: u64, offset: u64, links: Links) -> Self {
+        Self { meta: EnvelopeMeta { total, count: data.len(), offset }, data, total, links }
     }
 }
 

@@ -1,14 +1,13 @@
 //! Searching groups.
 
 use super::filter::{Condition, Filter, Rows, Test};
-use super::individuals::{rows_with_codes, rows_with_identifiers, rows_with_word};
+use super::individuals::{rows_with_codes, rows_with_identifiers, rows_with_texts};
 use super::order::{Order, OrderKey, SortColumn};
 use super::scans::InstantScan;
 use super::{Found, Sorting, run};
 use crate::columns::Snapshot;
 use crate::columns::bitmaps::RowSet;
 use crate::columns::codes::sorted_once;
-use crate::columns::individuals::WordKind;
 use crate::columns::limits::SearchLimits;
 use crate::domain::record::RecordId;
 use crate::domain::search::GroupQuery;
@@ -36,8 +35,8 @@ fn filter<'a>(snapshot: &'a Snapshot, query: &'a GroupQuery, limits: SearchLimit
         let rows = rows_with_codes(&groups.codes, &snapshot.extensions, condition)?;
         push(Test::Among(rows), condition.field.field().as_ref());
     }
-    for word in &query.name_words {
-        push(Test::Among(rows_with_word(&groups.words, WordKind::Name, word)?), "name");
+    for (rows, field) in rows_with_texts(&groups.words, &query.texts)? {
+        push(Test::Among(rows), field);
     }
     match query.active {
         None => {}

@@ -14,7 +14,7 @@ use crate::columns::individuals::{Individuals, WordIndex, WordKind};
 use crate::columns::limits::SearchLimits;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::search::order::{SortField, SortKey, Window};
-use crate::domain::search::{CodeCondition, IndividualQuery, PlaceCondition};
+use crate::domain::search::{CodeCondition, IndividualQuery, PlaceCondition, TextConditions};
 
 /// The people that match, counted, and those of the page.
 pub(in crate::columns) fn individuals(
@@ -38,17 +38,8 @@ fn filter<'a>(snapshot: &'a Snapshot, query: &'a IndividualQuery, limits: Search
         let rows = rows_with_codes(&people.codes, &snapshot.extensions, condition)?;
         push(Test::Among(rows), condition.field.field().as_ref());
     }
-    let words = [(WordKind::Name, &query.name_words, "name"), (WordKind::Address, &query.address_words, "address")];
-    for (kind, words, field) in words {
-        for word in words {
-            push(Test::Among(rows_with_word(&people.words, kind, word)?), field);
-        }
-    }
-    for (kind, phrases) in [(WordKind::District, &query.districts), (WordKind::Region, &query.regions)] {
-        for phrase in phrases {
-            let posting = people.words.get(kind.key(phrase).as_str())?;
-            push(Test::Among(Rows::Posting(posting)), "address");
-        }
+    for (rows, field) in rows_with_texts(&people.words, &query.texts)? {
+        push(Test::Among(rows), field);
     }
     match query.active {
         None => {}
@@ -132,7 +123,27 @@ pub(super) fn rows_with_codes<'a>(
     (!postings.is_empty()).then(|| Rows::any_of(postings))
 }
 
-pub(super) fn rows_with_word<'a>(index: &'a WordIndex, kind: WordKind, beginning: &str) -> Option<Rows<'a>> {
+/// The rows of each condition on texts, with the field that it looks at.
+pub(super) fn rows_with_texts<'a>(
+    index: &'a WordIndex,
+    texts: &TextConditions,
+) -> Option<Vec<(Rows<'a>, &'static str)>> {
+    let mut found = Vec::new();
+    let words = [(WordKind::Name, &texts.name_words, "name"), (WordKind::Address, &texts.address_words, "address")];
+    for (kind, words, field) in words {
+        for word in words {
+            found.push((rows_with_word(index, kind, word)?, field));
+        }
+    }
+    for (kind, phrases) in [(WordKind::District, &texts.districts), (WordKind::Region, &texts.regions)] {
+        for phrase in phrases {
+            found.push((Rows::Posting(index.get(kind.key(phrase).as_str())?), "address"));
+        }
+    }
+    Some(found)
+}
+
+fn rows_with_word<'a>(index: &'a WordIndex, kind: WordKind, beginning: &str) -> Option<Rows<'a>> {
     let beginning = kind.key(beginning);
     let words = index.from(beginning.as_str()).take_while(|(word, _)| word.starts_with(&beginning));
     let postings: Vec<_> = words.map(|(_, posting)| posting).collect();

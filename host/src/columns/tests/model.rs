@@ -11,9 +11,9 @@ use proptest::sample::select;
 use super::*;
 use crate::domain::calendar::{Period, date_from_days, days_since_epoch};
 use crate::domain::person_name::{search_phrase, search_words};
-use crate::domain::search::PlaceCondition;
 use crate::domain::search::instant::InstantCondition;
 use crate::domain::search::order::{Direction, SortField, SortKey};
+use crate::domain::search::{PlaceCondition, TextConditions};
 
 const WORDS: [&str; 9] = ["a", "ab", "abe", "abeba", "abel", "b", "ba", "élan", "abebaabeba"];
 const IDENTIFIERS: [&str; 5] = ["urn:a:x|1", "urn:a:x|2", "urn:a:y|1", "urn:a:y|2", "urn:a:z|1"];
@@ -156,10 +156,7 @@ pub(super) fn any_query() -> impl Strategy<Value = IndividualQuery> {
             let (name_words, address_words, districts, regions) = texts;
             IndividualQuery {
                 identifiers,
-                name_words,
-                address_words,
-                districts,
-                regions,
+                texts: TextConditions { name_words, address_words, districts, regions },
                 birth_date,
                 codes,
                 active,
@@ -227,10 +224,10 @@ impl Model {
         };
         let at_ms = person.meta.last_updated.as_millisecond();
         query.identifiers.iter().all(|key| details.identifiers.iter().any(|identifier| identifier.key == *key))
-            && query.name_words.iter().all(|word| sees("name") && begins(&names, word))
-            && query.address_words.iter().all(|word| sees("address") && begins(&of_addresses, word))
-            && query.districts.iter().all(|name| sees("address") && addresses().any(|at| is(&at.district, name)))
-            && query.regions.iter().all(|name| sees("address") && addresses().any(|at| is(&at.region, name)))
+            && query.texts.name_words.iter().all(|word| sees("name") && begins(&names, word))
+            && query.texts.address_words.iter().all(|word| sees("address") && begins(&of_addresses, word))
+            && query.texts.districts.iter().all(|name| sees("address") && addresses().any(|at| is(&at.district, name)))
+            && query.texts.regions.iter().all(|name| sees("address") && addresses().any(|at| is(&at.region, name)))
             && query
                 .birth_date
                 .iter()

@@ -71,10 +71,7 @@ fn finds_by_identifier_open_or_ended() {
 #[test]
 fn finds_names_by_the_beginnings_of_their_words() {
     let snapshot = register().snapshot();
-    let by = |words: &[&str]| IndividualQuery {
-        name_words: words.iter().map(|word| (*word).to_owned()).collect(),
-        ..IndividualQuery::default()
-    };
+    let by = by_name;
     assert_eq!(found(&snapshot, &by(&["abe"])), [1, 2, 3]);
     assert_eq!(found(&snapshot, &by(&["abeb"])), [1, 3]);
     assert_eq!(found(&snapshot, &by(&["abeba"])), [1]);
@@ -138,7 +135,7 @@ fn a_record_that_does_not_say_is_in_use() {
 fn every_condition_must_hold() {
     let snapshot = register().snapshot();
     let mut query = with_codes(CodedField::Languages, &[31]);
-    query.name_words.push("abe".into());
+    query.texts.name_words.push("abe".into());
     assert_eq!(found(&snapshot, &query), [1, 2]);
     query.birth_date.push(DateCondition { operator: DateOperator::After, date: day("1990-05-10") });
     assert_eq!(found(&snapshot, &query), [2]);
@@ -166,7 +163,7 @@ fn an_update_clears_what_the_record_said_before() {
     };
     write_individual(&columns, 1, changed);
     let snapshot = columns.snapshot();
-    let word = |word: &str| IndividualQuery { name_words: vec![word.into()], ..IndividualQuery::default() };
+    let word = |word: &str| by_name(&[word]);
     let number = |text: &str| IndividualQuery { identifiers: vec![key(text)], ..IndividualQuery::default() };
     let born = |text: &str| IndividualQuery {
         birth_date: vec![DateCondition { operator: DateOperator::Equal, date: day(text) }],

@@ -1,62 +1,69 @@
 //! Searching people.
 
 use super::reference;
-use crate::columns::{SearchLimits, Sorting};
+use crate::columns::SearchLimits;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::{days_since_epoch, utc_day};
 use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
-use crate::domain::search::{CodeCondition, CodedPlace, DateCondition, IndividualQuery, Page};
+use crate::domain::search::instant::InstantCondition;
+use crate::domain::search::{CodedPlace, DateCondition, IndividualQuery, PlaceCondition, TextConditions};
 use crate::domain::vocabulary::CodedField;
-use crate::error::AppError;
+use crate::error::{AppError, FieldUse};
 use crate::service::codes::CodeView;
 use crate::service::registry::Registry;
+use crate::service::search::{self, CodeFilter, FoundPage, Paging, Reach};
 use crate::service::visibility::{self, Seen};
 use crate::service::{audit, open};
-use crate::vocab::LanguagePreference;
+use crate::store::IDENTIFIER_OWNERS_MAX;
+use crate::vocab::{Generation, LanguagePreference};
 
-/// Conditions of a search as a client names them.
-#[derive(Debug, Default)]
+/// Which groups a person is asked to belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupFilter {
+    /// To none at all.
+    None,
+    /// To the one that has or had that identifier.
+    Identifier(IdentifierKey),
+}
+
+/// Conditions of a search as a client names them, all of which must hold.
+#[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
     /// Has that identifier.
     pub identifiers: Vec<IdentifierKey>,
-    /// Words of the name.
-    pub name_words: Vec<String>,
+    /// Conditions on names and addresses.
+    pub texts: TextConditions,
     /// Conditions on the day of birth.
     pub birth_date: Vec<DateCondition>,
     /// Holds that code.
-    pub codes: Vec<(CodedField, CodeUri)>,
+    pub codes: Vec<CodeFilter>,
     /// Whether the record is in use.
     pub active: Option<bool>,
+    /// Belongs to that group, or to none.
+    pub groups: Vec<GroupFilter>,
+    /// Belongs to a group in that role; to those named, where any are.
+    pub roles: Vec<(CodeUri, Reach)>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
 }
 
-impl SearchRequest {
-    /// The fields that it has conditions on.
-    fn fields(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let conditions = [
-            ("name", !self.name_words.is_empty()),
-            ("birth_date", !self.birth_date.is_empty()),
-            ("active", self.active.is_some()),
-        ];
-        let used = conditions.into_iter().filter(|(_, is_used)| *is_used).map(|(field, _)| field);
-        used.chain(self.codes.iter().map(|(field, _)| field.path()))
+/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`], and [`AppError::MissingScope`] where groups are looked at without the scope to read them.
+pub fn check_search(ctx: &OpContext, filtered: &[String], by_groups: bool, paging: &Paging) -> Result<(), AppError> {
+    if by_groups {
+        visibility::check_membership(ctx, FieldUse::Filter)?;
     }
+    search::check_fields(ctx, Resource::Individual, filtered, &paging.sort)
 }
 
-/// What a search found.
-pub struct SearchPage {
-    /// How many there are in all.
-    pub total: u64,
-    /// Those of the page, in order.
-    pub individuals: Vec<Seen<IndividualDetails>>,
-    /// How their codes are shown.
-    pub codes: CodeView,
-}
-
-/// Searches people.
+/// Searches people. What it looks at was checked by [`check_search`].
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`], [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
@@ -65,55 +72,86 @@ pub async fn search(
     registry: &Registry,
     languages: LanguagePreference,
     request: SearchRequest,
-    page: Page,
-) -> Result<SearchPage, AppError> {
-    visibility::check_filters(ctx, Resource::Individual, request.fields())?;
-    let codes = || request.codes.iter().map(|(_, code)| code.clone()).collect();
+    paging: &Paging,
+) -> Result<(FoundPage<Seen<IndividualDetails>>, CodeView), AppError> {
+    let roles = request.roles.iter().map(|(code, _)| code);
+    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
-    let mut conditions = Vec::with_capacity(request.codes.len());
-    for (field, code) in &request.codes {
-        let number = generation.resolve_filter(*field, code);
-        let number = number.map_err(|problem| AppError::Malformed(format!("`{}`: {problem}", field.path())))?;
-        conditions.push(CodeCondition { field: CodedPlace::Field(*field), any_of: number.into_iter().collect() });
-    }
-    let query = IndividualQuery {
-        identifiers: request.identifiers,
-        name_words: request.name_words,
-        birth_date: request.birth_date,
-        codes: conditions,
-        active: request.active,
-        ..IndividualQuery::default()
-    };
+    let query = resolve(ctx, registry, &generation, request).await?;
+    let ranks = search::code_ranks(&generation, &paging.sort);
     let snapshot = registry.columns.snapshot();
-    let limits = visibility::limits(ctx, &snapshot, RecordKind::Individual);
-    let limits = SearchLimits { records: limits.as_deref(), groups: None };
-    let found = snapshot.search(&query, limits, Sorting::REGISTERED, &page.into());
+    let [people, groups] =
+        [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
+    let limits = SearchLimits { records: people.as_deref(), groups: groups.as_deref() };
+    let found = snapshot.search(&query, limits, search::sorting(paging, &ranks), &paging.window);
     let individuals = registry.store.individuals(&found.ids).await?;
     let targets = individuals.iter().filter_map(|individual| individual.details.identifiers.first());
     let targets = targets.map(|identifier| reference(&identifier.key)).collect();
-    let mut entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
-    entry.note = Some(searched_fields(&query));
-    registry.audit.record(ctx, entry).await?;
+    let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
+    let note = search::note(searched_fields(&query), &paging.sort);
+    registry.audit.record(ctx, entry.with_note(note)).await?;
     let seen = individuals.into_iter().filter_map(|record| {
         let fields = visibility::of_found(ctx, registry, RecordKind::Individual, record.id)?;
         Some(Seen { record, fields })
     });
-    let individuals = seen.collect();
+    let page = FoundPage { total: found.total, records: seen.collect(), next: found.next };
     // Taken after the records, so that a code published meanwhile has its name.
-    Ok(SearchPage { total: found.total, individuals, codes: CodeView::new(registry.vocabularies.current(), languages) })
+    Ok((page, CodeView::new(registry.vocabularies.current(), languages)))
+}
+
+/// What a client asks for in terms of the register.
+async fn resolve(
+    ctx: &OpContext,
+    registry: &Registry,
+    generation: &Generation,
+    request: SearchRequest,
+) -> Result<IndividualQuery, AppError> {
+    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(generation)).collect();
+    let mut roles = Vec::with_capacity(request.roles.len());
+    for (code, reach) in request.roles {
+        let place = CodedPlace::Field(CodedField::MemberRole);
+        roles.push(CodeFilter { place, code, reach }.resolve(generation)?.any_of);
+    }
+    let mut place = PlaceCondition { day: days_since_epoch(utc_day(ctx.now)), roles, ..PlaceCondition::default() };
+    let is_by_place = !request.groups.is_empty() || !place.roles.is_empty();
+    for filter in request.groups {
+        match filter {
+            GroupFilter::None => place.is_none = true,
+            GroupFilter::Identifier(key) => place.groups.push(carriers(registry, RecordKind::Group, &key).await?),
+        }
+    }
+    Ok(IndividualQuery {
+        identifiers: request.identifiers,
+        texts: request.texts,
+        birth_date: request.birth_date,
+        codes: codes?,
+        active: request.active,
+        place: is_by_place.then_some(place),
+        last_updated: request.last_updated,
+    })
+}
+
+/// Every record that has or had an identifier: what a search by it means.
+pub(in crate::service) async fn carriers(
+    registry: &Registry,
+    kind: RecordKind,
+    key: &IdentifierKey,
+) -> Result<Vec<RecordId>, AppError> {
+    let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
+    Ok(owners.into_iter().map(|owner| owner.id).collect())
 }
 
 /// Which fields a search looked at, never for what.
-fn searched_fields(query: &IndividualQuery) -> String {
-    let mut fields: Vec<&str> = Vec::new();
+fn searched_fields(query: &IndividualQuery) -> Vec<String> {
     let named = [
         ("identifier", query.identifiers.is_empty()),
-        ("name", query.name_words.is_empty()),
+        ("name", !query.texts.is_by_name()),
+        ("address", !query.texts.is_by_address()),
         ("birth_date", query.birth_date.is_empty()),
         ("active", query.active.is_none()),
+        ("group_membership", query.place.is_none()),
+        ("_last_updated", query.last_updated.is_empty()),
     ];
-    fields.extend(named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| *name));
-    let coded: Vec<_> = query.codes.iter().map(|condition| condition.field.field()).collect();
-    fields.extend(coded.iter().map(AsRef::as_ref));
-    format!("searched by {}", if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") })
+    let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
+    named.chain(query.codes.iter().map(|condition| condition.field.field().into_owned())).collect()
 }

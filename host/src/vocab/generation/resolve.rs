@@ -74,12 +74,17 @@ impl Generation {
         Suggestion::all(concepts.filter(|concept| concept.is_usable()))
     }
 
-    /// The number that a filter on a field looks for; none when no record can hold the code.
+    /// The number that a filter on a field looks for, which takes codes of `namespaces`; none when no record can hold the code.
     ///
     /// # Errors
     /// When the field does not take codes of that vocabulary.
-    pub fn resolve_filter(&self, field: CodedField, uri: &CodeUri) -> Result<Option<CodeNumber>, CodeProblem> {
-        self.check_vocabulary(field.path(), field.namespaces(), uri)?;
+    pub fn resolve_filter(
+        &self,
+        field: &str,
+        namespaces: &[&str],
+        uri: &CodeUri,
+    ) -> Result<Option<CodeNumber>, CodeProblem> {
+        self.check_vocabulary(field, namespaces, uri)?;
         if let Some(malformed) = self.malformed(uri) {
             return Err(malformed);
         }
@@ -91,9 +96,35 @@ impl Generation {
     ///
     /// # Errors
     /// When the field does not take codes of that vocabulary.
-    pub fn resolve_filter_below(&self, field: CodedField, uri: &CodeUri) -> Result<Vec<CodeNumber>, CodeProblem> {
-        self.check_vocabulary(field.path(), field.namespaces(), uri)?;
-        Ok(self.index.at_or_below(uri).yes.iter().map(CodeNumber).collect())
+    pub fn resolve_filter_below(
+        &self,
+        field: &str,
+        namespaces: &[&str],
+        uri: &CodeUri,
+    ) -> Result<Vec<CodeNumber>, CodeProblem> {
+        self.check_vocabulary(field, namespaces, uri)?;
+        if let Some(malformed) = self.malformed(uri) {
+            return Err(malformed);
+        }
+        let mut numbers: Vec<CodeNumber> = self.index.at_or_below(uri).yes.iter().map(CodeNumber).collect();
+        // A code that its vocabulary no longer has is still at itself.
+        numbers.extend(self.number_of(uri).filter(|number| !numbers.contains(number)));
+        Ok(numbers)
+    }
+
+    /// The place of each code number among the codes of these vocabularies, one vocabulary after the other, each in the order
+    /// of its codes; other numbers come behind.
+    #[must_use]
+    pub fn code_ranks(&self, namespaces: &[&str]) -> Vec<u32> {
+        let mut ranks = vec![u32::MAX; self.code_count()];
+        let parsed = namespaces.iter().filter_map(|namespace| Namespace::parse(namespace).ok());
+        let numbers = parsed.flat_map(|namespace| self.table().numbers_in(&namespace).to_vec());
+        for (number, place) in numbers.zip(0_u32..) {
+            if let Some(rank) = ranks.get_mut(number.0 as usize) {
+                *rank = place;
+            }
+        }
+        ranks
     }
 
     /// The concept of a code in its exact spelling, in use or not.

@@ -1,0 +1,144 @@
+//! Seals what a cursor says, so that clients carry it without reading or changing it.
+//!
+//! **Invariant:** what is sealed opens only under the same key and for the same purpose; a sealed text says nothing but how many
+//! blocks of [`BLOCK_BYTES`] it holds.
+
+use std::fmt;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use secrecy::ExposeSecret;
+
+use super::entropy::{self, EntropyError, SECRET_BYTES};
+use super::key_file::{self, KeyError};
+use super::keys::KEY_FOLDER;
+use super::secret_file;
+
+/// The file of the sealing key within the folder of keys.
+const SEAL_KEY_FILE: &str = "cursors.json";
+/// What is sealed is filled up to a multiple of this.
+pub const BLOCK_BYTES: usize = 64;
+/// The longest sealed text that is opened.
+pub const SEALED_BYTES_MAX: usize = 2_000;
+
+/// Seals and opens cursors with the key of this data folder.
+pub struct CursorSeal(LessSafeKey);
+
+impl fmt::Debug for CursorSeal {
+    /// Keeps the key out of logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("CursorSeal(..)")
+    }
+}
+
+impl CursorSeal {
+    /// Reads the sealing key of a data folder; makes the folder of keys and a key when there is none. With another key every
+    /// cursor that is about is refused, and its walk begins again.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, others may read it, or the key is malformed or weak. The message says
+    /// what to do.
+    pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
+        let folder = data_folder.join(KEY_FOLDER);
+        secret_file::prepare_folder(&folder)?;
+        let path = folder.join(SEAL_KEY_FILE);
+        let stored = key_file::load_or_create(&path, now)?;
+        let [key] = stored.as_slice() else {
+            return Err(KeyError::Refused { path, reason: "it must hold exactly one key".to_owned() });
+        };
+        match UnboundKey::new(&CHACHA20_POLY1305, key.secret.expose_secret()) {
+            Ok(key) => Ok(Self(LessSafeKey::new(key))),
+            Err(_) => Err(KeyError::Refused { path, reason: format!("its key has not {SECRET_BYTES} bytes") }),
+        }
+    }
+
+    /// Seals what is said for a purpose: URL-safe text.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    pub fn seal(&self, purpose: &[u8], said: &[u8]) -> Result<String, EntropyError> {
+        let drawn = entropy::random_bytes()?;
+        let mut nonce = [0; NONCE_LEN];
+        for (to, from) in nonce.iter_mut().zip(drawn.expose_secret()) {
+            *to = *from;
+        }
+        let mut sealed = said.to_vec();
+        // One byte more than is said, so that the end can be found again.
+        sealed.push(1);
+        sealed.resize(sealed.len().next_multiple_of(BLOCK_BYTES), 0);
+        let nonced = Nonce::assume_unique_for_key(nonce);
+        // Fails for texts of gigabytes alone; an empty one opens nowhere.
+        if self.0.seal_in_place_append_tag(nonced, Aad::from(purpose), &mut sealed).is_err() {
+            return Ok(String::new());
+        }
+        sealed.splice(0..0, nonce);
+        Ok(URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// What was sealed for that purpose; none, where it was not sealed here or for something else.
+    #[must_use]
+    pub fn open(&self, purpose: &[u8], sealed: &str) -> Option<Vec<u8>> {
+        if sealed.len() > SEALED_BYTES_MAX {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut rest = rest.to_vec();
+        let said = self.0.open_in_place(nonce, Aad::from(purpose), &mut rest).ok()?;
+        let end = said.iter().rposition(|byte| *byte != 0)?;
+        said.get(..end).map(<[u8]>::to_vec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seal() -> (tempfile::TempDir, CursorSeal) {
+        let folder = tempfile::tempdir().unwrap();
+        let seal = CursorSeal::load_or_create(folder.path(), "2026-01-01T00:00:00Z".parse().unwrap()).unwrap();
+        (folder, seal)
+    }
+
+    #[test]
+    fn opens_what_it_sealed_for_the_same_purpose_alone() {
+        let (folder, seal) = seal();
+        for said in [&b""[..], b"a", b"abc\0\0", &[7; BLOCK_BYTES - 1], &[7; BLOCK_BYTES], &[0; 3 * BLOCK_BYTES]] {
+            let sealed = seal.seal(b"one", said).unwrap();
+            assert_eq!(seal.open(b"one", &sealed).as_deref(), Some(said));
+            assert_eq!(seal.open(b"two", &sealed), None);
+        }
+        let again = CursorSeal::load_or_create(folder.path(), "2026-01-01T00:00:00Z".parse().unwrap()).unwrap();
+        let sealed = seal.seal(b"one", b"said").unwrap();
+        assert_eq!(again.open(b"one", &sealed).as_deref(), Some(&b"said"[..]), "the key lasts");
+        let (_folder, other) = self::seal();
+        assert_eq!(other.open(b"one", &sealed), None);
+    }
+
+    #[test]
+    fn refuses_whatever_was_changed() {
+        let (_folder, seal) = seal();
+        let sealed = seal.seal(b"one", b"said").unwrap();
+        for at in 0..sealed.len() {
+            let mut bytes = sealed.clone().into_bytes();
+            bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+            assert_eq!(seal.open(b"one", std::str::from_utf8(&bytes).unwrap()), None, "{at}");
+        }
+        for wrong in ["", "A", "AAAA", "====", "ä", &"A".repeat(SEALED_BYTES_MAX + 1), &format!("{sealed}A")] {
+            assert_eq!(seal.open(b"one", wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn says_nothing_of_what_it_holds_but_its_blocks() {
+        let (_folder, seal) = seal();
+        let length = |bytes: usize| seal.seal(b"one", &vec![b'x'; bytes]).unwrap().len();
+        assert_eq!(length(0), length(BLOCK_BYTES - 1));
+        assert_ne!(seal.seal(b"one", b"said").unwrap(), seal.seal(b"one", b"said").unwrap());
+        assert!(!format!("{seal:?}").contains("key"));
+    }
+}

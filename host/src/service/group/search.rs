@@ -1,0 +1,106 @@
+//! Searching groups.
+
+use super::{GroupView, reference, view};
+use crate::columns::SearchLimits;
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::{days_since_epoch, utc_day};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordKind;
+use crate::domain::scope::Resource;
+use crate::domain::search::instant::InstantCondition;
+use crate::domain::search::{GroupQuery, TextConditions};
+use crate::error::AppError;
+use crate::service::individual::carriers;
+use crate::service::registry::Registry;
+use crate::service::search::{self, CodeFilter, FoundPage, Paging};
+use crate::service::{audit, open, visibility};
+use crate::vocab::LanguagePreference;
+
+/// Conditions of a search as a client names them, all of which must hold.
+#[derive(Debug, Clone, Default)]
+pub struct GroupSearchRequest {
+    /// Has that identifier.
+    pub identifiers: Vec<IdentifierKey>,
+    /// Conditions on names and addresses.
+    pub texts: TextConditions,
+    /// Holds that code.
+    pub codes: Vec<CodeFilter>,
+    /// Whether the record is in use.
+    pub active: Option<bool>,
+    /// Whoever has or had that identifier belongs to it today.
+    pub members: Vec<IdentifierKey>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Result<(), AppError> {
+    search::check_fields(ctx, Resource::Group, filtered, &paging.sort)
+}
+
+/// Searches groups. What it looks at was checked by [`check_search`].
+///
+/// # Errors
+/// [`AppError::Malformed`] when a code is of the wrong vocabulary for its field.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    request: GroupSearchRequest,
+    paging: &Paging,
+) -> Result<FoundPage<GroupView>, AppError> {
+    let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
+    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
+    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
+    let fields = searched_fields(&request);
+    let mut members = Vec::with_capacity(request.members.len());
+    for key in &request.members {
+        let mut people = carriers(registry, RecordKind::Individual, key).await?;
+        people.retain(|person| visibility::of(ctx, registry, RecordKind::Individual, *person).is_some());
+        members.push(people);
+    }
+    let query = GroupQuery {
+        identifiers: request.identifiers,
+        texts: request.texts,
+        codes: codes?,
+        active: request.active,
+        members,
+        day: days_since_epoch(utc_day(ctx.now)),
+        last_updated: request.last_updated,
+    };
+    let ranks = search::code_ranks(&generation, &paging.sort);
+    let snapshot = registry.columns.snapshot();
+    let records = visibility::limits(ctx, &snapshot, RecordKind::Group);
+    let limits = SearchLimits { records: records.as_deref(), groups: None };
+    let found = snapshot.search_groups(&query, limits, search::sorting(paging, &ranks), &paging.window);
+    let mut views = Vec::with_capacity(found.ids.len());
+    for id in found.ids {
+        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::Group, id) else { continue };
+        let group = registry.store.group(id).await?;
+        let group = group.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
+        views.push(view(ctx, registry, languages.clone(), (group, fields)).await?);
+    }
+    let targets = views.iter().filter_map(|view| view.group.details.identifiers.first());
+    let targets = targets.map(|identifier| reference(&identifier.key)).collect();
+    let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
+    registry.audit.record(ctx, entry.with_note(search::note(fields, &paging.sort))).await?;
+    Ok(FoundPage { total: found.total, records: views, next: found.next })
+}
+
+/// Which fields a search looks at, never for what.
+fn searched_fields(request: &GroupSearchRequest) -> Vec<String> {
+    let named = [
+        ("identifier", request.identifiers.is_empty()),
+        ("name", !request.texts.is_by_name()),
+        ("address", !request.texts.is_by_address()),
+        ("active", request.active.is_none()),
+        ("member", request.members.is_empty()),
+        ("_last_updated", request.last_updated.is_empty()),
+    ];
+    let named = named.iter().filter(|(_, is_unused)| !is_unused).map(|(name, _)| (*name).to_owned());
+    named.chain(request.codes.iter().map(|filter| filter.place.field().into_owned())).collect()
+}

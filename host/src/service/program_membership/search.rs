@@ -1,0 +1,73 @@
+//! Searching memberships in programs.
+
+use super::{MembershipView, beneficiary_terms, owners, terms_of, view};
+use crate::columns::{MembershipConditions, MembershipTerm, SearchLimits};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::program_membership::MembershipStatus;
+use crate::domain::record::RecordKind;
+use crate::domain::scope::Resource;
+use crate::domain::search::instant::InstantCondition;
+use crate::domain::subject::Subject;
+use crate::error::AppError;
+use crate::service::registry::Registry;
+use crate::service::search::{self, FoundPage, Paging};
+use crate::service::{audit, records, visibility};
+
+/// Conditions on memberships, all of which must hold. Empty: every membership.
+#[derive(Debug, Clone, Default)]
+pub struct MembershipQuery {
+    /// Whose, of these kinds; each of them.
+    pub beneficiaries: Vec<(Vec<Subject>, IdentifierKey)>,
+    /// In that program; each of them.
+    pub programs: Vec<IdentifierKey>,
+    /// Where it stands: one of these, where any are named.
+    pub statuses: Vec<MembershipStatus>,
+    /// When the record was last written.
+    pub last_updated: Vec<InstantCondition>,
+}
+
+/// Checks that the client may look at every field that a search filters or sorts by. `filtered` are fields of the API.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`].
+pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Result<(), AppError> {
+    search::check_fields(ctx, Resource::ProgramMembership, filtered, &paging.sort)
+}
+
+/// Searches memberships. What it looks at was checked by [`check_search`].
+///
+/// # Errors
+/// When the store fails.
+pub async fn search(
+    ctx: &OpContext,
+    registry: &Registry,
+    query: MembershipQuery,
+    paging: &Paging,
+) -> Result<FoundPage<MembershipView>, AppError> {
+    let mut terms = Vec::new();
+    for (kinds, key) in &query.beneficiaries {
+        terms.push(beneficiary_terms(ctx, registry, kinds, key).await?);
+    }
+    for key in &query.programs {
+        terms.push(terms_of(&owners(registry, RecordKind::Program, key).await?, MembershipTerm::Program));
+    }
+    if !query.statuses.is_empty() {
+        terms.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());
+    }
+    let conditions = MembershipConditions { terms, last_updated: query.last_updated };
+    let snapshot = registry.columns.snapshot();
+    let records = visibility::limits(ctx, &snapshot, RecordKind::ProgramMembership);
+    let limits = SearchLimits { records: records.as_deref(), groups: None };
+    let found = snapshot.search_memberships(&conditions, limits, search::sorting(paging, &[]), &paging.window);
+    let mut memberships = Vec::with_capacity(found.ids.len());
+    for id in found.ids {
+        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id) else { continue };
+        memberships.push(view(registry, records::by_id(&*registry.store, id).await?, fields).await?);
+    }
+    let targets = memberships.iter().map(|view| view.beneficiary.clone()).collect();
+    let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
+    registry.audit.record(ctx, entry.with_note("searched memberships")).await?;
+    Ok(FoundPage { total: found.total, records: memberships, next: found.next })
+}
