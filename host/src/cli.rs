@@ -10,6 +10,7 @@ mod compile_plugin;
 mod concept_group;
 mod consent;
 mod demo;
+mod identifier_system;
 mod output;
 mod pack;
 mod plugin;
@@ -104,6 +105,9 @@ enum Command {
     /// Say which codes rules mean by a name
     #[command(subcommand)]
     ConceptGroup(concept_group::ConceptGroupCommand),
+    /// Register systems that identifiers may be of, list and take them out
+    #[command(subcommand)]
+    IdentifierSystem(identifier_system::IdentifierSystemCommand),
     /// Compile the component on standard input; servers run this
     #[command(hide = true)]
     CompilePlugin(compile_plugin::CompileArgs),
@@ -125,6 +129,7 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::Pack(command) => pack::run(&cli.global, command),
         Command::Code(command) => code::run(&cli.global, command),
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
+        Command::IdentifierSystem(command) => identifier_system::run(&cli.global, command),
         Command::CompilePlugin(args) => return compile_plugin::run(args),
     };
     match result {

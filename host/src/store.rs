@@ -44,6 +44,7 @@ use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
+use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
@@ -200,6 +201,12 @@ pub trait Store: Send + Sync + 'static {
         after: RecordId,
         limit: usize,
     ) -> Result<Vec<ChangedRecord>, StoreError>;
+
+    /// The photo that a record has; none where it was never put.
+    ///
+    /// # Errors
+    /// When the store fails or the photo cannot be read.
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError>;
 
     /// The membership that holds the slot now: the one of that beneficiary in that program that is open.
     ///

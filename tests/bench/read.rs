@@ -79,7 +79,7 @@ pub(crate) async fn fill(server: &Server) -> Result<(), String> {
         writers.spawn(async move {
             let person = person(number)?;
             let languages = LanguagePreference::parse("en");
-            let created = individual::create(&app.system_context(), &app.registry, languages, person).await;
+            let created = individual::create(&app.system_context(), &app.registry, languages, person.into()).await;
             created.map(|_| ()).map_err(|error| error.to_string())
         });
     }

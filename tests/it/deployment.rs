@@ -3,6 +3,7 @@
 mod concept_groups;
 mod dropped;
 mod extension;
+mod identifier_systems;
 mod local_codes;
 mod versions;
 

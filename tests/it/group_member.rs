@@ -1,6 +1,6 @@
 //! The members of a group, one at a time, and a person's places in groups.
 
-use daftar_tests::records::{ROLE, household, path, person, reference, with};
+use daftar_tests::records::{NATIONAL_ID, ROLE, household, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, errors, redacted};
 use serde_json::{Value, json};
 
@@ -209,4 +209,26 @@ fn a_persons_groups_are_for_those_who_may_read_both() {
     assert!(person_only.detail().contains("group:read"), "{}", person_only.detail());
     let group_only = app.client(&["group:read"]).get(&target).expect(403);
     assert!(group_only.detail().contains("individual:read"), "{}", group_only.detail());
+}
+
+#[test]
+fn who_is_shown_by_an_ended_identifier_is_not_mistaken_for_whom_it_belongs_to_now() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all", "group:all"]);
+    drop(client.create_individual(&person("1", json!({"name": {"given": "First"}}))));
+    drop(client.create_group(&household("H", &[("1", "head")])));
+    let ended = json!({"identifier": [{"system": NATIONAL_ID, "value": "1", "period": {"end": "2020-01-01"}}]});
+    drop(client.request("PATCH", &path("Individual", "1")).json(&ended).send().expect(200));
+    drop(client.create_individual(&person("1", json!({"name": {"given": "Second"}}))));
+    let group = || client.get(&path("Group", "H")).expect(200).json();
+    let before = group();
+    assert_eq!(before["member"][0]["entity"], json!({"reference": reference("1"), "display": "First"}));
+    let replaced = client.request("PUT", &path("Group", "H")).json(&before).send().expect(200).json();
+    assert_eq!(replaced["member"], before["member"], "what was received may be sent back");
+    let entity = json!({"entity": {"reference": reference("1")}});
+    let left = client.post(&format!("{}/$remove-member", path("Group", "H")), &entity).expect(200).json();
+    assert_eq!(
+        (&left["member"][0]["inactive"], &left["member"][0]["entity"]["display"]),
+        (&json!(true), &json!("First"))
+    );
 }

@@ -7,6 +7,7 @@ mod elements;
 mod filters;
 mod malformed;
 mod order;
+mod photo;
 mod read;
 mod refused;
 mod search;

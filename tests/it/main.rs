@@ -22,6 +22,7 @@ mod group;
 mod group_member;
 mod group_relationship;
 mod group_search;
+mod hostile;
 mod individual;
 mod limits;
 mod logs;

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod concept_group;
 pub mod grant;
+pub mod identifier_system;
 pub mod local_code;
 pub mod plugin_use;
 pub mod upgrade_report;

@@ -6,7 +6,8 @@ use axum::routing::{delete, get, post};
 
 use super::access::require_token;
 use super::routes::{
-    audit, client, concept_group, consent, local_code, metrics, plugin, plugin_use, program, upgrade_report,
+    audit, client, concept_group, consent, identifier_system, local_code, metrics, plugin, plugin_use, program,
+    upgrade_report,
 };
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
@@ -30,6 +31,8 @@ pub fn router(state: AppState) -> Router {
         .route("/clients/{id}/grants/{scope}", delete(client::revoke))
         .route("/concept-groups", get(concept_group::list))
         .route("/concept-groups/{name}", get(concept_group::show).put(concept_group::set).delete(concept_group::reset))
+        .route("/identifier-systems", get(identifier_system::list).post(identifier_system::add))
+        .route("/identifier-systems/{uri}", delete(identifier_system::remove))
         .route("/local-codes", get(local_code::list).post(local_code::add))
         .route("/local-codes/{code}", get(local_code::show).patch(local_code::update))
         .route("/local-codes/{code}/deprecate", post(local_code::deprecate))

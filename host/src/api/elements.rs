@@ -58,7 +58,9 @@ pub const INDIVIDUAL: Fields = &[
     ("telecom", Parts::Named(&["system", "value", "use", "rank"])),
     ("address", ADDRESS),
     ("income", Parts::Named(&["amount", "currency", "period"])),
+    ("photo", Parts::Whole),
     ("extension", Parts::Any),
+    ("group_membership", Parts::Named(&["group", "role", "period", "inactive"])),
     ("meta", Parts::Named(&["version_id", "last_updated", "source"])),
 ];
 
@@ -140,6 +142,12 @@ impl Elements {
             wanted.push((name.to_owned(), part.map(str::to_owned)));
         }
         Ok(Some(Self(wanted)))
+    }
+
+    /// Whether a field, or a part of it, is wanted: every one, where nothing is chosen.
+    #[must_use]
+    pub fn wants(chosen: Option<&Self>, field: &str) -> bool {
+        chosen.is_none_or(|Self(wanted)| wanted.iter().any(|(name, _)| name == field))
     }
 
     /// A body without what is not wanted.

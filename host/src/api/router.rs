@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Router;
 use axum::handler::Handler;
-use axum::http::{Method, StatusCode};
+use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{MethodFilter, MethodRouter};
 
 use super::access::{Access, DeclaresAccess};
@@ -199,12 +199,15 @@ fn routes(endpoints: Vec<Endpoint>) -> Router<AppState> {
     router
 }
 
-async fn unknown_path(_: Public) -> ApiError {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "there is nothing at this path; GET /.well-known/oauth-authorization-server and the README say what there is",
-    )
-    .into()
+async fn unknown_path(_: Public, uri: Uri) -> ApiError {
+    let path = uri.path().to_ascii_lowercase();
+    // An identifier whose slashes are no part of the path any more, or a base path left out.
+    let detail = if path.contains("://") || path.contains("%7c") || path.contains('|') {
+        "there is nothing at this path; in an identifier encode / as %2F and # as %23"
+    } else {
+        "there is nothing at this path; GET /.well-known/oauth-authorization-server and the README say what there is"
+    };
+    Problem::new(StatusCode::NOT_FOUND, detail).into()
 }
 
 async fn unknown_method(_: Public, method: Method) -> ApiError {

@@ -115,7 +115,7 @@ async fn write_household(app: &AppState, household: people::Household) -> Result
     let languages = LanguagePreference::parse("en");
     let mut written = 0;
     for person in household.people {
-        individual::create(&ctx, &app.registry, languages.clone(), person).await.map_err(CliError::failed)?;
+        individual::create(&ctx, &app.registry, languages.clone(), person.into()).await.map_err(CliError::failed)?;
         written += 1;
     }
     group::create(&ctx, &app.registry, languages, household.group).await.map_err(CliError::failed)?;

@@ -1,4 +1,4 @@
-//! What a deployment decides about vocabularies, beside the packs that it installs.
+//! What a deployment decides about vocabularies and identifiers, beside the packs that it installs.
 //!
 //! **Invariant:** it is changed as a whole: whoever holds one value of it sees codes and concept groups that go together.
 
@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::code::{CodeUri, Namespace};
+use super::identifier::SystemUri;
+use super::identifier_system::IdentifierSystem;
 use super::local_code::LocalCode;
 use super::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 
@@ -23,6 +25,8 @@ pub enum Setting {
     KeptConcepts(KeptConcepts),
     /// A part of the version that a vocabulary had before the installed one.
     EarlierVersion(Arc<EarlierVersion>),
+    /// A system that identifiers may be of.
+    IdentifierSystem(IdentifierSystem),
 }
 
 /// What a setting is about; there is one setting of each.
@@ -36,6 +40,8 @@ pub enum SettingKey {
     KeptConcepts(Namespace, u32),
     /// That part of the version before, counted from 0.
     EarlierVersion(Namespace, u32),
+    /// The system of that URI.
+    IdentifierSystem(SystemUri),
 }
 
 /// Codes of earlier versions of a vocabulary that the installed one does not have any more.
@@ -74,6 +80,7 @@ impl Setting {
             Self::EarlierVersion(earlier) => {
                 SettingKey::EarlierVersion(earlier.description.namespace.clone(), earlier.part)
             }
+            Self::IdentifierSystem(system) => SettingKey::IdentifierSystem(system.uri.clone()),
         }
     }
 }
@@ -85,6 +92,7 @@ pub struct Deployment {
     concept_groups: BTreeMap<String, ConceptGroup>,
     kept: BTreeMap<(Namespace, u32), Vec<Concept>>,
     earlier: BTreeMap<(Namespace, u32), Arc<EarlierVersion>>,
+    identifier_systems: BTreeMap<SystemUri, IdentifierSystem>,
 }
 
 impl Deployment {
@@ -105,6 +113,9 @@ impl Deployment {
             Setting::EarlierVersion(earlier) => {
                 drop(self.earlier.insert((earlier.description.namespace.clone(), earlier.part), earlier));
             }
+            Setting::IdentifierSystem(system) => {
+                drop(self.identifier_systems.insert(system.uri.clone(), system));
+            }
         }
     }
 
@@ -115,6 +126,7 @@ impl Deployment {
             SettingKey::ConceptGroup(name) => drop(self.concept_groups.remove(name)),
             SettingKey::KeptConcepts(namespace, part) => drop(self.kept.remove(&(namespace.clone(), *part))),
             SettingKey::EarlierVersion(namespace, part) => drop(self.earlier.remove(&(namespace.clone(), *part))),
+            SettingKey::IdentifierSystem(uri) => drop(self.identifier_systems.remove(uri)),
         }
     }
 
@@ -127,6 +139,17 @@ impl Deployment {
     #[must_use]
     pub fn local_code(&self, uri: &CodeUri) -> Option<&LocalCode> {
         self.local_codes.get(uri)
+    }
+
+    /// The systems that identifiers may be of, by URI.
+    pub fn identifier_systems(&self) -> impl ExactSizeIterator<Item = &IdentifierSystem> {
+        self.identifier_systems.values()
+    }
+
+    /// The system of a URI.
+    #[must_use]
+    pub fn identifier_system(&self, uri: &SystemUri) -> Option<&IdentifierSystem> {
+        self.identifier_systems.get(uri)
     }
 
     /// The concept groups that the deployment defines, by name.

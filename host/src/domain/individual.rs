@@ -9,6 +9,7 @@ use super::extension::Extension;
 use super::identifier::Identifier;
 use super::manifest::ExtensionPath;
 use super::person_name::PersonName;
+use super::photo::PhotoReference;
 use super::record::Record;
 use super::vocabulary::CodedField;
 
@@ -47,6 +48,8 @@ pub struct IndividualDetails<C = CodedValue> {
     pub address: Option<Vec<Address<C>>>,
     /// Income.
     pub income: Option<Income<C>>,
+    /// The photo, which is kept beside the record.
+    pub photo: Option<PhotoReference>,
     /// What installed modules add.
     pub extension: Extension<C>,
 }
@@ -65,6 +68,7 @@ impl<C> Default for IndividualDetails<C> {
             telecom: None,
             address: None,
             income: None,
+            photo: None,
             extension: Extension::default(),
         }
     }
@@ -136,6 +140,7 @@ impl<C> IndividualDetails<C> {
             telecom: self.telecom,
             address,
             income,
+            photo: self.photo,
             extension,
         }
     }

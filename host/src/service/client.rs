@@ -275,6 +275,7 @@ impl ClientAdministration {
             crate::store::Written::Individual(_)
             | crate::store::Written::Group(_)
             | crate::store::Written::Record(_)
+            | crate::store::Written::Photo(_)
             | crate::store::Written::Setting(_) => None,
         });
         let stored = stored

@@ -7,6 +7,7 @@ mod hidden;
 pub mod history;
 pub mod members;
 mod search;
+mod shown;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -89,7 +90,7 @@ pub fn reference(key: &IdentifierKey) -> String {
     format!("{}/{}", RecordKind::Group, key.reveal())
 }
 
-pub(super) async fn view(
+async fn view(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
@@ -102,7 +103,7 @@ pub(super) async fn view(
 }
 
 /// What a client is told of a group: not whether it names anybody whom the client does not see.
-async fn answer(
+pub(super) async fn answer(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,

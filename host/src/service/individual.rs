@@ -14,15 +14,60 @@ pub(super) use search::carriers;
 pub use search::{GroupFilter, SearchRequest, check_search, search};
 
 use super::codes::CodeView;
+use super::group::members::{GroupPlace, Until, places_in_groups};
 use super::registry::Registry;
-use super::visibility;
+use super::{photo, visibility};
 use crate::context::OpContext;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::photo::Photo;
 use crate::domain::record::RecordKind;
-use crate::error::AppError;
+use crate::domain::search::Page;
+use crate::error::{AppError, FieldUse};
+
+/// A person as a request gives it: codes by URI, and a photo where it brings a new one.
+#[derive(Debug, Clone)]
+pub struct IndividualDraft {
+    /// What is said of the person; it holds which photo is meant, new or not.
+    pub details: IndividualDetails<CodeUri>,
+    /// The photo that is to be kept.
+    pub photo: Option<Photo>,
+}
+
+impl From<IndividualDetails<CodeUri>> for IndividualDraft {
+    /// Brings no new photo.
+    fn from(details: IndividualDetails<CodeUri>) -> Self {
+        Self { details, photo: None }
+    }
+}
+
+/// What lies beside the record of a person, as far as it is wanted and the client may see it.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    /// The bytes of the photo.
+    pub photo: Option<Arc<[u8]>>,
+    /// The person's places in groups, the first [`PLACES_MAX`].
+    pub places: Option<Vec<GroupPlace>>,
+}
+
+/// Which of what lies beside a record is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The photo.
+    pub photo: bool,
+    /// The places in groups.
+    pub places: bool,
+}
+
+impl Wanted {
+    /// All of it.
+    pub const ALL: Self = Self { photo: true, places: true };
+}
+
+/// The most places in groups that stand in the body of a person; the rest is told by its groups.
+pub const PLACES_MAX: u32 = 100;
 
 /// A person with the way its codes are shown.
 pub struct IndividualView {
@@ -30,6 +75,8 @@ pub struct IndividualView {
     pub individual: Arc<Individual>,
     /// What of it may be shown.
     pub fields: FieldSet,
+    /// What lies beside the record.
+    pub beside: Beside,
     /// How its codes are shown.
     pub codes: CodeView,
 }
@@ -50,6 +97,25 @@ async fn find(
     let individual =
         individual.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))?;
     Ok((individual, fields))
+}
+
+/// Fetches what lies beside a record.
+pub(super) async fn beside(
+    ctx: &OpContext,
+    registry: &Registry,
+    (individual, fields): (&Individual, &FieldSet),
+    wanted: Wanted,
+) -> Result<Beside, AppError> {
+    let photo = individual.details.photo.filter(|_| wanted.photo && fields.allows("photo"));
+    let photo = match photo {
+        Some(reference) => Some(photo::fetch(registry, reference).await?),
+        None => None,
+    };
+    let may_see =
+        wanted.places && fields.allows("group_membership") && visibility::check_membership(ctx, FieldUse::Read).is_ok();
+    let first = (Page { offset: 0, count: PLACES_MAX }, Until::PageIsFull);
+    let places = if may_see { Some(places_in_groups(ctx, registry, individual.id, first).await?.places) } else { None };
+    Ok(Beside { photo, places })
 }
 
 /// Every code of a draft.

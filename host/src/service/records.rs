@@ -82,6 +82,31 @@ pub fn called(identifiers: &[Identifier]) -> Option<&IdentifierKey> {
     open.or(identifiers.first()).map(|identifier| &identifier.key)
 }
 
+/// The identifier under which a record is found: the first that still holds, or else the first that leads to it all the same.
+/// Where none does, since others took them up, the one by which it is called.
+///
+/// # Errors
+/// When the store fails; a record without identifiers is a defect.
+pub async fn found_by(
+    store: &dyn Store,
+    kind: RecordKind,
+    id: RecordId,
+    all: &[Identifier],
+) -> Result<IdentifierKey, AppError> {
+    let called = called(all).ok_or_else(|| AppError::internal(format!("a {kind} has no identifier")))?;
+    if all.iter().any(Identifier::is_open) {
+        return Ok(called.clone());
+    }
+    for ended in all {
+        match identifiers::find(store, kind, &ended.key).await {
+            Ok(found) if found == id => return Ok(ended.key.clone()),
+            Ok(_) | Err(AppError::NotFound(_) | AppError::Ambiguous) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(called.clone())
+}
+
 /// Every identifier of a record as a reference, for the audit log.
 #[must_use]
 pub fn references(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {

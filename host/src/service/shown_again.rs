@@ -5,7 +5,7 @@
 
 use super::codes::{CodeView, LanguagePreference};
 use super::group::{self, GroupView};
-use super::individual::IndividualView;
+use super::individual::{self, IndividualView, Wanted};
 use super::program_membership::{self, MembershipView};
 use super::registry::Registry;
 use super::visibility;
@@ -44,11 +44,12 @@ pub async fn shown_again(
         RecordKind::Individual => {
             let individual = registry.store.individual_version(id, version).await?.ok_or_else(gone)?;
             let codes = CodeView::new(registry.vocabularies.current(), languages);
-            ShownAgain::Individual(IndividualView { individual, fields, codes })
+            let beside = individual::beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
+            ShownAgain::Individual(IndividualView { individual, fields, beside, codes })
         }
         RecordKind::Group => {
             let group = registry.store.group_version(id, version).await?.ok_or_else(gone)?;
-            ShownAgain::Group(group::view(ctx, registry, languages, (group, fields)).await?)
+            ShownAgain::Group(group::answer(ctx, registry, languages, (group, fields)).await?)
         }
         RecordKind::ProgramMembership => {
             let membership = registry.store.record_version(kind, id, version).await?;

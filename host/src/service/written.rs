@@ -102,6 +102,7 @@ pub fn of_individual<C>(draft: &IndividualDetails<C>) -> FieldSet {
         telecom,
         address,
         income,
+        photo,
         extension,
     } = draft;
     let singles = [
@@ -113,6 +114,7 @@ pub fn of_individual<C>(draft: &IndividualDetails<C>) -> FieldSet {
         ("telecom", telecom.is_some()),
         ("address", address.is_some()),
         ("income", income.is_some()),
+        ("photo", photo.is_some()),
     ];
     let singles = singles.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name);
     let codes = codes.iter().map(|(field, _)| field).chain(code_lists.iter().map(|(field, _)| field));
@@ -172,6 +174,7 @@ pub fn keep_individual(before: &IndividualDetails, now: IndividualDetails, writt
         telecom,
         address,
         income,
+        photo,
         extension,
     } = now;
     let is_written = |field: &str| written.allows(field);
@@ -191,6 +194,7 @@ pub fn keep_individual(before: &IndividualDetails, now: IndividualDetails, writt
         telecom: if is_written("telecom") { telecom } else { before.telecom.clone() },
         address: if is_written("address") { address } else { before.address.clone() },
         income: if is_written("income") { income } else { before.income },
+        photo: if is_written("photo") { photo } else { before.photo },
         extension: keep_extension(&before.extension, &extension, written),
     }
 }

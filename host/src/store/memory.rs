@@ -16,6 +16,7 @@ use crate::domain::group::{Group, GroupDetails};
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
@@ -180,6 +181,10 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Result<Vec<ChangedRecord>, StoreError> {
         Ok(self.state().records.scan(kind, after, limit).collect())
+    }
+
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        Ok(self.state().records.photos.get(&reference.digest).map(|photo| Arc::clone(photo.bytes())))
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {

@@ -23,6 +23,7 @@ use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::photo::{Photo, PhotoDigest};
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind};
 
@@ -77,6 +78,7 @@ pub(super) struct Outcome {
     pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub clients: BTreeMap<ClientId, Arc<Client>>,
     pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
+    pub photos: BTreeMap<PhotoDigest, Photo>,
     /// Absent ones are taken out.
     pub settings: BTreeMap<SettingKey, Option<Arc<Setting>>>,
 }
@@ -147,7 +149,9 @@ impl<'p, P: Present> Planner<'p, P> {
 
     /// Lets later writes see this one.
     pub(super) fn accept(&mut self, planned: &Planned) {
-        let Outcome { records, open_memberships, owners, clients, remembered, settings } = planned.outcome.clone();
+        // Photos are left out: nothing that is planned depends on them.
+        let Outcome { records, open_memberships, owners, clients, remembered, photos: _, settings } =
+            planned.outcome.clone();
         self.accepted.records.extend(records);
         self.accepted.open_memberships.extend(open_memberships);
         self.accepted.owners.extend(owners);

@@ -11,6 +11,7 @@ use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::photo::{Photo, PhotoDigest};
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{Record, RecordId, RecordKind};
 
@@ -22,6 +23,7 @@ pub(super) struct Records {
     pub owners: BTreeMap<(RecordKind, IdentifierKey), Vec<IdentifierOwner>>,
     pub clients: BTreeMap<ClientId, Arc<Client>>,
     pub remembered: BTreeMap<RequestName, Arc<RememberedRequest>>,
+    pub photos: BTreeMap<PhotoDigest, Photo>,
 }
 
 impl Records {
@@ -37,12 +39,13 @@ impl Records {
 
     /// Takes up what a write leaves behind; gives back the settings, which are none of its own.
     pub(super) fn take_up(&mut self, outcome: Outcome) -> BTreeMap<SettingKey, Option<Arc<Setting>>> {
-        let Outcome { records, open_memberships, owners, clients, remembered, settings } = outcome;
+        let Outcome { records, open_memberships, owners, clients, remembered, photos, settings } = outcome;
         self.by_kind.extend(records);
         self.open_memberships.extend(open_memberships);
         self.owners.extend(owners);
         self.clients.extend(clients);
         self.remembered.extend(remembered);
+        self.photos.extend(photos);
         settings
     }
 }

@@ -39,6 +39,7 @@ use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
+use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
@@ -275,6 +276,10 @@ impl Store for SledStore {
         let limit = limit.min(SCAN_RECORDS_MAX);
         let decode = move |id, bytes: &[u8]| record::decode_any(kind, id, bytes);
         self.read(move |reader| reader.scan_records(kind, after, limit, decode)).await
+    }
+
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.read(move |reader| reader.photo(reference)).await
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {

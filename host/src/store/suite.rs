@@ -169,6 +169,7 @@ macro_rules! every_behaviour {
                 a_created_record_reads_back_as_returned,
                 keys_count_up_for_each_kind_and_go_on_after_reopening,
                 an_update_needs_the_present_version_and_keeps_the_older_one,
+                a_photo_is_kept_beside_its_record,
                 a_write_is_whole_or_nothing,
                 operations_of_one_write_build_on_each_other,
                 scans_give_records_by_key,

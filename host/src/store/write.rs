@@ -11,6 +11,7 @@ use crate::domain::consent::ConsentDetails;
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::photo::{Photo, PhotoDigest};
 use crate::domain::program::ProgramDetails;
 use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
@@ -58,6 +59,8 @@ pub enum Operation {
     /// Replaces a client, if it was last changed at that instant. The `updated_at` that is stored always lies after it: where
     /// the client's own does not, it is the next millisecond.
     UpdateClient(Client, Timestamp),
+    /// Keeps a photo that a record of the same write has; to keep it again changes nothing.
+    PutPhoto(Photo),
     /// Adds what the deployment decided about something, or replaces what it decided before.
     PutSetting(Setting),
     /// Takes what the deployment decided about something out; nothing happens where it decided nothing.
@@ -88,6 +91,8 @@ pub enum Written {
     Record(ChangedRecord),
     /// The client as stored.
     Client(Arc<Client>),
+    /// The photo that was put.
+    Photo(PhotoDigest),
     /// The setting that was put or taken out.
     Setting(SettingKey),
 }
@@ -109,7 +114,7 @@ impl Written {
             Self::Individual(individual) => Some(ChangedRecord::Individual(Arc::clone(individual))),
             Self::Group(group) => Some(ChangedRecord::Group(Arc::clone(group))),
             Self::Record(record) => Some(record.clone()),
-            Self::Client(_) | Self::Setting(_) => None,
+            Self::Client(_) | Self::Photo(_) | Self::Setting(_) => None,
         }
     }
 }
@@ -120,7 +125,14 @@ impl Committed {
     pub fn first<D: Details>(self) -> Option<Arc<Record<D>>> {
         match self.written.into_iter().next() {
             Some(Written::Record(record)) => D::of(record),
-            Some(Written::Individual(_) | Written::Group(_) | Written::Client(_) | Written::Setting(_)) | None => None,
+            Some(
+                Written::Individual(_)
+                | Written::Group(_)
+                | Written::Client(_)
+                | Written::Photo(_)
+                | Written::Setting(_),
+            )
+            | None => None,
         }
     }
 }
@@ -136,6 +148,7 @@ pub(super) fn changes_records(write: &Write) -> bool {
         | Operation::Update(..) => true,
         Operation::CreateClient(_)
         | Operation::UpdateClient(..)
+        | Operation::PutPhoto(_)
         | Operation::PutSetting(_)
         | Operation::RemoveSetting(_) => false,
     })

@@ -19,7 +19,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ use super::table::CodeTable;
 use super::vocabulary::{ConceptRef, Vocabulary};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::extension::ExtensionFields;
+use crate::domain::identifier::SystemUri;
 
 /// The vocabularies, concept groups and numbers that are in force together.
 pub struct Generation {
@@ -52,6 +53,8 @@ pub struct Generation {
     /// By name.
     groups: BTreeMap<String, PublishedGroup>,
     identifier_rules: Arc<IdentifierRules>,
+    /// The systems that the administrator registered.
+    registered_systems: Arc<BTreeSet<SystemUri>>,
     extension_fields: ExtensionFields,
     /// By namespace.
     earlier: BTreeMap<Namespace, Arc<Vocabulary>>,

@@ -112,10 +112,21 @@ fn queries() -> Vec<(&'static str, IndividualQuery)> {
         ("nothing", IndividualQuery::default()),
         ("gender", IndividualQuery { codes: gender(), ..IndividualQuery::default() }),
         ("birth_date", IndividualQuery { birth_date: born(), ..IndividualQuery::default() }),
-        ("name", IndividualQuery { name_words: name(), ..IndividualQuery::default() }),
+        (
+            "name",
+            IndividualQuery {
+                texts: TextConditions { name_words: name(), ..TextConditions::default() },
+                ..IndividualQuery::default()
+            },
+        ),
         (
             "all three",
-            IndividualQuery { codes: gender(), birth_date: born(), name_words: name(), ..IndividualQuery::default() },
+            IndividualQuery {
+                codes: gender(),
+                birth_date: born(),
+                texts: TextConditions { name_words: name(), ..TextConditions::default() },
+                ..IndividualQuery::default()
+            },
         ),
     ]
 }

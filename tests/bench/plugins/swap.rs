@@ -29,7 +29,7 @@ pub async fn run(everything: &Path) -> Result<(), String> {
     let server = Server::start_with(folder.path(), everything).await?;
     for number in 1..=PEOPLE {
         let (ctx, languages) = (server.app.system_context(), LanguagePreference::parse("en"));
-        let created = individual::create(&ctx, &server.app.registry, languages, read::person(number)?).await;
+        let created = individual::create(&ctx, &server.app.registry, languages, read::person(number)?.into()).await;
         created.map_err(|error| error.to_string())?;
     }
     let requests = Arc::new(requests(&server.token));

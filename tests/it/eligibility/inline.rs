@@ -242,3 +242,34 @@ fn inline_records_are_checked_as_records_are() {
         1_000
     );
 }
+
+#[test]
+fn an_inline_group_may_be_a_whole_create_body() {
+    let (_app, client) = app_with_evaluator();
+    let group = json!({
+        "type": "group", "group_type": HOUSEHOLD, "identifier": [{"system": "urn:x:y", "value": "1"}], "quantity": 2,
+        "member": [{"entity": {"reference": "Individual/urn:x:y|1"}}], "relationship": [], "meta": {},
+        "address": [{"city": "Gondar", "country": "urn:iso:std:iso:3166-1#ET"}],
+    });
+    let expected = ("eligible".to_owned(), vec![]);
+    assert_eq!(outcome_of_group(&client, &format!("me.group_type == code('{HOUSEHOLD}')"), &group), expected);
+    // Whom its members are is said in `members`.
+    let (outcome, missing) = outcome_of_group(&client, "members.exists(m, is_head(m))", &group);
+    assert_eq!((outcome.as_str(), missing.len()), ("undetermined", 1), "{missing:?}");
+    let mut wrong = group.clone();
+    wrong["address"][0]["country"] = json!(FEMALE);
+    let body = json!({"expression": "true", "subject": "group", "subjects": [wrong]});
+    let refused = client.post("/Eligibility/$evaluate", &body).expect(422).json();
+    assert_eq!(errors(&refused), [("subjects[0].address[0].country".to_owned(), "wrong_vocabulary".to_owned())]);
+}
+
+/// Outcome and missing facts of one rule about groups on one inline record.
+#[track_caller]
+fn outcome_of_group(client: &ApiClient, expression: &str, subject: &Value) -> (String, Vec<String>) {
+    let body = json!({"expression": expression, "subject": "group", "subjects": [subject]});
+    let answer = client.evaluate(&body);
+    let result = &answer["results"][0];
+    let missing = result["missing"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let missing = missing.iter().map(|path| path.as_str().unwrap().to_owned()).collect();
+    (result["outcome"].as_str().unwrap().to_owned(), missing)
+}

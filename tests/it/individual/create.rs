@@ -245,3 +245,21 @@ fn both_spellings_of_the_path_are_one_resource() {
         assert_eq!(client.get(path).expect(200).json()["total"], 1);
     }
 }
+
+#[test]
+fn the_location_is_an_identifier_that_leads_to_the_record() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all"]);
+    let identifier = |value: &str, end: Option<&str>| json!({"system": NATIONAL_ID, "value": value, "period": end.map(|end| json!({"end": end}))});
+    // The first identifier has ended, and another person has it now.
+    drop(client.create_individual(&json!({"identifier": [identifier("A", None)], "name": {"given": "Other"}})));
+    for identifiers in [
+        json!([identifier("A", Some("2020-01-01")), identifier("B", None)]),
+        json!([identifier("A", Some("2020-01-01")), identifier("C", Some("2021-01-01"))]),
+    ] {
+        let created =
+            client.post("/Individual", &json!({"identifier": identifiers, "name": {"given": "Own"}})).expect(201);
+        let followed = client.get(created.header("location").unwrap()).expect(200).json();
+        assert_eq!(followed, created.json());
+    }
+}

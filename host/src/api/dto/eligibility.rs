@@ -3,12 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::extension;
-use super::group::read_reference;
+use super::group::{self, read_reference};
 use super::individual::{Identification, read_members};
 use super::program_membership::STATUSES;
 use super::reader::{ObjectReader, Problems, text_value};
-use super::shared::read_type;
 use crate::api::error::{DiagnosticItem, Problem};
 use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{RowError, Subject, Verdict};
@@ -16,7 +14,6 @@ use crate::domain::extension::ExtensionFields;
 use crate::domain::group::{GroupDetails, MEMBERS_MAX};
 use crate::domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
 use crate::domain::individual::LIST_ITEMS_MAX;
-use crate::domain::person_name::NAME_PART_BYTES_MAX;
 use crate::domain::program_membership::REASON_BYTES_MAX;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::service::eligibility::decision::Decision;
@@ -139,13 +136,15 @@ fn read_inline(
     let me = match subject {
         Subject::Individual => InlineMe::Person(Box::new(read_person(&mut reader, fields, problems))),
         Subject::Group => {
-            read_type(&mut reader, RecordKind::Group, problems);
+            // Who belongs to it stands in `members`, whom it is related to decides nothing: both are read, and left.
+            let group = group::read_fields(&mut reader, Identification::Optional, fields, problems);
             InlineMe::Group(Box::new(GroupDetails {
-                active: reader.boolean("active", problems),
-                name: reader.text("name", NAME_PART_BYTES_MAX, problems),
-                group_type: reader.code("group_type", problems),
-                housing_type: reader.code("housing_type", problems),
-                extension: extension::read(&mut reader, fields, problems),
+                active: group.active,
+                name: group.name,
+                group_type: group.group_type,
+                housing_type: group.housing_type,
+                address: group.address,
+                extension: group.extension,
                 ..GroupDetails::default()
             }))
         }
@@ -179,7 +178,8 @@ fn read_membership(path: String, item: Value, problems: &mut Problems) -> Option
 
 fn read_person(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &mut Problems) -> InlinePerson {
     let role: Option<CodeUri> = reader.code("role", problems);
-    InlinePerson { details: read_members(reader, Identification::Optional, fields, problems), role }
+    // A photo decides nothing: it is read like the rest, and left.
+    InlinePerson { details: read_members(reader, Identification::Optional, fields, problems).details, role }
 }
 
 /// The answer of `$evaluate`.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use relationship::RelationshipBody;
 
 use super::address::AddressBody;
+use super::individual::Identification;
 use super::reader::{ObjectReader, Problems};
 use super::shared::{CodeBody, IdentifierBody, MetaBody, PeriodBody, read_identifiers, read_type};
 use super::{address, extension};
@@ -32,9 +33,21 @@ pub fn read(
     problems: &mut Problems,
 ) -> GroupDetails<CodeUri, IdentifierKey> {
     let mut reader = ObjectReader::root(members);
-    read_type(&mut reader, RecordKind::Group, problems);
+    let details = read_fields(&mut reader, Identification::Required, fields, problems);
+    reader.finish(problems);
+    details
+}
+
+/// Reads the members of a body into a group; leaves those that it does not know in `reader`.
+pub fn read_fields(
+    reader: &mut ObjectReader,
+    identification: Identification,
+    fields: &ExtensionFields,
+    problems: &mut Problems,
+) -> GroupDetails<CodeUri, IdentifierKey> {
+    read_type(reader, RecordKind::Group, problems);
     let details = GroupDetails {
-        identifiers: read_identifiers(&mut reader, true, problems),
+        identifiers: read_identifiers(reader, identification == Identification::Required, problems),
         active: reader.boolean("active", problems),
         name: reader.text("name", NAME_PART_BYTES_MAX, problems),
         group_type: reader.code("group_type", problems),
@@ -42,14 +55,13 @@ pub fn read(
         members: reader
             .list("member", MEMBERS_MAX, problems)
             .map(|items| items.into_iter().filter_map(|(path, item)| read_member(path, item, problems)).collect()),
-        relationships: relationship::read(&mut reader, problems),
-        address: address::read(&mut reader, problems),
-        extension: extension::read(&mut reader, fields, problems),
+        relationships: relationship::read(reader, problems),
+        address: address::read(reader, problems),
+        extension: extension::read(reader, fields, problems),
     };
     for read_only in ["meta", "quantity"] {
         reader.take(read_only);
     }
-    reader.finish(problems);
     details
 }
 

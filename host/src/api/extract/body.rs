@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -27,11 +27,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
-        let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        if !content_type.is_some_and(is_json) {
-            let detail = "the body must be JSON: send `Content-Type: application/json`";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).into());
-        }
+        check_media_type(request.headers())?;
         let bytes = read_bounded(request, LIMIT).await?;
         Ok(Self(parse_object(&bytes)?))
     }
@@ -64,6 +60,33 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
     }
 }
 
+/// Checks that the headers announce JSON in UTF-8 as it is.
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let unsupported = |detail: &str| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail);
+    let mut content_types = headers.get_all(header::CONTENT_TYPE).iter();
+    let content_type = content_types.next().and_then(|value| value.to_str().ok());
+    let Some(content_type) = content_type.filter(|text| is_json(text) && content_types.next().is_none()) else {
+        return Err(unsupported("the body must be JSON: send `Content-Type: application/json`"));
+    };
+    if !is_utf8(content_type) {
+        return Err(unsupported("JSON is UTF-8: send the body in UTF-8, and no other `charset`"));
+    }
+    let encoding = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encoding.into_iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(unsupported("bodies are taken as they are: send the body without `Content-Encoding`"));
+    }
+    Ok(())
+}
+
+/// Whether a media type names no character encoding, or UTF-8.
+fn is_utf8(content_type: &str) -> bool {
+    let mut parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    parameters.all(|(name, value)| {
+        !name.trim().eq_ignore_ascii_case("charset")
+            || ["utf-8", "utf8"].contains(&value.trim().trim_matches('"').to_ascii_lowercase().as_str())
+    })
+}
+
 fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
@@ -75,6 +98,10 @@ fn is_json(content_type: &str) -> bool {
 /// 400 that says what is wrong and where.
 pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_| Problem::malformed("the body is not UTF-8"))?;
+    if text.starts_with('\u{feff}') {
+        let detail = "the body begins with a byte order mark; send the JSON alone, in UTF-8";
+        return Err(Problem::malformed(detail).into());
+    }
     if text.trim().is_empty() {
         return Err(Problem::malformed("the body is empty; a JSON object is needed").into());
     }
@@ -186,6 +213,7 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         assert_eq!(refusal(b""), "the body is empty; a JSON object is needed");
+        assert!(refusal(b"\xef\xbb\xbf{}").contains("byte order mark"));
         assert_eq!(refusal(b"[]"), "the body is JSON, and a JSON object is needed");
         assert_eq!(refusal(b"{\"a\": \"\xff\"}"), "the body is not UTF-8");
         assert!(refusal(br#"{"a": 1, "a": 2}"#).contains("the member `a` stands twice"));
@@ -196,6 +224,23 @@ mod tests {
         assert!(refusal(deep.as_bytes()).contains("deep"));
         let just_right = format!("{{\"a\": {}1{}}}", "[".repeat(DEPTH_MAX - 1), "]".repeat(DEPTH_MAX - 1));
         assert!(parse_object(just_right.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn knows_utf8() {
+        for right in
+            ["application/json", "application/json; charset=UTF-8", "a/b;x=y; Charset=\"utf-8\"", "a/b;charset"]
+        {
+            assert!(is_utf8(right), "{right}");
+        }
+        for wrong in [
+            "application/json; charset=iso-8859-1",
+            "a/b;charset=utf-16",
+            "a/b; charset=utf-8; charset=x",
+            "a/b;charset=",
+        ] {
+            assert!(!is_utf8(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub async fn response(
     entry.note = Some("the answer to a request that was done before".to_owned());
     app.registry.audit.record(ctx, entry).await?;
     Ok(match &shown {
-        ShownAgain::Individual(view) => individual::answer(app, status, view),
-        ShownAgain::Group(view) => group::answer(app, status, view),
+        ShownAgain::Individual(view) => individual::answer(app, status, view).await?,
+        ShownAgain::Group(view) => group::answer(app, status, view).await?,
         ShownAgain::ProgramMembership(view) => program_membership::answer(app, status, view),
         ShownAgain::Nothing => status.into_response(),
     })

@@ -25,6 +25,7 @@ use crate::domain::group::GroupDetails;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
+use crate::error::AppError;
 use crate::service::group::{self, GroupView};
 use crate::service::individual::reference;
 use crate::service::records;
@@ -60,7 +61,7 @@ pub async fn create(
     let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = group::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    Ok(answer(&app, StatusCode::CREATED, &view))
+    Ok(answer(&app, StatusCode::CREATED, &view).await?)
 }
 
 /// Replaces what is said of a group.
@@ -80,7 +81,7 @@ pub async fn replace(
     let make = |_: &GroupView| Ok(draft.clone());
     let languages = languages(&app, &headers);
     let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(answer(&app, StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -102,14 +103,17 @@ pub async fn patch(
     };
     let languages = languages(&app, &headers);
     let view = group::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(answer(&app, StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// The answer to a write of a group or of its members.
-pub(in crate::api) fn answer(app: &AppState, status: StatusCode, view: &GroupView) -> Response {
+///
+/// # Errors
+/// When the store fails.
+pub(in crate::api) async fn answer(app: &AppState, status: StatusCode, view: &GroupView) -> Result<Response, AppError> {
     let tag = [(header::ETAG, etag(&view.group.meta))];
-    let location = located(app, status, RecordKind::Group, &view.group.details.identifiers);
-    (status, tag, location, Json(write(view))).into_response()
+    let location = located(app, status, RecordKind::Group, &view.group).await?;
+    Ok((status, tag, location, Json(write(view))).into_response())
 }
 
 /// The body of a group.

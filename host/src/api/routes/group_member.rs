@@ -21,7 +21,6 @@ use crate::api::router::BASE_PATH;
 use crate::app::AppState;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
-use crate::domain::search::Page;
 use crate::error::AppError;
 use crate::service::codes::CodeView;
 use crate::service::group::history::membership_history;
@@ -39,7 +38,7 @@ pub async fn add(
     let ctx = auth.into_context();
     let change = MemberChange::Add(whole(members, read_member)?);
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(answer(&app, StatusCode::CREATED, &view))
+    Ok(answer(&app, StatusCode::CREATED, &view).await?)
 }
 
 /// Lets somebody leave a group.
@@ -55,7 +54,7 @@ pub async fn remove(
     let (individual, last_day) = whole(members, read_removal)?;
     let change = MemberChange::Remove { individual, last_day };
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(answer(&app, StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// Changes what the body names of a member's place; `null` takes it out (RFC 7396).
@@ -70,7 +69,7 @@ pub async fn patch(
     let ctx = auth.into_context();
     let change = whole(members, |path, item, problems| Some(read_member_patch(path, item, individual, problems)))?;
     let view = change_member(&ctx, &app.registry, languages(&app, &headers), (&key, &condition), &change).await?;
-    Ok(answer(&app, StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// Reads a body that is one member.
@@ -113,17 +112,12 @@ pub async fn groups(
     parameters.expect_only(&["_count", "_offset"])?;
     let page = parameters.page()?;
     let ctx = auth.into_context();
-    let places = places_of(&ctx, &app.registry, &key).await?;
+    let found = places_of(&ctx, &app.registry, &key, page).await?;
     let codes = CodeView::new(app.registry.vocabularies.current(), languages(&app, &headers));
     let show = |value| codes.show(value);
-    let total = places.len() as u64;
-    let bodies = page_of(&places, page).filter_map(|place| PlaceBody::new(place, &show)).collect();
+    let bodies = found.places.iter().filter_map(|place| PlaceBody::new(place, &show)).collect();
     let path = format!("{}/groups", location_of(&app, RecordKind::Individual, &key));
-    Ok(Json(Envelope::new(bodies, total, page, &path, &parameters)).into_response())
-}
-
-fn page_of<T>(all: &[T], page: Page) -> impl Iterator<Item = &T> {
-    all.iter().skip(usize::try_from(page.offset).unwrap_or(usize::MAX)).take(page.count as usize)
+    Ok(Json(Envelope::new(bodies, found.total, page, &path, &parameters)).into_response())
 }
 
 /// The URL of a record as it was asked for.

@@ -20,9 +20,12 @@ use crate::api::extract::path::{IdentifierPath, PATH_PART};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
-use crate::domain::record::{RecordKind, RecordMeta};
+use crate::domain::change::Details;
+use crate::domain::record::{Record, RecordKind, RecordMeta};
 use crate::domain::scope::{Action, Resource};
-use crate::service::individual::{self, IndividualView};
+use crate::error::AppError;
+use crate::service::individual::{self, IndividualView, Wanted};
+use crate::service::records;
 use crate::service::written::Spoken;
 
 /// Reads one individual by identifier.
@@ -37,7 +40,9 @@ pub async fn read(
     parameters.expect_only(&["_elements"])?;
     let elements = Elements::read(&parameters, INDIVIDUAL)?;
     let ctx = auth.into_context();
-    let view = individual::read(&ctx, &app.registry, languages(&app, &headers), &key).await?;
+    let wants = |field| Elements::wants(elements.as_ref(), field);
+    let wanted = Wanted { photo: wants("photo"), places: wants("group_membership") };
+    let view = individual::read(&ctx, &app.registry, languages(&app, &headers), &key, wanted).await?;
     let body = Elements::answer(elements.as_ref(), write(&view))?;
     Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
 }
@@ -54,7 +59,7 @@ pub async fn create(
     let draft = body::read(members, app.registry.vocabularies.current().extension_fields(), &mut problems);
     let draft = problems.finish(draft)?;
     let view = individual::create(&ctx, &app.registry, languages(&app, &headers), draft).await?;
-    Ok(answer(&app, StatusCode::CREATED, &view))
+    Ok(answer(&app, StatusCode::CREATED, &view).await?)
 }
 
 /// Replaces what is said of an individual.
@@ -74,7 +79,7 @@ pub async fn replace(
     let make = |_: &IndividualView| Ok(draft.clone());
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(answer(&app, StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
@@ -97,18 +102,27 @@ pub async fn patch(
     };
     let languages = languages(&app, &headers);
     let view = individual::change(&ctx, &app.registry, languages, (&key, &condition), &spoken, &make).await?;
-    Ok(answer(&app, StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view).await?)
 }
 
 /// The answer to a write.
-pub(in crate::api) fn answer(app: &AppState, status: StatusCode, view: &IndividualView) -> Response {
+///
+/// # Errors
+/// When the store fails.
+pub(in crate::api) async fn answer(
+    app: &AppState,
+    status: StatusCode,
+    view: &IndividualView,
+) -> Result<Response, AppError> {
     let tag = [(header::ETAG, etag(&view.individual.meta))];
-    let location = located(app, status, RecordKind::Individual, &view.individual.details.identifiers);
-    (status, tag, location, Json(write(view))).into_response()
+    let location = located(app, status, RecordKind::Individual, &view.individual).await?;
+    Ok((status, tag, location, Json(write(view))).into_response())
 }
 
 fn write(view: &IndividualView) -> body::IndividualBody<'_> {
-    body::write(&view.individual, &view.fields, view.codes.extension_fields(), &|value| view.codes.show(value))
+    body::write(&view.individual, (&view.fields, &view.beside), view.codes.extension_fields(), &|value| {
+        view.codes.show(value)
+    })
 }
 
 /// The entity tag of a record: its version.
@@ -118,22 +132,27 @@ pub fn etag(meta: &RecordMeta) -> String {
 }
 
 /// Where a record is, for an answer that says that something was made.
-#[must_use]
-pub fn located(
+///
+/// # Errors
+/// When the store fails.
+pub async fn located<D: Details>(
     app: &AppState,
     status: StatusCode,
     kind: RecordKind,
-    identifiers: &[crate::domain::identifier::Identifier],
-) -> AppendHeaders<Option<(HeaderName, String)>> {
+    record: &Record<D>,
+) -> Result<AppendHeaders<Option<(HeaderName, String)>>, AppError> {
     let is_made = status == StatusCode::CREATED;
-    AppendHeaders(is_made.then(|| (header::LOCATION, location(app, kind, identifiers))))
+    let location = if is_made { Some((header::LOCATION, location(app, kind, record).await?)) } else { None };
+    Ok(AppendHeaders(location))
 }
 
-/// The URL of a record, by its first identifier.
-#[must_use]
-pub fn location(app: &AppState, kind: RecordKind, identifiers: &[crate::domain::identifier::Identifier]) -> String {
-    let key = identifiers.first().map(|identifier| identifier.key.reveal()).unwrap_or_default();
-    format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key))
+/// The URL of a record, by an identifier that leads to it.
+///
+/// # Errors
+/// When the store fails.
+pub async fn location<D: Details>(app: &AppState, kind: RecordKind, record: &Record<D>) -> Result<String, AppError> {
+    let key = records::found_by(&*app.registry.store, kind, record.id, &record.details.identifiers()).await?;
+    Ok(format!("{}{BASE_PATH}/{kind}/{}", app.public_url, path_part(&key.reveal())))
 }
 
 /// A text as one part of a path.

@@ -9,7 +9,7 @@ use super::search::languages;
 use crate::api::access::{Auth, scope};
 use crate::api::dto::individual as body;
 use crate::api::elements::INDIVIDUAL;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, Problem};
 use crate::api::extract::filters::{self, CodedFilters};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
@@ -17,7 +17,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
 use crate::domain::search::order::SortField;
 use crate::domain::vocabulary::CodedField;
-use crate::service::individual::{self, GroupFilter, SearchRequest};
+use crate::service::individual::{self, Beside, GroupFilter, SearchRequest};
 
 /// The filters, beside those by code, each with the field of the record that it looks at; none, where everybody may look.
 const FILTERS: [(&str, Option<&str>); 7] = [
@@ -31,6 +31,8 @@ const FILTERS: [(&str, Option<&str>); 7] = [
 ];
 /// The filters that look at groups.
 const BY_GROUPS: [&str; 3] = ["group", "membership_role", "membership_role:below"];
+/// What lies beside the records and a search does not give: a page of the largest photos would be half a gigabyte.
+const BESIDE: [&str; 2] = ["photo", "group_membership"];
 /// What people can be sorted by.
 pub const SORTABLE: [SortField; 13] = [
     SortField::Name,
@@ -63,6 +65,11 @@ pub async fn search(
     let names: Vec<&str> = names.collect();
     let of = Searchable { kind: RecordKind::Individual, filters: &names, sort: &SORTABLE, elements: INDIVIDUAL };
     let search = Search::read(&app, &ctx, &query, &of)?;
+    if let Some(field) = BESIDE.into_iter().find(|field| search.names_element(field)) {
+        let detail =
+            format!("`_elements` names `{field}`, which a search does not give; it is given by reading one individual");
+        return Err(Problem::malformed(detail).into());
+    }
     let is_by_groups = search.parameters.names().any(|name| BY_GROUPS.contains(&name));
     let looked_at: Vec<String> = search.parameters.names().filter_map(|name| field_of(name, &coded)).collect();
     individual::check_search(&ctx, &looked_at, is_by_groups, &search.paging)?;
@@ -70,7 +77,8 @@ pub async fn search(
     let languages = languages(&app, &headers);
     let (page, codes) = individual::search(&ctx, &app.registry, languages, request, &search.paging).await?;
     let show = |value| codes.show(value);
-    search.answer(&app, &ctx, &page, |seen| body::write(&seen.record, &seen.fields, codes.extension_fields(), &show))
+    let (beside, fields) = (Beside::default(), codes.extension_fields());
+    search.answer(&app, &ctx, &page, |seen| body::write(&seen.record, (&seen.fields, &beside), fields, &show))
 }
 
 fn coded_fields() -> impl Iterator<Item = CodedField> {

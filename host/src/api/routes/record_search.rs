@@ -62,6 +62,12 @@ impl Search {
         Ok(Self { kind: of.kind, parameters, paging, elements })
     }
 
+    /// Whether `_elements` names a field.
+    #[must_use]
+    pub fn names_element(&self, field: &str) -> bool {
+        self.elements.is_some() && Elements::wants(self.elements.as_ref(), field)
+    }
+
     /// The page as an answer; `write` makes the body of a record.
     ///
     /// # Errors

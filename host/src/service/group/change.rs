@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::check::{check_members, check_relationships, resolve_references};
 use super::hidden::Hidden;
+use super::shown::Shown;
 use super::{GroupDraft, GroupView, answer, codes_of, find, reference, view, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
@@ -55,7 +56,8 @@ async fn change_once(
     let written = written::of_change(ctx, Resource::Group, &fields, spoken)?;
     records::check_version(condition, before.meta.version)?;
     let present = (Arc::clone(&before), fields.union(&written));
-    let mut draft = make(&view(ctx, registry, languages.clone(), present).await?)?;
+    let present = view(ctx, registry, languages.clone(), present).await?;
+    let mut draft = make(&present)?;
     // Members and relationships that stay need not be found again.
     draft.members = draft.members.filter(|_| written.allows("member"));
     draft.relationships = draft.relationships.filter(|_| written.allows("relationship"));
@@ -67,7 +69,8 @@ async fn change_once(
     identifiers::check(&generation, RecordKind::Group, known, &draft.identifiers, &mut problems);
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
-    let details = resolve_references(ctx, registry, Some(before.id), coded, &mut problems).await?;
+    let own = (Some(before.id), &Shown::in_view(&present));
+    let details = resolve_references(ctx, registry, own, coded, &mut problems).await?;
     check_relationships(&details, &mut problems);
     let hidden = Hidden::of(ctx, registry, &before.details);
     let details = hidden.kept(&before.details, details, &mut problems);
@@ -103,8 +106,9 @@ pub(super) async fn write_change(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => answer(ctx, registry, languages, (group, fields)).await,
-        Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
-            Err(AppError::internal("the store answered the change of a group with something else"))
-        }
+        Some(
+            Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
+        )
+        | None => Err(AppError::internal("the store answered the change of a group with something else")),
     }
 }

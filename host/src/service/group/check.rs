@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::hidden::Hidden;
+use super::shown::Shown;
 use crate::context::OpContext;
 use crate::domain::calendar::utc_day;
 use crate::domain::code::CodedValue;
@@ -18,18 +19,22 @@ use crate::vocab::Generation;
 const HEAD_GROUP: &str = "head_of_household";
 
 /// The members and other groups of a draft; one that leads nowhere, or from a group to itself, is a problem of its field. `own` is
-/// the group that is changed.
+/// the group that is changed, and `shown` how its members and other groups are shown now.
 pub(super) async fn resolve_references(
     ctx: &OpContext,
     registry: &Registry,
-    own: Option<RecordId>,
+    (own, shown): (Option<RecordId>, &Shown),
     draft: GroupDetails<CodedValue, IdentifierKey>,
     problems: &mut Vec<FieldProblem>,
 ) -> Result<GroupDetails, AppError> {
     let mut members = draft.members.as_ref().map(|members| Vec::with_capacity(members.len()));
     for (at, member) in draft.members.into_iter().flatten().enumerate() {
-        match visibility::find(ctx, registry, RecordKind::Individual, &member.individual).await {
-            Ok((individual, _)) => members.get_or_insert_default().push(Member {
+        let found = match shown.member(&member.individual) {
+            Some(present) => Ok(present),
+            None => find(ctx, registry, RecordKind::Individual, &member.individual).await,
+        };
+        match found {
+            Ok(individual) => members.get_or_insert_default().push(Member {
                 individual,
                 role: member.role,
                 period: member.period,
@@ -41,12 +46,15 @@ pub(super) async fn resolve_references(
     let mut relationships = draft.relationships.as_ref().map(|all| Vec::with_capacity(all.len()));
     for (at, relationship) in draft.relationships.into_iter().flatten().enumerate() {
         let field = format!("relationship[{at}].target.reference");
-        let is_own = draft.identifiers.iter().any(|identifier| identifier.key == relationship.target);
-        let found = visibility::find(ctx, registry, RecordKind::Group, &relationship.target).await;
+        let is_own = draft.identifiers.iter().any(|own| own.is_open() && own.key == relationship.target);
+        let found = match shown.group(&relationship.target) {
+            Some(present) => Ok(present),
+            None => find(ctx, registry, RecordKind::Group, &relationship.target).await,
+        };
         match found {
             _ if is_own => problems.push(to_itself(field)),
-            Ok((target, _)) if Some(target) == own => problems.push(to_itself(field)),
-            Ok((target, _)) => relationships.get_or_insert_default().push(Relationship {
+            Ok(target) if Some(target) == own => problems.push(to_itself(field)),
+            Ok(target) => relationships.get_or_insert_default().push(Relationship {
                 target,
                 kind: relationship.kind,
                 period: relationship.period,
@@ -65,6 +73,15 @@ pub(super) async fn resolve_references(
         address: draft.address,
         extension: draft.extension,
     })
+}
+
+async fn find(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    key: &IdentifierKey,
+) -> Result<RecordId, AppError> {
+    visibility::find(ctx, registry, kind, key).await.map(|(id, _)| id)
 }
 
 fn to_itself(field: String) -> FieldProblem {

@@ -2,6 +2,7 @@
 
 use super::check::{check_members, check_relationships, resolve_references};
 use super::hidden::Hidden;
+use super::shown::Shown;
 use super::{GroupView, answer, codes_of, reference, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -34,7 +35,7 @@ pub async fn create(
     let mut problems = Vec::new();
     identifiers::check(&generation, RecordKind::Group, &[], &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::default(), draft, &mut problems);
-    let details = resolve_references(ctx, registry, None, coded, &mut problems).await?;
+    let details = resolve_references(ctx, registry, (None, &Shown::default()), coded, &mut problems).await?;
     check_relationships(&details, &mut problems);
     check_members(ctx, &generation, &details, &Hidden::default(), &mut problems);
     if !problems.is_empty() {
@@ -54,8 +55,9 @@ pub async fn create(
             let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id);
             answer(ctx, registry, languages, (group, fields)).await
         }
-        Some(Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
-            Err(AppError::internal("the store answered the creation of a group with something else"))
-        }
+        Some(
+            Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
+        )
+        | None => Err(AppError::internal("the store answered the creation of a group with something else")),
     }
 }

@@ -18,6 +18,9 @@ use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
 use crate::vocab::LanguagePreference;
 
+/// How many versions are read before others have their turn.
+const VERSIONS_PER_TURN: u64 = 16;
+
 /// The most versions that are looked at, the newest ones.
 pub const VERSIONS_MAX: u64 = 1_000;
 
@@ -80,6 +83,9 @@ pub async fn membership_history(
     let mut entries = Vec::new();
     let mut before: Option<Vec<Member>> = (first == 1).then(Vec::new);
     for version in first..=last {
+        if version % VERSIONS_PER_TURN == 0 {
+            tokio::task::yield_now().await;
+        }
         let Some(stored) = registry.store.group_version(group.id, VersionId(version)).await? else { continue };
         let now = stored.details.members.clone().unwrap_or_default();
         if let Some(before) = &before {

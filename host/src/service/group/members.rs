@@ -1,10 +1,13 @@
 //! One member of a group at a time: added, changed, removed.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 
 use super::check::check_members;
 use super::hidden::Hidden;
-use super::{GroupView, find, reference, write_change};
+use super::shown::Shown;
+use super::{GroupView, find, reference, view, write_change};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{Period, utc_day};
@@ -14,6 +17,7 @@ use crate::domain::group::{GroupDetails, MEMBERS_MAX, Member};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordId, RecordKind, VersionCondition};
 use crate::domain::scope::Resource;
+use crate::domain::search::Page;
 use crate::domain::vocabulary::CodedField;
 use crate::error::{AppError, FieldProblem, FieldUse};
 use crate::service::codes::{Held, resolve};
@@ -103,8 +107,22 @@ async fn change_member_once(
     written::of_change(ctx, Resource::Group, &fields, &spoken)?;
     records::check_version(condition, before.meta.version)?;
     let mut problems = Vec::new();
-    let individual = match visibility::find(ctx, registry, RecordKind::Individual, change.individual()).await {
-        Ok((individual, _)) => individual,
+    let present = match change {
+        MemberChange::Add(_) => None,
+        MemberChange::Remove { .. } | MemberChange::Change { .. } => {
+            let present = view(ctx, registry, languages.clone(), (Arc::clone(&before), fields.clone())).await?;
+            Shown::in_view(&present).member(change.individual())
+        }
+    };
+    let found = match present {
+        Some(member) => Ok(member),
+        None => {
+            let found = visibility::find(ctx, registry, RecordKind::Individual, change.individual()).await;
+            found.map(|(individual, _)| individual)
+        }
+    };
+    let individual = match found {
+        Ok(individual) => individual,
         Err(AppError::NotFound(_)) if matches!(change, MemberChange::Change { .. }) => return Err(no_such_member()),
         Err(error) => {
             subjects::unresolved("entity.reference", error, &mut problems)?;
@@ -215,6 +233,7 @@ fn of_the_member(at: Option<usize>, problem: FieldProblem) -> FieldProblem {
 }
 
 /// A person's place in one group.
+#[derive(Debug, Clone)]
 pub struct GroupPlace {
     /// The group, with what of it may be shown.
     pub group: Seen<GroupDetails>,
@@ -222,11 +241,16 @@ pub struct GroupPlace {
     pub member: Member,
 }
 
-/// Every place that a person has or had in a group, by group.
+/// A page of the places that a person has or had in groups, by group.
 ///
 /// # Errors
 /// [`AppError::MissingScope`] without `group:read`, [`AppError::FieldNotGranted`], [`AppError::NotFound`] and [`AppError::Ambiguous`].
-pub async fn places_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<Vec<GroupPlace>, AppError> {
+pub async fn places_of(
+    ctx: &OpContext,
+    registry: &Registry,
+    key: &IdentifierKey,
+    page: Page,
+) -> Result<PlacesPage, AppError> {
     let found = match visibility::check_membership(ctx, FieldUse::Read) {
         Ok(()) => visibility::find(ctx, registry, RecordKind::Individual, key).await,
         Err(error) => Err(error),
@@ -237,18 +261,63 @@ pub async fn places_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey
     entry.note = Some("groups".to_owned());
     registry.audit.record(ctx, entry).await?;
     let (individual, fields) = found?;
-    let mut places = Vec::new();
     if !fields.allows("group_membership") {
-        return Ok(places);
+        return Ok(PlacesPage::default());
     }
-    for id in registry.columns.snapshot().groups_of(individual) {
+    places_in_groups(ctx, registry, individual, (page, Until::AllAreCounted)).await
+}
+
+/// A page of a person's places in groups.
+#[derive(Debug, Clone, Default)]
+pub struct PlacesPage {
+    /// How many there are in all, as far as they were counted.
+    pub total: u64,
+    /// Those of the page.
+    pub places: Vec<GroupPlace>,
+}
+
+/// How far a person's places are gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// To the end.
+    AllAreCounted,
+    /// Until the page is full.
+    PageIsFull,
+}
+
+/// How many groups are read before others have their turn.
+const GROUPS_PER_TURN: usize = 32;
+
+/// The places of a page that a person has or had in groups that are there for the client, by group. Only these are held at once.
+///
+/// # Errors
+/// When the store fails.
+pub async fn places_in_groups(
+    ctx: &OpContext,
+    registry: &Registry,
+    individual: RecordId,
+    (page, until): (Page, Until),
+) -> Result<PlacesPage, AppError> {
+    let mut found = PlacesPage::default();
+    for (at, id) in registry.columns.snapshot().groups_of(individual).into_iter().enumerate() {
+        if until == Until::PageIsFull && found.places.len() >= page.count as usize {
+            break;
+        }
+        if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
         let fields = visibility::of(ctx, registry, RecordKind::Group, id).filter(|fields| fields.allows("member"));
         let Some(fields) = fields else { continue };
         let Some(record) = registry.store.group(id).await? else { continue };
         let group = Seen { record, fields };
         let members = group.record.details.members.iter().flatten();
-        let members = members.filter(|member| member.individual == individual).cloned();
-        places.extend(members.map(|member| GroupPlace { group: group.clone(), member }));
+        for member in members.filter(|member| member.individual == individual) {
+            let is_in_page = found.total >= page.offset && found.places.len() < page.count as usize;
+            found.total = found.total.saturating_add(1);
+            if is_in_page {
+                found.places.push(GroupPlace { group: group.clone(), member: member.clone() });
+            }
+        }
     }
-    Ok(places)
+    Ok(found)
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{IndividualView, codes_of, find, reference};
+use super::{Beside, IndividualDraft, IndividualView, Wanted, beside, codes_of, find, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
-use crate::domain::code::CodeUri;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordKind, VersionCondition};
@@ -30,7 +29,7 @@ pub async fn change(
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
     spoken: &Spoken,
-    make: &(dyn Fn(&IndividualView) -> Result<IndividualDetails<CodeUri>, AppError> + Send + Sync),
+    make: &(dyn Fn(&IndividualView) -> Result<IndividualDraft, AppError> + Send + Sync),
 ) -> Result<IndividualView, AppError> {
     let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), spoken, make);
     let outcome = records::retried(condition, attempt).await;
@@ -47,7 +46,7 @@ async fn change_once(
     languages: LanguagePreference,
     (key, condition): (&IdentifierKey, &VersionCondition),
     spoken: &Spoken,
-    make: &(dyn Fn(&IndividualView) -> Result<IndividualDetails<CodeUri>, AppError> + Send + Sync),
+    make: &(dyn Fn(&IndividualView) -> Result<IndividualDraft, AppError> + Send + Sync),
 ) -> Result<IndividualView, AppError> {
     let (individual, fields) = find(ctx, registry, key).await?;
     let before = Arc::clone(&individual);
@@ -55,8 +54,8 @@ async fn change_once(
     records::check_version(condition, before.meta.version)?;
     let generation = registry.vocabularies.current();
     let codes = CodeView::new(Arc::clone(&generation), languages.clone());
-    let present = IndividualView { individual, fields: fields.union(&written), codes };
-    let draft = make(&present)?;
+    let present = IndividualView { individual, fields: fields.union(&written), beside: Beside::default(), codes };
+    let IndividualDraft { details: draft, photo } = make(&present)?;
     let consulted = open::consult(registry, Arc::clone(&generation), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
@@ -83,18 +82,26 @@ async fn change_once(
     } else {
         (details, present.codes)
     };
+    let new_photo = photo.filter(|photo| {
+        let reference = Some(photo.reference());
+        details.photo == reference && before.details.photo != reference
+    });
     let targets = records::references(RecordKind::Individual, &details.identifiers);
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),
-        operations: vec![Operation::UpdateIndividual(before.id, before.meta.version, details)],
+        operations: std::iter::once(Operation::UpdateIndividual(before.id, before.meta.version, details))
+            .chain(new_photo.map(Operation::PutPhoto))
+            .collect(),
         audit: vec![audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets)],
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
-        Some(Written::Individual(individual)) => Ok(IndividualView { individual, fields, codes }),
-        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
-            Err(AppError::internal("the store answered the change of an individual with something else"))
+        Some(Written::Individual(individual)) => {
+            let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
+            Ok(IndividualView { individual, fields, beside, codes })
         }
+        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_))
+        | None => Err(AppError::internal("the store answered the change of an individual with something else")),
     }
 }

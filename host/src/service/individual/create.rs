@@ -1,10 +1,8 @@
 //! Registering a person.
 
-use super::{IndividualView, codes_of, reference};
+use super::{IndividualDraft, IndividualView, Wanted, beside, codes_of, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
-use crate::domain::code::CodeUri;
-use crate::domain::individual::IndividualDetails;
 use crate::domain::record::RecordKind;
 use crate::domain::scope::Resource;
 use crate::error::AppError;
@@ -22,7 +20,7 @@ pub async fn create(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    draft: IndividualDetails<CodeUri>,
+    IndividualDraft { details: draft, photo }: IndividualDraft,
 ) -> Result<IndividualView, AppError> {
     written::check_new(ctx, Resource::Individual, &written::of_individual(&draft))?;
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
@@ -48,17 +46,19 @@ pub async fn create(
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),
-        operations: vec![Operation::CreateIndividual(details)],
+        operations: std::iter::once(Operation::CreateIndividual(details))
+            .chain(photo.map(Operation::PutPhoto))
+            .collect(),
         audit: vec![audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets)],
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Individual(individual)) => {
             let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id);
-            Ok(IndividualView { individual, fields, codes: CodeView::new(generation, languages) })
+            let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
+            Ok(IndividualView { individual, fields, beside, codes: CodeView::new(generation, languages) })
         }
-        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Setting(_)) | None => {
-            Err(AppError::internal("the store answered the creation of an individual with something else"))
-        }
+        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_))
+        | None => Err(AppError::internal("the store answered the creation of an individual with something else")),
     }
 }

@@ -99,7 +99,10 @@ fn needed(
 fn parts(namespace: &Namespace, concepts: Vec<Concept>, deployment: &Deployment) -> Vec<Setting> {
     let numbers = deployment.kept_parts_of(namespace).map(|key| match key {
         SettingKey::KeptConcepts(_, part) => part.saturating_add(1),
-        SettingKey::LocalCode(_) | SettingKey::ConceptGroup(_) | SettingKey::EarlierVersion(..) => 0,
+        SettingKey::LocalCode(_)
+        | SettingKey::ConceptGroup(_)
+        | SettingKey::EarlierVersion(..)
+        | SettingKey::IdentifierSystem(_) => 0,
     });
     let numbered = (numbers.max().unwrap_or(0)..).zip(bounded(concepts));
     numbered

@@ -87,6 +87,11 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
                 let updated_at = as_stored(client.updated_at).max(earliest);
                 Ok(self.put_client(Client { updated_at, ..client }))
             }
+            Operation::PutPhoto(photo) => {
+                let digest = photo.reference().digest;
+                self.outcome.photos.insert(digest, photo);
+                Ok(Written::Photo(digest))
+            }
             Operation::PutSetting(setting) => {
                 let key = setting.key();
                 self.outcome.settings.insert(key.clone(), Some(Arc::new(setting_as_stored(setting))));

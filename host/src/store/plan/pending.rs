@@ -35,6 +35,7 @@ impl<P: Present> Draft<'_, '_, P> {
             Operation::CreateIndividual(_)
             | Operation::CreateClient(_)
             | Operation::UpdateClient(..)
+            | Operation::PutPhoto(_)
             | Operation::PutSetting(_)
             | Operation::RemoveSetting(_) => operation,
         })

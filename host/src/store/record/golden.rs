@@ -19,7 +19,8 @@ use super::counter::StoredCounterV1;
 use super::earlier_version::StoredEarlierVersionV1;
 use super::group::{StoredGroupV1, StoredGroupV2, StoredGroupV3};
 use super::identifier::StoredOwnersV1;
-use super::individual::{StoredIndividualV1, StoredIndividualV2};
+use super::identifier_system::StoredIdentifierSystemV1;
+use super::individual::{StoredIndividualV1, StoredIndividualV2, StoredIndividualV3};
 use super::kept_concepts::StoredKeptConceptsV1;
 use super::local_code::StoredLocalCodeV1;
 use super::open_membership::StoredOpenMembershipV1;
@@ -72,9 +73,16 @@ fn check<F: StoredForm>(name: &str, written_today: &[u8]) -> Vec<u8> {
 #[test]
 fn old_individuals_are_read() {
     let full = samples::full_individual();
-    let today = [("individual-v2-full", full.clone()), ("individual-v2-bare", samples::bare_individual())];
-    for (name, sample) in today {
-        let old = check::<StoredIndividualV2>(name, &individual::encode(&sample).unwrap());
+    for (name, sample) in [("individual-v3-full", full.clone()), ("individual-v3-bare", samples::bare_individual())] {
+        let old = check::<StoredIndividualV3>(name, &individual::encode(&sample).unwrap());
+        assert_eq!(individual::decode(sample.id, &old).unwrap(), sample, "{name}");
+    }
+    let before = [
+        ("individual-v2-full", samples::without_photo(full.clone())),
+        ("individual-v2-bare", samples::bare_individual()),
+    ];
+    for (name, sample) in before {
+        let old = check::<StoredIndividualV2>(name, &encode(&StoredIndividualV2::from(&sample)).unwrap());
         assert_eq!(individual::decode(sample.id, &old).unwrap(), sample, "{name}");
     }
     let before =
@@ -83,6 +91,13 @@ fn old_individuals_are_read() {
         let old = check::<StoredIndividualV1>(name, &encode(&StoredIndividualV1::from(&sample)).unwrap());
         assert_eq!(individual::decode(sample.id, &old).unwrap(), sample, "{name}");
     }
+}
+
+#[test]
+fn old_photos_are_read() {
+    let sample = crate::domain::photo::Photo::new(b"not really a picture".to_vec(), |_| [0; 32]).unwrap();
+    let old = check::<super::photo::StoredPhotoPartV1>("photo-part-v1", &photo::encode(&sample).unwrap()[0]);
+    assert_eq!(photo::decode(std::iter::once(Ok(old))).unwrap(), sample.bytes().to_vec());
 }
 
 #[test]
@@ -108,6 +123,9 @@ fn old_settings_are_read() {
     let sample = samples::concept_group();
     let old = check::<StoredConceptGroupV1>("concept-group-v1", &concept_group::encode(&sample).unwrap());
     assert_eq!(concept_group::decode(&old).unwrap(), sample);
+    let sample = samples::identifier_system();
+    let old = check::<StoredIdentifierSystemV1>("identifier-system-v1", &identifier_system::encode(&sample).unwrap());
+    assert_eq!(identifier_system::decode(&old).unwrap(), sample);
     let sample = samples::kept_concepts();
     let old = check::<StoredKeptConceptsV1>("kept-concepts-v1", &kept_concepts::encode(&sample).unwrap());
     assert_eq!(kept_concepts::decode(&old).unwrap(), sample);
@@ -277,6 +295,8 @@ proptest! {
         let _ = local_code::decode(&versioned);
         let _ = concept_group::decode(&versioned);
         let _ = kept_concepts::decode(&versioned);
+        let _ = identifier_system::decode(&versioned);
+        let _ = photo::decode(std::iter::once(Ok(&versioned)));
         let _ = earlier_version::decode(&versioned);
         let _ = client::decode(&versioned);
         let _ = audit::decode(&versioned);

@@ -15,6 +15,7 @@ use crate::store::StoreError;
 use super::address::StoredAddressV1;
 use super::extension::StoredExtensionFieldV1;
 use super::parts::{StoredCodedValueV1, StoredIdentifierV1, StoredMetaV1, day, each};
+use super::photo::StoredPhotoReferenceV1;
 use super::{StoredForm, Unreadable, coded_field, decode_as, extension, version_of};
 
 /// A person, version 1. Days count from 1970-01-01; an absent list and an empty one are kept apart.
@@ -48,6 +49,18 @@ pub struct StoredIndividualV2 {
 
 impl StoredForm for StoredIndividualV2 {
     const VERSION: u8 = 2;
+    const WHAT: &'static str = "individual";
+}
+
+/// A person, version 3: version 2 and which photo is the person's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredIndividualV3 {
+    base: StoredIndividualV2,
+    photo: Option<StoredPhotoReferenceV1>,
+}
+
+impl StoredForm for StoredIndividualV3 {
+    const VERSION: u8 = 3;
     const WHAT: &'static str = "individual";
 }
 
@@ -107,7 +120,7 @@ struct StoredIncomeV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(individual: &Individual) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredIndividualV2::from(individual))
+    super::encode(&StoredIndividualV3::from(individual))
 }
 
 /// The person of that key that the bytes hold.
@@ -115,12 +128,32 @@ pub fn encode(individual: &Individual) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<Individual, StoreError> {
-    if version_of(bytes) == Some(StoredIndividualV1::VERSION) {
-        return decode_as(bytes, |stored: StoredIndividualV1| stored.into_individual(id));
+    match version_of(bytes) {
+        Some(StoredIndividualV1::VERSION) => decode_as(bytes, |stored: StoredIndividualV1| stored.into_individual(id)),
+        Some(StoredIndividualV2::VERSION) => decode_as(bytes, |stored: StoredIndividualV2| stored.into_individual(id)),
+        _ => decode_as(bytes, |stored: StoredIndividualV3| stored.into_individual(id)),
     }
-    decode_as(bytes, |stored: StoredIndividualV2| stored.into_individual(id))
 }
 
+impl From<&Individual> for StoredIndividualV3 {
+    fn from(individual: &Individual) -> Self {
+        Self { base: StoredIndividualV2::from(individual), photo: individual.details.photo.map(Into::into) }
+    }
+}
+
+impl StoredIndividualV3 {
+    /// The person of that key.
+    ///
+    /// # Errors
+    /// Names the field that is not valid.
+    pub fn into_individual(self, id: RecordId) -> Result<Individual, Unreadable> {
+        let mut individual = self.base.into_individual(id)?;
+        individual.details.photo = self.photo.map(Into::into);
+        Ok(individual)
+    }
+}
+
+/// What version 2 has room for.
 impl From<&Individual> for StoredIndividualV2 {
     fn from(individual: &Individual) -> Self {
         let extension = extension::as_stored(&individual.details.extension);
@@ -188,6 +221,7 @@ impl StoredIndividualV1 {
             telecom: self.telecom.map(|all| all.into_iter().map(Telecom::from).collect()),
             address: self.address.map(|all| all.into_iter().map(Address::from).collect()),
             income: self.income.map(Income::try_from).transpose()?,
+            photo: None,
             extension: Extension::default(),
         };
         Ok(Individual { id, meta: RecordMeta::try_from(self.meta)?, details })

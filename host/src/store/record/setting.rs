@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::domain::deployment::{Setting, SettingKey};
+use crate::domain::identifier_system::IdentifierSystem;
 use crate::domain::local_code::LocalCode;
 use crate::store::StoreError;
 
 use super::instant::as_stored;
-use super::{concept_group, earlier_version, kept_concepts, local_code};
+use super::{concept_group, earlier_version, identifier_system, kept_concepts, local_code};
 
 /// The kinds of setting, as their keys begin. A number is never given to another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +21,14 @@ pub enum SettingKind {
     KeptConcepts = 3,
     /// Earlier versions.
     EarlierVersion = 4,
+    /// Identifier systems.
+    IdentifierSystem = 5,
 }
 
 impl SettingKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::LocalCode, Self::ConceptGroup, Self::KeptConcepts, Self::EarlierVersion];
+    pub const ALL: [Self; 5] =
+        [Self::LocalCode, Self::ConceptGroup, Self::KeptConcepts, Self::EarlierVersion, Self::IdentifierSystem];
 
     /// The kind of a key.
     #[must_use]
@@ -34,6 +38,7 @@ impl SettingKind {
             SettingKey::ConceptGroup(_) => Self::ConceptGroup,
             SettingKey::KeptConcepts(..) => Self::KeptConcepts,
             SettingKey::EarlierVersion(..) => Self::EarlierVersion,
+            SettingKey::IdentifierSystem(_) => Self::IdentifierSystem,
         }
     }
 }
@@ -47,6 +52,9 @@ pub fn setting_as_stored(setting: Setting) -> Setting {
             updated_at: as_stored(code.updated_at),
             ..code
         }),
+        Setting::IdentifierSystem(system) => {
+            Setting::IdentifierSystem(IdentifierSystem { created_at: as_stored(system.created_at), ..system })
+        }
         Setting::ConceptGroup(_) | Setting::KeptConcepts(_) | Setting::EarlierVersion(_) => setting,
     }
 }
@@ -61,6 +69,7 @@ pub fn encode(setting: &Setting) -> Result<Vec<u8>, StoreError> {
         Setting::ConceptGroup(group) => concept_group::encode(group),
         Setting::KeptConcepts(kept) => kept_concepts::encode(kept),
         Setting::EarlierVersion(earlier) => earlier_version::encode(earlier),
+        Setting::IdentifierSystem(system) => identifier_system::encode(system),
     }
 }
 
@@ -74,5 +83,6 @@ pub fn decode(kind: SettingKind, bytes: &[u8]) -> Result<Setting, StoreError> {
         SettingKind::ConceptGroup => Setting::ConceptGroup(concept_group::decode(bytes)?),
         SettingKind::KeptConcepts => Setting::KeptConcepts(kept_concepts::decode(bytes)?),
         SettingKind::EarlierVersion => Setting::EarlierVersion(Arc::new(earlier_version::decode(bytes)?)),
+        SettingKind::IdentifierSystem => Setting::IdentifierSystem(identifier_system::decode(bytes)?),
     })
 }

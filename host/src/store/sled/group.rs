@@ -247,6 +247,10 @@ fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     for (id, client) in &outcome.clients {
         values.push((keys::client(id), record::client::encode(client)?));
     }
+    for (digest, photo) in &outcome.photos {
+        let parts = record::photo::encode(photo)?.into_iter();
+        values.extend((0..).zip(parts).map(|(part, value)| (keys::photo_part(*digest, part), value)));
+    }
     for (key, setting) in &outcome.settings {
         if let Some(setting) = setting {
             values.push((keys::setting(key), record::setting::encode(setting)?));

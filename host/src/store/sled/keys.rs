@@ -7,6 +7,7 @@ use crate::domain::client::ClientId;
 use crate::domain::deployment::SettingKey;
 use crate::domain::idempotency::{IdempotencyKey, RequestName};
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::photo::PhotoDigest;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::record::setting::SettingKind;
@@ -31,6 +32,8 @@ pub(super) const REQUEST: u8 = b'k';
 pub(super) const COUNTER: u8 = b'n';
 /// Which membership is open, by program and beneficiary.
 pub(super) const OPEN_MEMBERSHIP: u8 = b'o';
+/// Parts of photos, by digest and number.
+pub(super) const PHOTO: u8 = b'p';
 /// Records, by kind and key.
 pub(super) const RECORD: u8 = b'r';
 /// What each write touched, by its place in the order of writes.
@@ -88,6 +91,16 @@ pub(super) fn open_membership(slot: MembershipSlot) -> Vec<u8> {
     numbered(&program, slot.beneficiary.id.0)
 }
 
+/// What the keys of all parts of a photo begin with.
+pub(super) fn photo_prefix(digest: PhotoDigest) -> Vec<u8> {
+    [&[PHOTO], digest.0.as_slice()].concat()
+}
+
+/// The key of a part of a photo, counted from 0.
+pub(super) fn photo_part(digest: PhotoDigest, part: u64) -> Vec<u8> {
+    numbered(&photo_prefix(digest), part)
+}
+
 /// The key of a client.
 pub(super) fn client(id: &ClientId) -> Vec<u8> {
     named(CLIENT, id.as_str())
@@ -108,6 +121,7 @@ pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
             bytes.extend_from_slice(uri.code.as_str().as_bytes());
         }
         SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
+        SettingKey::IdentifierSystem(uri) => bytes.extend_from_slice(uri.as_str().as_bytes()),
         SettingKey::KeptConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
             bytes.extend_from_slice(namespace.as_str().as_bytes());
             bytes.push(0);

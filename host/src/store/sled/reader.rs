@@ -15,6 +15,7 @@ use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
+use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::plan::{Last, Present};
@@ -120,6 +121,12 @@ impl Reader {
             records.push(decode(RecordId(number(&key)?), &value)?);
         }
         Ok(records)
+    }
+
+    pub(super) fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let parts = self.database.scan_prefix(keys::photo_prefix(reference.digest));
+        let bytes = record::photo::decode(parts.map(|item| self.next(item).map(|(_, value)| value)))?;
+        Ok((bytes.len() == reference.length as usize).then(|| bytes.into()))
     }
 
     pub(super) fn clients(&self) -> Result<Vec<Client>, StoreError> {

@@ -20,6 +20,7 @@ pub(super) fn slot_of(operation: &Operation) -> Option<MembershipSlot> {
         | Operation::Update(..)
         | Operation::CreateClient(_)
         | Operation::UpdateClient(..)
+        | Operation::PutPhoto(_)
         | Operation::PutSetting(_)
         | Operation::RemoveSetting(_) => None,
     }
@@ -37,6 +38,7 @@ impl Staged {
                 Operation::Update(id, _, details) => self.gather_any(Some(*id), details).await?,
                 Operation::CreateClient(_)
                 | Operation::UpdateClient(..)
+                | Operation::PutPhoto(_)
                 | Operation::PutSetting(_)
                 | Operation::RemoveSetting(_) => {}
             }

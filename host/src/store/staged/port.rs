@@ -15,6 +15,7 @@ use crate::domain::group::{Group, GroupDetails};
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
@@ -131,6 +132,14 @@ impl Store for Staged {
         limit: usize,
     ) -> Result<Vec<ChangedRecord>, StoreError> {
         self.base.scan_records(kind, after, limit).await
+    }
+
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let made = self.state().records.photos.get(&reference.digest).map(|photo| Arc::clone(photo.bytes()));
+        if made.is_some() {
+            return Ok(made);
+        }
+        self.base.photo(reference).await
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::client::ClientId;
 use crate::domain::individual::IndividualDetails;
+use crate::domain::photo::{PHOTO_BYTES_MAX, Photo};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::vocabulary::CodedField;
 use crate::store::record::samples;
@@ -30,6 +31,36 @@ pub async fn a_created_record_reads_back_as_returned<B: Backend>() {
         assert_eq!(store.group(RecordId(1)).await.unwrap().as_ref(), Some(group));
         assert!(store.individual(RecordId(2)).await.unwrap().is_none());
         assert!(store.group(RecordId(0)).await.unwrap().is_none());
+        reopened(&mut backend).await;
+    }
+}
+
+pub async fn a_photo_is_kept_beside_its_record<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    let photo = |length: usize, digest| Photo::new((0..length).map(|at| at as u8).collect(), |_| [digest; 32]).unwrap();
+    let (large, small) = (photo(PHOTO_BYTES_MAX, 1), photo(1, 2));
+    let details = IndividualDetails { photo: Some(large.reference()), ..person(&[]) };
+    let operations = vec![Operation::CreateIndividual(details.clone()), Operation::PutPhoto(large.clone())];
+    let committed = commit(backend.store(), operations).await.unwrap();
+    let [Written::Individual(first), Written::Photo(digest)] = committed.written.as_slice() else {
+        panic!("wrong kinds: {:?}", committed.written);
+    };
+    assert_eq!((first.details.photo, *digest), (Some(large.reference()), large.reference().digest));
+    let details = IndividualDetails { photo: Some(small.reference()), ..details };
+    let update = Operation::UpdateIndividual(first.id, first.meta.version, details);
+    commit(backend.store(), vec![update, Operation::PutPhoto(small.clone())]).await.unwrap();
+    for _ in 0..2 {
+        let store = backend.store();
+        let former = store.individual_version(first.id, first.meta.version).await.unwrap().unwrap().details.photo;
+        assert_eq!(
+            store.photo(former.unwrap()).await.unwrap().as_ref(),
+            Some(large.bytes()),
+            "an older version has its own"
+        );
+        let present = store.individual(first.id).await.unwrap().unwrap().details.photo;
+        assert_eq!(store.photo(present.unwrap()).await.unwrap().as_ref(), Some(small.bytes()));
+        let unknown = photo(1, 3).reference();
+        assert_eq!(store.photo(unknown).await.unwrap(), None);
         reopened(&mut backend).await;
     }
 }

@@ -31,9 +31,11 @@ pub async fn settings_read_back_and_survive<B: Backend>() {
     put(backend.store(), Setting::KeptConcepts(samples::kept_concepts())).await;
     let earlier = Setting::EarlierVersion(std::sync::Arc::new(samples::earlier_version()));
     put(backend.store(), earlier.clone()).await;
+    let system = Setting::IdentifierSystem(samples::identifier_system());
+    put(backend.store(), system.clone()).await;
     code.updated_at = "2026-01-02T00:00:00Z".parse().unwrap();
     let kept_concepts = Setting::KeptConcepts(samples::kept_concepts());
-    let expected = [Setting::LocalCode(code), group("a"), group("b"), kept_concepts, earlier];
+    let expected = [Setting::LocalCode(code), group("a"), group("b"), kept_concepts, earlier, system];
     for _ in 0..2 {
         assert_eq!(kept(backend.store()).await, expected);
         reopened(&mut backend).await;

@@ -1,6 +1,6 @@
 //! Puts a generation together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::group::{self, DefinedBy, PublishedGroup, WELL_KNOWN_CONCEPT_GROUPS};
@@ -11,6 +11,7 @@ use super::{Generation, host_vocabulary};
 use crate::domain::code::{CodeUri, Namespace};
 use crate::domain::deployment::Deployment;
 use crate::domain::extension::{ExtensionFieldFault, ExtensionFields};
+use crate::domain::identifier::SystemUri;
 use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::ExtensionPath;
 use crate::domain::vocabulary::ConceptGroup;
@@ -51,6 +52,7 @@ pub struct GenerationBuilder {
     deployment_groups: BTreeMap<String, ConceptGroup>,
     /// By namespace.
     local_codes: BTreeMap<Namespace, Vec<LocalCode>>,
+    identifier_systems: BTreeSet<SystemUri>,
     extension_fields: ExtensionFields,
     /// The version before the one in force, by namespace.
     earlier: BTreeMap<Namespace, Arc<Vocabulary>>,
@@ -129,6 +131,7 @@ impl GenerationBuilder {
     /// Takes up all that the deployment decided, and the registry's own vocabularies with it.
     pub fn deploy(&mut self, deployment: &Deployment) {
         deployment.concept_groups().for_each(|group| self.define(group.clone()));
+        self.identifier_systems.extend(deployment.identifier_systems().map(|system| system.uri.clone()));
         for code in deployment.local_codes() {
             self.local_codes.entry(code.uri.namespace.clone()).or_default().push(code.clone());
         }
@@ -204,6 +207,7 @@ impl GenerationBuilder {
             index,
             groups,
             identifier_rules: Arc::new(identifier_rules),
+            registered_systems: Arc::new(self.identifier_systems.clone()),
             extension_fields: self.extension_fields.clone(),
             earlier: self.earlier.clone(),
         })

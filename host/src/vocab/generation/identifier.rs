@@ -19,6 +19,9 @@ const PATTERN_MEMORY_BYTES_MAX: usize = 256 * 1024;
 /// The deepest nesting of a pattern.
 const PATTERN_NESTING_MAX: u32 = 24;
 
+/// How many known systems are told to whom names another.
+const TOLD_SYSTEMS_MAX: usize = 30;
+
 /// What is wrong with an identifier. Says nothing of its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifierProblem {
@@ -144,6 +147,9 @@ impl Generation {
     /// # Errors
     /// What is wrong with it, without its value.
     pub fn check_identifier(&self, kind: RecordKind, identifier: &Identifier) -> Result<(), IdentifierProblem> {
+        if self.registered_systems.contains(&identifier.key.system) {
+            return Ok(());
+        }
         let system = identifier.key.system.as_str();
         let uri = CodeUri::parse(system).ok().filter(|uri| uri.to_string() == system);
         let Some(uri) = uri.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE) else {
@@ -176,7 +182,8 @@ impl Generation {
     }
 
     fn unknown_system(&self) -> IdentifierProblem {
-        let known = self.identifier_systems().into_iter().map(|system| system.uri).collect();
+        let id_types = self.identifier_systems().into_iter().map(|system| system.uri);
+        let known = id_types.chain(self.registered_systems.iter().map(ToString::to_string)).collect();
         IdentifierProblem::UnknownSystem { known }
     }
 }
@@ -191,7 +198,11 @@ fn quoted_list(known: &[String]) -> String {
     if known.is_empty() {
         return "none".to_owned();
     }
-    known.iter().map(|system| format!("`{system}`")).collect::<Vec<_>>().join(", ")
+    let told: Vec<String> = known.iter().take(TOLD_SYSTEMS_MAX).map(|system| format!("`{system}`")).collect();
+    match known.len().saturating_sub(told.len()) {
+        0 => told.join(", "),
+        more => format!("{} and {more} more", told.join(", ")),
+    }
 }
 
 fn plural(target: IdTarget) -> &'static str {

@@ -135,6 +135,7 @@ impl Generation {
             index,
             groups,
             identifier_rules: self.identifier_rules.clone(),
+            registered_systems: self.registered_systems.clone(),
             extension_fields: self.extension_fields.clone(),
             earlier: self.earlier.clone(),
         })

@@ -1,9 +1,11 @@
 //! Reads the body of an individual.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value};
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
-use crate::api::dto::reader::{ObjectReader, Problems, code_value};
+use crate::api::dto::reader::{ObjectReader, Problems, code_value, kind};
 use crate::api::dto::shared::{read_identifiers, read_type};
 use crate::api::dto::{address, extension};
 use crate::domain::code::CodeUri;
@@ -11,9 +13,12 @@ use crate::domain::extension::ExtensionFields;
 use crate::domain::field::FieldSet;
 use crate::domain::individual::{Income, IndividualDetails, LIST_ITEMS_MAX, TEXT_BYTES_MAX, Telecom};
 use crate::domain::person_name::{NAME_PART_BYTES_MAX, PersonName};
+use crate::domain::photo::{Photo, PhotoError};
 use crate::domain::record::RecordKind;
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
+use crate::service::individual::IndividualDraft;
+use crate::service::photo;
 
 /// Whether a body must name the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +35,7 @@ pub fn read_members(
     identification: Identification,
     fields: &ExtensionFields,
     problems: &mut Problems,
-) -> IndividualDetails<CodeUri> {
+) -> IndividualDraft {
     read_type(reader, RecordKind::Individual, problems);
     let mut details = IndividualDetails {
         identifiers: read_identifiers(reader, identification == Identification::Required, problems),
@@ -44,6 +49,7 @@ pub fn read_members(
         telecom: read_telecoms(reader, problems),
         address: address::read(reader, problems),
         income: read_income(reader, problems),
+        photo: None,
         extension: extension::read(reader, fields, problems),
     };
     for field in CodedField::individual_singles() {
@@ -59,23 +65,53 @@ pub fn read_members(
     {
         problems.add(reader.path_of("deceased_date"), "invalid_date", "the day of death lies before the day of birth");
     }
+    let photo = read_photo(reader, problems);
+    details.photo = photo.as_ref().map(Photo::reference);
     // Members that the server writes may be sent back as they were received.
     for read_only in ["meta", "group_membership"] {
         reader.take(read_only);
     }
-    details
+    IndividualDraft { details, photo }
 }
 
 /// Reads the whole body of an individual.
-pub fn read(
-    members: Map<String, Value>,
-    fields: &ExtensionFields,
-    problems: &mut Problems,
-) -> IndividualDetails<CodeUri> {
+pub fn read(members: Map<String, Value>, fields: &ExtensionFields, problems: &mut Problems) -> IndividualDraft {
     let mut reader = ObjectReader::root(members);
-    let details = read_members(&mut reader, Identification::Required, fields, problems);
+    let draft = read_members(&mut reader, Identification::Required, fields, problems);
     reader.finish(problems);
-    details
+    draft
+}
+
+/// A photo in base64 (RFC 4648 §4, with padding), as it is: what it shows is for those who look at it.
+fn read_photo(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Photo> {
+    let path = reader.path_of("photo");
+    let text = match reader.take("photo")? {
+        Value::String(text) => text,
+        other => {
+            problems.add(path, "wrong_type", format!("base64 as a text is needed, not {}", kind(&other)));
+            return None;
+        }
+    };
+    let Ok(bytes) = BASE64.decode(text.as_bytes()) else {
+        let message = if text.starts_with("data:") {
+            "only the base64 is sent, without `data:` and the media type before it"
+        } else {
+            "the text is not base64 (RFC 4648 §4: letters, digits, `+`, `/`, and `=` to fill up, without line breaks)"
+        };
+        problems.add(path, "invalid_base64", message);
+        return None;
+    };
+    match photo::of(bytes) {
+        Ok(photo) => Some(photo),
+        Err(error) => {
+            let code = match error {
+                PhotoError::Empty => "empty",
+                PhotoError::TooLarge(_) => "too_long",
+            };
+            problems.add(path, code, error.to_string());
+            None
+        }
+    }
 }
 
 /// Reads the members of a patch that the client may not see by themselves: whether they are right does not depend on what they

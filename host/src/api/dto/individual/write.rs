@@ -1,10 +1,13 @@
 //! Writes the body of an individual.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 
 use super::{INCOME_PERIODS, TELECOM_SYSTEMS};
 use crate::api::dto::address::AddressBody;
 use crate::api::dto::extension;
+use crate::api::dto::group::PlaceBody;
 use crate::api::dto::shared::{CodeBody, IdentifierBody, MetaBody};
 use crate::domain::code::CodedValue;
 use crate::domain::extension::ExtensionFields;
@@ -12,11 +15,12 @@ use crate::domain::field::FieldSet;
 use crate::domain::individual::{Individual, Telecom};
 use crate::domain::person_name::PersonName;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
+use crate::service::individual::Beside;
 
 /// Writes what is seen of an individual; `fields` are those that modules add, `show` tells how a code is shown to this client.
 pub fn write<'a>(
     individual: &'a Individual,
-    seen: &FieldSet,
+    (seen, beside): (&FieldSet, &Beside),
     fields: &ExtensionFields,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
 ) -> IndividualBody<'a> {
@@ -58,7 +62,12 @@ pub fn write<'a>(
             currency: income.currency.map(|value| CodeBody::from(show(value))),
             period: income.period.map(|period| word(INCOME_PERIODS, period)),
         }),
+        photo: beside.photo.as_ref().map(|bytes| BASE64.encode(bytes)),
         extension: extension::write(&details.extension, seen, fields, show),
+        group_membership: beside
+            .places
+            .as_ref()
+            .map(|places| places.iter().filter_map(|place| PlaceBody::new(place, show)).collect()),
         meta: MetaBody::from(&individual.meta),
     }
 }
@@ -114,7 +123,11 @@ pub struct IndividualBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     income: Option<IncomeBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    photo: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     extension: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group_membership: Option<Vec<PlaceBody>>,
     meta: MetaBody<'a>,
 }
 

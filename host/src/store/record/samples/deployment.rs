@@ -2,10 +2,18 @@
 
 use crate::domain::code::{Code, CodeUri, Namespace};
 use crate::domain::deployment::{EarlierVersion, KeptConcepts};
+use crate::domain::identifier::SystemUri;
+use crate::domain::identifier_system::IdentifierSystem;
 use crate::domain::local_code::{IdTarget, IdTypeRule, LocalCode, LocalOrigin, LocalStanding, ValuePattern};
 use crate::domain::vocabulary::{
     Completeness, Concept, ConceptGroup, ConceptStatus, LocalizedText, Selection, VocabularyDescription,
 };
+
+/// A registered system of identifiers.
+pub fn identifier_system() -> IdentifierSystem {
+    let uri = SystemUri::parse("https://example.org/farmer-id").unwrap();
+    IdentifierSystem { uri, created_at: "2026-01-02T00:00:00.5Z".parse().unwrap() }
+}
 
 /// A local code with every field set.
 pub fn local_code() -> LocalCode {

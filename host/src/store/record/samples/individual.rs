@@ -11,6 +11,7 @@ use crate::domain::extension::Extension;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
 use crate::domain::person_name::PersonName;
+use crate::domain::photo::{PhotoDigest, PhotoReference};
 use crate::domain::record::{RecordId, RecordMeta, VersionId};
 use crate::domain::vocabulary::CodedField;
 
@@ -53,6 +54,7 @@ pub fn full_individual() -> Individual {
         }]),
         address: Some(vec![full_address()]),
         income: Some(Income { amount: 1234.5, currency: Some(coded(10, 4)), period: Some(IncomePeriod::Month) }),
+        photo: Some(PhotoReference { digest: PhotoDigest(std::array::from_fn(|index| index as u8)), length: 300_000 }),
         extension: full_extension(),
     };
     Individual { id: RecordId(7), meta: meta(), details }
@@ -66,8 +68,15 @@ pub fn bare_individual() -> Individual {
     Individual { id: RecordId(1), meta, details }
 }
 
-/// The same person, household or not, without what modules add: all that version 1 has room for.
-pub fn without_extension(mut individual: Individual) -> Individual {
+/// The same person without a photo: all that version 2 has room for.
+pub fn without_photo(mut individual: Individual) -> Individual {
+    individual.details.photo = None;
+    individual
+}
+
+/// The same person without a photo and what modules add: all that version 1 has room for.
+pub fn without_extension(individual: Individual) -> Individual {
+    let mut individual = without_photo(individual);
     individual.details.extension = Extension::default();
     individual
 }
@@ -105,9 +114,11 @@ pub fn any_individual() -> impl Strategy<Value = Individual> {
     let scalars = (any::<Option<bool>>(), option::of(any_day()), any::<Option<bool>>(), option::of(any_day()));
     let codes = (singles.prop_flat_map(with_code), lists.prop_flat_map(with_codes));
     let lists = (option::of(vec(any_telecom(), 0..3)), option::of(vec(any_address(), 0..3)));
-    let rest = (lists, option::of(any_income()), any_extension());
+    let photo = (any::<[u8; 32]>(), any::<u32>())
+        .prop_map(|(digest, length)| PhotoReference { digest: PhotoDigest(digest), length });
+    let rest = (lists, option::of(any_income()), option::of(photo), any_extension());
     (any_meta(), vec(any_identifier(), 0..4), option::of(any_name()), scalars, codes, rest).prop_map(
-        |(meta, identifiers, name, scalars, (codes, code_lists), ((telecom, address), income, extension))| {
+        |(meta, identifiers, name, scalars, (codes, code_lists), ((telecom, address), income, photo, extension))| {
             let (active, birth_date, birth_date_estimated, deceased_date) = scalars;
             let details = IndividualDetails {
                 identifiers,
@@ -121,6 +132,7 @@ pub fn any_individual() -> impl Strategy<Value = Individual> {
                 telecom,
                 address,
                 income,
+                photo,
                 extension,
             };
             Individual { id: RecordId(9), meta, details }
