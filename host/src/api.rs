@@ -14,5 +14,6 @@ pub mod error;
 pub mod extract;
 pub mod middleware;
 mod once;
+pub mod openapi;
 pub mod router;
 pub mod routes;

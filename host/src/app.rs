@@ -19,6 +19,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use self::metrics::Metrics;
+use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::issue::TokenDesk;
@@ -49,6 +50,8 @@ pub struct App {
     pub data_dir: PathBuf,
     /// The URL by which clients know the server.
     pub public_url: String,
+    /// What the server says of itself.
+    pub description: ServedDescription,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Names requests, clients and tokens.

@@ -1,6 +1,8 @@
 //! Who may call what: every endpoint of the router, every kind of caller, every single scope.
 
 mod callers;
+mod methods;
+mod reach;
 mod table;
 
 use std::collections::BTreeSet;

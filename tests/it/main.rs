@@ -27,6 +27,7 @@ mod individual;
 mod limits;
 mod logs;
 mod once;
+mod openapi;
 mod plugin;
 mod program;
 mod program_membership;

@@ -3,10 +3,12 @@
 //! What cargo alone cannot say: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
 //! server then makes the packs. One file for each command.
 //!
-//! **Invariant:** no command needs anything installed but Rust; what is missing of Rust is installed by `rustup`, and said.
+//! **Invariant:** no command but `conformance` needs anything installed but Rust; what is missing of Rust is installed by `rustup`,
+//! and said.
 
 mod bench;
 mod build;
+mod conformance;
 mod demo;
 mod dist;
 mod failure;
@@ -34,6 +36,8 @@ usage: cargo xtask <command>
   demo [ARGS]         build and run `daftar demo`
   test [ARGS]         build (dev) and run every test; ARGS go to `cargo test`
   bench [ARGS]        build (release) and run the benchmarks
+  conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, npm and their registries the first
+                      time); ARGS go to the fuzzer
   dist                the release: dist/daftar, dist/plugins, dist/modules
   tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
 
@@ -59,6 +63,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("demo", rest) => demo::run(&workspace, &steps, rest),
         ("test", rest) => test::run(&workspace, &steps, rest),
         ("bench", rest) => bench::run(&workspace, &steps, rest),
+        ("conformance", rest) => conformance::run(&workspace, &steps, rest),
         ("dist", []) => dist::run(&workspace, &steps),
         ("tidy", []) => tidy::run(&workspace, &steps),
         _ => Err(Failure::usage(USAGE)),

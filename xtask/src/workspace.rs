@@ -97,6 +97,11 @@ impl Workspace {
         self.target.join(profile.folder()).join(format!("daftar{}", std::env::consts::EXE_SUFFIX))
     }
 
+    /// A program of the tests.
+    pub fn program(&self, profile: Profile, name: &str) -> PathBuf {
+        self.target.join(profile.folder()).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    }
+
     /// The plugins that a server loads by default.
     pub fn plugins(&self) -> PathBuf {
         self.target.join("plugins")

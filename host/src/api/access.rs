@@ -4,16 +4,31 @@
 //! [`TokenCall`] or [`HealthCall`]. A handler without one is not an endpoint:
 //!
 //! ```compile_fail
+//! use daftar::api::openapi::individual;
 //! use daftar::api::router::endpoint;
 //!
 //! async fn everybody() -> &'static str {
 //!     "personal data"
 //! }
 //!
-//! endpoint(axum::http::Method::GET, &["/Individual"], everybody);
+//! endpoint(axum::http::Method::GET, &["/Individual"], everybody, individual::search);
 //! ```
 //!
 //! ```
+//! use daftar::api::access::{Auth, scope};
+//! use daftar::api::openapi::individual;
+//! use daftar::api::router::endpoint;
+//!
+//! async fn holders_of_the_scope(_: Auth<scope::IndividualRead>) -> &'static str {
+//!     "personal data"
+//! }
+//!
+//! endpoint(axum::http::Method::GET, &["/Individual"], holders_of_the_scope, individual::search);
+//! ```
+//!
+//! Nor is one of which the OpenAPI document tells nothing:
+//!
+//! ```compile_fail
 //! use daftar::api::access::{Auth, scope};
 //! use daftar::api::router::endpoint;
 //!

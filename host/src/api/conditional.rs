@@ -9,7 +9,9 @@ use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
+use super::openapi::served::Kept;
 use super::routes::search::languages;
 use crate::app::AppState;
 use crate::domain::code::CodeUri;
@@ -19,6 +21,10 @@ use crate::service::vocabulary::{Edition, Fingerprint, Generation, LanguagePrefe
 
 /// A client may keep the answer and asks each time whether it still holds: a changed code is in force at once.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache");
+/// The same for what says nothing of anybody.
+const PUBLIC_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache");
+/// How many bytes of a digest make a tag.
+const TAG_BYTES: usize = 16;
 /// An answer in another language is another answer.
 const VARY: HeaderValue = HeaderValue::from_static("Accept-Language");
 /// The most languages that a header names.
@@ -103,6 +109,28 @@ impl Reading {
         }
         response
     }
+}
+
+/// The entity tag of bytes.
+#[must_use]
+pub fn tag_of(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let digits: String = digest.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{digits}\"")
+}
+
+/// An answer that everybody may have, or 304 where the client has it.
+#[must_use]
+pub fn unless_kept(headers: &HeaderMap, kept: &Kept, media_type: &'static str) -> Response {
+    let has_it = headers.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value.as_bytes(), &kept.tag));
+    let mut response = if has_it {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(header::CONTENT_TYPE, media_type)], kept.bytes.clone()).into_response()
+    };
+    response.headers_mut().insert(header::CACHE_CONTROL, PUBLIC_CACHE_CONTROL);
+    response.headers_mut().extend(HeaderValue::from_str(&kept.tag).ok().map(|tag| (header::ETAG, tag)));
+    response
 }
 
 /// Makes the answer to a batch away from the threads that serve requests: it may take some tens of milliseconds.

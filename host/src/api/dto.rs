@@ -9,6 +9,7 @@ pub mod extension;
 pub mod group;
 pub mod individual;
 pub mod merge;
+pub mod metadata;
 pub mod named;
 pub mod program;
 pub mod program_membership;

@@ -1,4 +1,6 @@
-//! Every route of the public listener, in one table.
+//! The routes of the public listener, made of one table.
+
+mod table;
 
 use std::collections::BTreeMap;
 
@@ -10,13 +12,12 @@ use axum::routing::{MethodFilter, MethodRouter};
 use super::access::{Access, DeclaresAccess};
 use super::error::{ApiError, Problem};
 use super::extract::auth::Public;
-use super::routes::{
-    batch, concept_group, consent, discovery, eligibility, group, group_member, group_search, health, individual,
-    individual_search, program, program_membership, token, vocabulary,
-};
+use super::openapi::Operation;
 use super::{middleware, once};
 use crate::app::AppState;
+
 use crate::domain::scope::Resource;
+pub use table::endpoints;
 
 /// Where the API begins.
 pub const BASE_PATH: &str = "/api/v2";
@@ -29,11 +30,13 @@ pub struct Endpoint {
     pub paths: Vec<String>,
     /// Who may call.
     pub access: Access,
+    /// What the document says of it.
+    pub operation: Operation,
     handler: MethodRouter<AppState>,
 }
 
-/// An endpoint below [`BASE_PATH`] whose handler says who may call it.
-pub fn endpoint<H, T>(method: Method, paths: &[&str], handler: H) -> Endpoint
+/// An endpoint below [`BASE_PATH`] whose handler says who may call it, and of which the document tells what `operation` says.
+pub fn endpoint<H, T>(method: Method, paths: &[&str], handler: H, operation: fn() -> Operation) -> Endpoint
 where
     H: Handler<T, AppState>,
     T: DeclaresAccess + 'static,
@@ -43,111 +46,33 @@ where
     let encoded: Vec<String> =
         all.iter().filter(|path| path.contains('$')).map(|path| path.replace('$', "%24")).collect();
     all.extend(encoded);
-    raw_endpoint(method, all, handler)
+    raw_endpoint(method, all, handler, operation())
 }
 
-fn server_endpoint<H, T>(method: Method, path: &str, handler: H) -> Endpoint
+/// A public endpoint that is found below [`BASE_PATH`] and at the root.
+fn found_everywhere<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
 where
     H: Handler<T, AppState>,
     T: DeclaresAccess + 'static,
 {
-    raw_endpoint(method, vec![path.to_owned()], handler)
+    raw_endpoint(method, vec![format!("{BASE_PATH}{path}"), path.to_owned()], handler, operation())
 }
 
-fn raw_endpoint<H, T>(method: Method, paths: Vec<String>, handler: H) -> Endpoint
+fn server_endpoint<H, T>(method: Method, path: &str, handler: H, operation: fn() -> Operation) -> Endpoint
+where
+    H: Handler<T, AppState>,
+    T: DeclaresAccess + 'static,
+{
+    raw_endpoint(method, vec![path.to_owned()], handler, operation())
+}
+
+fn raw_endpoint<H, T>(method: Method, paths: Vec<String>, handler: H, operation: Operation) -> Endpoint
 where
     H: Handler<T, AppState>,
     T: DeclaresAccess + 'static,
 {
     let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
-    Endpoint { method, paths, access: T::ACCESS, handler: axum::routing::on(filter, handler) }
-}
-
-/// The table. The authorization test walks it: an endpoint that the test does not know fails it.
-#[must_use]
-pub fn endpoints() -> Vec<Endpoint> {
-    vec![
-        endpoint(Method::POST, &["/oauth/token"], token::issue),
-        endpoint(Method::POST, &["/$batch"], batch::submit),
-        endpoint(Method::GET, &["/Individual", "/individuals"], individual_search::search),
-        endpoint(Method::POST, &["/Individual", "/individuals"], individual::create),
-        endpoint(Method::GET, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::read),
-        endpoint(Method::PUT, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::replace),
-        endpoint(Method::PATCH, &["/Individual/{identifier}", "/individuals/{identifier}"], individual::patch),
-        endpoint(Method::GET, &["/Group", "/groups"], group_search::search),
-        endpoint(Method::POST, &["/Group", "/groups"], group::create),
-        endpoint(Method::PUT, &["/Group/{identifier}", "/groups/{identifier}"], group::replace),
-        endpoint(Method::PATCH, &["/Group/{identifier}", "/groups/{identifier}"], group::patch),
-        endpoint(Method::GET, &["/Group/{identifier}", "/groups/{identifier}"], group::read),
-        endpoint(
-            Method::GET,
-            &["/Individual/{identifier}/groups", "/individuals/{identifier}/groups"],
-            group_member::groups,
-        ),
-        endpoint(
-            Method::POST,
-            &["/Group/{identifier}/$add-member", "/groups/{identifier}/$add-member"],
-            group_member::add,
-        ),
-        endpoint(
-            Method::POST,
-            &["/Group/{identifier}/$remove-member", "/groups/{identifier}/$remove-member"],
-            group_member::remove,
-        ),
-        endpoint(
-            Method::PATCH,
-            &["/Group/{identifier}/member/{member}", "/groups/{identifier}/member/{member}"],
-            group_member::patch,
-        ),
-        endpoint(
-            Method::GET,
-            &["/Group/{identifier}/membership-history", "/groups/{identifier}/membership-history"],
-            group_member::history,
-        ),
-        endpoint(Method::GET, &["/Program", "/programs"], program::search),
-        endpoint(Method::GET, &["/Program/{identifier}", "/programs/{identifier}"], program::read),
-        endpoint(Method::GET, &["/ProgramMembership", "/program_memberships"], program_membership::search),
-        endpoint(Method::POST, &["/ProgramMembership", "/program_memberships"], program_membership::create),
-        endpoint(
-            Method::GET,
-            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
-            program_membership::read,
-        ),
-        endpoint(
-            Method::PUT,
-            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
-            program_membership::replace,
-        ),
-        endpoint(Method::GET, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::read),
-        endpoint(Method::DELETE, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::withdraw),
-        endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate),
-        endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list),
-        endpoint(Method::GET, &["/Vocabulary/$search", "/vocabularies/$search"], vocabulary::search_all),
-        endpoint(Method::POST, &["/Vocabulary/$validate", "/vocabularies/$validate"], vocabulary::validate),
-        endpoint(Method::POST, &["/Vocabulary/$lookup", "/vocabularies/$lookup"], vocabulary::lookup),
-        endpoint(Method::GET, &["/Vocabulary/{namespace}", "/vocabularies/{namespace}"], vocabulary::read),
-        endpoint(Method::GET, &["/Vocabulary/{namespace}/codes", "/vocabularies/{namespace}/codes"], vocabulary::codes),
-        endpoint(
-            Method::GET,
-            &["/Vocabulary/{namespace}/codes/{code}", "/vocabularies/{namespace}/codes/{code}"],
-            vocabulary::code,
-        ),
-        endpoint(
-            Method::GET,
-            &["/Vocabulary/{namespace}/search", "/vocabularies/{namespace}/search"],
-            vocabulary::search,
-        ),
-        endpoint(
-            Method::GET,
-            &["/Vocabulary/{namespace}/$subsumes", "/vocabularies/{namespace}/$subsumes"],
-            vocabulary::subsumes,
-        ),
-        endpoint(Method::GET, &["/ConceptGroup", "/concept_groups"], concept_group::list),
-        endpoint(Method::GET, &["/ConceptGroup/{name}", "/concept_groups/{name}"], concept_group::read),
-        server_endpoint(Method::GET, "/.well-known/oauth-authorization-server", discovery::authorization_server),
-        server_endpoint(Method::GET, "/health/live", health::live),
-        server_endpoint(Method::GET, "/health/ready", health::ready),
-    ]
+    Endpoint { method, paths, access: T::ACCESS, operation, handler: axum::routing::on(filter, handler) }
 }
 
 /// The public listener's router.
@@ -205,7 +130,7 @@ async fn unknown_path(_: Public, uri: Uri) -> ApiError {
     let detail = if path.contains("://") || path.contains("%7c") || path.contains('|') {
         "there is nothing at this path; in an identifier encode / as %2F and # as %23"
     } else {
-        "there is nothing at this path; GET /.well-known/oauth-authorization-server and the README say what there is"
+        "there is nothing at this path; GET /metadata, /openapi.json and /docs say what there is"
     };
     Problem::new(StatusCode::NOT_FOUND, detail).into()
 }

@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod concept_group;
 pub mod consent;
+pub mod description;
 pub mod discovery;
 pub mod eligibility;
 pub mod group;

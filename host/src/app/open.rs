@@ -11,6 +11,7 @@ use super::limits::StoredDayCounts;
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
+use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::directory::ClientDirectory;
@@ -132,6 +133,7 @@ impl App {
         Ok(AppState::new(Self {
             config,
             data_dir,
+            description: ServedDescription::new(public_url.clone()),
             public_url,
             clock,
             ids,

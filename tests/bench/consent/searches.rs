@@ -14,7 +14,9 @@ use daftar::domain::organization::{LegalBasis, Organization};
 use daftar::domain::person_name::PersonName;
 use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
 use daftar::domain::scope::Resource;
-use daftar::domain::search::{CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page};
+use daftar::domain::search::{
+    CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
+};
 use daftar::domain::subject::{Subject, SubjectReference};
 use daftar::domain::vocabulary::CodedField;
 use jiff::ToSpan;

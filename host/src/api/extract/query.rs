@@ -29,6 +29,19 @@ impl<S: Send + Sync> FromRequestParts<S> for RawQuery {
     }
 }
 
+/// A query without any parameter, for calls that take none.
+#[derive(Debug)]
+pub struct NoParameters;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Parameters::parse(parts.uri.query().unwrap_or_default())?.expect_only(&[])?;
+        Ok(Self)
+    }
+}
+
 /// Named parameters, in the order given.
 #[derive(Debug)]
 pub struct Parameters(Vec<(String, String)>);

@@ -9,6 +9,7 @@ use crate::api::dto::eligibility as body;
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
+use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::service::eligibility::evaluate::evaluate as decide;
 use crate::service::program;
@@ -17,6 +18,7 @@ use crate::service::program;
 pub async fn evaluate(
     auth: Auth<scope::EligibilityRead>,
     State(app): State<AppState>,
+    _: NoParameters,
     JsonObject(mut members): JsonObject<RECORD_BYTES_MAX>,
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();

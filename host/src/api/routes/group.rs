@@ -19,7 +19,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::IdentifierPath;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
 use crate::app::AppState;
 use crate::domain::group::GroupDetails;
 use crate::domain::individual::IndividualDetails;
@@ -53,6 +53,7 @@ pub async fn read(
 pub async fn create(
     auth: Auth<scope::GroupCreate>,
     State(app): State<AppState>,
+    _: NoParameters,
     headers: HeaderMap,
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {

@@ -17,7 +17,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::{IdentifierPath, PATH_PART};
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
 use crate::domain::change::Details;
@@ -51,6 +51,7 @@ pub async fn read(
 pub async fn create(
     auth: Auth<scope::IndividualCreate>,
     State(app): State<AppState>,
+    _: NoParameters,
     headers: HeaderMap,
     JsonObject(members): JsonObject<RECORD_BYTES_MAX>,
 ) -> Result<Response, ApiError> {

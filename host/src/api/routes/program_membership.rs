@@ -17,7 +17,7 @@ use crate::api::extract::body::JsonObject;
 use crate::api::extract::filters;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
-use crate::api::extract::query::{Parameters, RawQuery, reference, subject_reference};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery, reference, subject_reference};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
 use crate::domain::field::FieldSet;
@@ -69,6 +69,7 @@ pub async fn search(
 pub async fn create(
     auth: Auth<scope::ProgramMembershipCreate>,
     State(app): State<AppState>,
+    _: NoParameters,
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
     let ctx = auth.into_context();

@@ -1,0 +1,28 @@
+//! The description of the API: OpenAPI 3.1, made from the table of routes.
+//!
+//! **Invariant:** a route without an [`Operation`] does not compile, so nothing is served that the document does not tell.
+//!
+//! **Invariant:** who may call an operation is not written here: it is what the handler's first argument says.
+//!
+//! What an operation takes and answers is written once, beside what reads and writes it on the wire: `openapi/<noun>.rs` goes
+//! with `dto/<noun>.rs` and `routes/<noun>.rs`. The end-to-end tests hold every answer to it.
+
+pub mod batch;
+pub mod consent;
+pub mod document;
+pub mod eligibility;
+pub mod example;
+pub mod group;
+pub mod individual;
+pub mod operation;
+pub mod page;
+pub mod parameter;
+pub mod program;
+pub mod program_membership;
+pub mod served;
+pub mod server;
+pub mod shape;
+pub mod shared;
+pub mod vocabulary;
+
+pub use operation::Operation;

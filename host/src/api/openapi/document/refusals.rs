@@ -1,0 +1,93 @@
+//! How operations fail: which statuses, and what such an answer looks like.
+
+use std::collections::BTreeSet;
+
+use utoipa::openapi::{ContentBuilder, RefOr, Response, ResponseBuilder};
+
+use super::headers;
+use crate::api::access::Access;
+use crate::api::openapi::operation::Operation;
+use crate::api::openapi::shape::{Shape, named};
+
+/// A failure: its status, its name in the document, what it means, the headers that it has beside those of every answer.
+type Refusal = (u16, &'static str, &'static str, &'static [&'static str]);
+
+const REFUSALS: &[Refusal] = &[
+    (400, "Malformed", "The request cannot be understood; `detail` says what is wrong with it.", &[]),
+    (401, "Unauthorized", "There is no token, or it is malformed, expired or disabled.", &["WWW-Authenticate"]),
+    (
+        403,
+        "Forbidden",
+        "The client's grants do not allow this; `detail` names the scope or the field.",
+        &["WWW-Authenticate"],
+    ),
+    (404, "NotFound", "There is no such record, or none that this client may see.", &[]),
+    (408, "TimedOut", "The body took longer than 20 seconds to arrive.", &[]),
+    (409, "Conflict", "What is there does not allow it: another version, an identifier in use, several records.", &[]),
+    (413, "TooLarge", "The body is over the limit that `detail` names.", &[]),
+    (415, "NotJson", "The body is of another media type.", &[]),
+    (422, "Invalid", "The body can be read and is not right; `errors` names each field.", &[]),
+    (429, "TooMany", "The bucket is empty; wait as long as `Retry-After` says.", &["Retry-After"]),
+    (500, "Failed", "The server failed; the request id names the failure in its log.", &[]),
+    (503, "Unavailable", "The server cannot answer now; try again.", &["Retry-After"]),
+];
+
+/// Refusals of the token endpoint (RFC 6749, section 5.2).
+const TOKEN_REFUSALS: &[Refusal] = &[
+    (400, "TokenMalformed", "The request is not right; `error` says which way.", &["Cache-Control"]),
+    (
+        401,
+        "TokenUnauthorized",
+        "The client is not known, or its secret is not right.",
+        &["Cache-Control", "WWW-Authenticate"],
+    ),
+    (408, "TokenTimedOut", "The body took longer than 20 seconds to arrive.", &["Cache-Control"]),
+    (413, "TokenTooLarge", "The body is over the limit.", &["Cache-Control"]),
+    (429, "TokenTooMany", "The address asked too often; wait as long as `Retry-After` says.", &["Retry-After"]),
+    (500, "TokenFailed", "The server failed.", &["Cache-Control"]),
+    (503, "TokenUnavailable", "The server cannot answer now; try again.", &["Retry-After"]),
+];
+
+/// How an operation may fail.
+#[must_use]
+pub fn of(told: &Operation, access: Access, takes_path: bool) -> BTreeSet<u16> {
+    let mut statuses: BTreeSet<u16> = told.refusals.iter().copied().collect();
+    statuses.extend(match access {
+        Access::Scopes(_) => &[401, 403, 429, 500, 503][..],
+        Access::AnyClient => &[401, 403, 429, 500, 503],
+        Access::Public => &[429, 500, 503],
+        Access::Token => &[400, 401, 408, 413, 429, 500, 503],
+        Access::Health => &[],
+    });
+    if takes_path || !told.parameters.is_empty() {
+        statuses.insert(400);
+    }
+    if told.body.is_some() && access != Access::Token {
+        statuses.extend([400, 408, 413, 415, 422]);
+    }
+    statuses
+}
+
+/// The name of such a refusal in the document.
+#[must_use]
+pub fn name(status: u16, access: Access) -> &'static str {
+    let table = if access == Access::Token { TOKEN_REFUSALS } else { REFUSALS };
+    table.iter().find(|refusal| refusal.0 == status).map_or("Failed", |refusal| refusal.1)
+}
+
+/// The refusals, by name.
+pub fn components() -> impl Iterator<Item = (String, RefOr<Response>)> {
+    let problems = REFUSALS.iter().map(|refusal| (refusal, "application/problem+json", named("Problem").into()));
+    let of_tokens = TOKEN_REFUSALS.iter().map(|refusal| (refusal, "application/json", named("TokenError").into()));
+    problems
+        .chain(of_tokens)
+        .map(|(refusal, media_type, shape)| (refusal.1.to_owned(), RefOr::T(response(refusal, media_type, shape))))
+}
+
+fn response(refusal: &Refusal, media_type: &str, shape: Shape) -> Response {
+    let content = ContentBuilder::new().schema(Some(shape)).build();
+    let builder = ResponseBuilder::new().description(refusal.2).content(media_type, content);
+    let always = headers::of_every_answer(Access::Public);
+    let told = always.iter().chain(refusal.3);
+    told.fold(builder, |builder, name| builder.header(*name, headers::header(name))).build()
+}

@@ -1,0 +1,146 @@
+//! `/Individual`: goes with `dto/individual.rs` and `routes/individual.rs`.
+
+mod body;
+mod search;
+
+use serde_json::{Value, json};
+
+pub use body::{person_sent, shapes};
+pub use search::{search, words};
+
+use super::example::Example;
+use super::operation::{Answer, Link, Operation, Tag};
+use super::parameter::{self, SAMPLE_PERSON};
+use super::shape::{any_of, named};
+use super::shared;
+use crate::api::elements::INDIVIDUAL;
+
+/// The answer to a write: what a read would give this client.
+fn written(status: u16, description: &'static str) -> Answer {
+    let shape = any_of([named("Individual").into(), named("Receipt").into()]);
+    Answer::json(status, description, shape).header("ETag")
+}
+
+/// `GET /Individual/{identifier}`
+#[must_use]
+pub fn read() -> Operation {
+    Operation::new(Tag::Individuals, "readIndividual", "Read a person")
+        .says("By any identifier. 409 where several records once carried an identifier that ended.")
+        .parameter(parameter::elements(INDIVIDUAL))
+        .in_languages()
+        .answers_record("The person.", "Individual")
+        .refuses(&[404, 409])
+        .example(Example::new("whole", "A person, whole").with("identifier", SAMPLE_PERSON))
+        .example(
+            Example::new("parts", "Name and city alone, codes in French")
+                .with("identifier", SAMPLE_PERSON)
+                .with("_elements", "name,address.city,gender")
+                .with("Accept-Language", "fr"),
+        )
+        .example(
+            Example::new("unknown", "Nobody has this identifier")
+                .with("identifier", "urn:svc:vocab:id-type#national_id|NOBODY")
+                .answered(404),
+        )
+}
+
+/// `POST /Individual`
+#[must_use]
+pub fn create() -> Operation {
+    let answer = written(201, "The person is in the register.").header("Location");
+    Operation::new(Tag::Individuals, "createIndividual", "Register a person")
+        .says("409 where an identifier is in use. The answer holds what a read would give this client.")
+        .in_languages()
+        .body("The person.", named("IndividualSent"))
+        .answer(answer.link(read_from_body("readIndividual")))
+        .refuses(&[409])
+        .example(Example::new("person", "A person with the usual fields").answered(201).body(sample("PERSON-1")))
+        .example(
+            Example::new("least", "An identifier is all that is needed")
+                .answered(201)
+                .body(json!({"identifier": [{"system": "urn:svc:vocab:id-type#national_id", "value": "PERSON-2"}]})),
+        )
+        .example(Example::new("unknown_code", "A gender that the vocabulary does not have").answered(422).body(json!({
+            "identifier": [{"system": "urn:svc:vocab:id-type#national_id", "value": "PERSON-3"}],
+            "gender": "urn:iso:std:iso:5218#7",
+        })))
+}
+
+/// How a record that an answer holds is asked for: by its first identifier.
+#[must_use]
+pub fn read_from_body(operation: &'static str) -> Link {
+    const PARAMETERS: &[(&str, &str)] =
+        &[("identifier", "{$response.body#/identifier/0/system}|{$response.body#/identifier/0/value}")];
+    Link { name: operation, operation, parameters: PARAMETERS }
+}
+
+/// `PUT /Individual/{identifier}`
+#[must_use]
+pub fn replace() -> Operation {
+    Operation::new(Tag::Individuals, "replaceIndividual", "Replace what is said of a person")
+        .says("What the body leaves out is no longer said, but identifiers: they are added and ended (`period.end`), never taken away or altered.")
+        .in_languages()
+        .changes()
+        .body("The person.", named("IndividualSent"))
+        .answer(written(200, "The person as changed."))
+        .refuses(&[404])
+        .example(Example::new("person", "The same person, whole").with("identifier", SAMPLE_PERSON).body(sample("PERSON-1")))
+}
+
+/// `PATCH /Individual/{identifier}`
+#[must_use]
+pub fn patch() -> Operation {
+    Operation::new(Tag::Individuals, "patchIndividual", "Change some fields of a person")
+        .says("A merge patch (RFC 7396): what it names is replaced, lists as a whole, and `null` takes a field out.")
+        .in_languages()
+        .changes()
+        .body_of(
+            &["application/merge-patch+json", "application/json"],
+            "The fields to change.",
+            named("IndividualPatch"),
+        )
+        .answer(written(200, "The person as changed."))
+        .refuses(&[404])
+        .example(
+            Example::new("patch", "Takes the occupation out and says that somebody has died")
+                .with("identifier", SAMPLE_PERSON)
+                .body(json!({"occupation": null, "deceased_date": "2025-12-31"})),
+        )
+        .example(
+            Example::new("stale", "The record has changed since")
+                .with("identifier", SAMPLE_PERSON)
+                .with("If-Match", "\"999\"")
+                .body(json!({"active": false}))
+                .answered(409),
+        )
+}
+
+/// `GET /Individual/{identifier}/groups`
+#[must_use]
+pub fn groups() -> Operation {
+    Operation::new(Tag::Individuals, "listGroupsOfIndividual", "List the groups that a person is in or was")
+        .says("Needs `group:read` as well.")
+        .parameters(parameter::page())
+        .in_languages()
+        .answers("A page of places in groups.", shared::page_of("Place"))
+        .refuses(&[404, 409])
+        .example(Example::new("groups", "The household of a person").with("identifier", SAMPLE_PERSON))
+}
+
+fn sample(value: &str) -> Value {
+    json!({
+        "type": "Individual",
+        "identifier": [{"system": "urn:svc:vocab:id-type#national_id", "value": value}],
+        "active": true,
+        "name": {"given": "Amina", "family": "Diallo"},
+        "birth_date": "1961-03-08",
+        "gender": "urn:iso:std:iso:5218#2",
+        "marital_status": "urn:un:unsd:pop-census:marital-status#M",
+        "country": "urn:iso:std:iso:3166-1#SN",
+        "occupation": "urn:ilo:isco-08#6111",
+        "languages": ["urn:iso:std:iso:639#fr"],
+        "telecom": [{"system": "phone", "value": "+221 33 000 00 00", "use": "home", "rank": 1}],
+        "address": [{"city": "Thiès", "region": "Thiès", "country": "urn:iso:std:iso:3166-1#SN"}],
+        "income": {"amount": 45000, "currency": "urn:iso:std:iso:4217#XOF", "period": "month"},
+    })
+}

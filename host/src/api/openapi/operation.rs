@@ -1,0 +1,298 @@
+//! What is told of one endpoint, beside what its handler says of itself.
+
+use utoipa::openapi::path::Parameter;
+
+use super::example::Example;
+use super::parameter;
+use super::shape::{Shape, named};
+
+/// What an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tag {
+    /// Tokens.
+    Tokens,
+    /// People.
+    Individuals,
+    /// Households and other groups.
+    Groups,
+    /// Programs.
+    Programs,
+    /// Memberships in programs.
+    ProgramMemberships,
+    /// Consents.
+    Consents,
+    /// Rules.
+    Eligibility,
+    /// Code lists and concept groups.
+    Vocabularies,
+    /// Several calls in one.
+    Batches,
+    /// The server itself.
+    Server,
+}
+
+impl Tag {
+    /// Every tag, in the document's order.
+    pub const ALL: [Self; 10] = [
+        Self::Tokens,
+        Self::Individuals,
+        Self::Groups,
+        Self::Programs,
+        Self::ProgramMemberships,
+        Self::Consents,
+        Self::Eligibility,
+        Self::Vocabularies,
+        Self::Batches,
+        Self::Server,
+    ];
+
+    /// Its name in the document.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tokens => "Tokens",
+            Self::Individuals => "Individuals",
+            Self::Groups => "Groups",
+            Self::Programs => "Programs",
+            Self::ProgramMemberships => "Program memberships",
+            Self::Consents => "Consents",
+            Self::Eligibility => "Eligibility",
+            Self::Vocabularies => "Vocabularies",
+            Self::Batches => "Batches",
+            Self::Server => "Server",
+        }
+    }
+
+    /// What is found under it.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Tokens => "Access tokens for client credentials (OAuth 2.0, RFC 6749).",
+            Self::Individuals => "The people of the register.",
+            Self::Groups => "Households and other groups, who is in them and who was.",
+            Self::Programs => "Social programs. The administrator writes them.",
+            Self::ProgramMemberships => "Who is on which program, and since when.",
+            Self::Consents => "Consents given to the client's organization. The administrator writes them.",
+            Self::Eligibility => "Rules on people and groups.",
+            Self::Vocabularies => "Code lists, their codes, and named groups of codes.",
+            Self::Batches => "Several calls in one request.",
+            Self::Server => "What the server is and offers.",
+        }
+    }
+}
+
+/// A body that a request must have.
+#[derive(Clone)]
+pub struct SentBody {
+    /// What it is.
+    pub description: &'static str,
+    /// The media types that it may have; the first is shown.
+    pub media_types: &'static [&'static str],
+    /// Its shape.
+    pub shape: Shape,
+}
+
+/// What can be asked after an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    /// Its name in the document.
+    pub name: &'static str,
+    /// The operation that it leads to.
+    pub operation: &'static str,
+    /// The parameters of that operation, as runtime expressions on the answer.
+    pub parameters: &'static [(&'static str, &'static str)],
+}
+
+/// A successful answer.
+#[derive(Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// What it means.
+    pub description: &'static str,
+    /// Media type and shape of the body, where there is one.
+    pub bodies: Vec<(&'static str, Shape)>,
+    /// The headers that it has beside those of every answer.
+    pub headers: Vec<&'static str>,
+    /// What can be asked next.
+    pub links: Vec<Link>,
+}
+
+impl Answer {
+    /// An answer with a JSON body.
+    #[must_use]
+    pub fn json(status: u16, description: &'static str, shape: impl Into<Shape>) -> Self {
+        Self { bodies: vec![("application/json", shape.into())], ..Self::empty(status, description) }
+    }
+
+    /// An answer without a body.
+    #[must_use]
+    pub fn empty(status: u16, description: &'static str) -> Self {
+        Self { status, description, bodies: Vec::new(), headers: Vec::new(), links: Vec::new() }
+    }
+
+    /// The same body in another form.
+    #[must_use]
+    pub fn or(mut self, media_type: &'static str, shape: impl Into<Shape>) -> Self {
+        self.bodies.push((media_type, shape.into()));
+        self
+    }
+
+    /// Has that header, one of [`super::document::HEADERS`].
+    #[must_use]
+    pub fn header(mut self, name: &'static str) -> Self {
+        self.headers.push(name);
+        self
+    }
+
+    /// Leads to another operation.
+    #[must_use]
+    pub fn link(mut self, link: Link) -> Self {
+        self.links.push(link);
+        self
+    }
+}
+
+/// What the document says of an endpoint.
+#[derive(Clone)]
+pub struct Operation {
+    /// Its name, once in the document: `readIndividual`.
+    pub id: &'static str,
+    /// What it is about.
+    pub tag: Tag,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// All that a caller needs to know beside.
+    pub description: String,
+    /// What query and headers may say; the path says its own.
+    pub parameters: Vec<Parameter>,
+    /// The body that it needs.
+    pub body: Option<SentBody>,
+    /// How it succeeds.
+    pub answers: Vec<Answer>,
+    /// How it fails, beside the ways in which every operation fails that has the same access and the same kinds of input.
+    pub refusals: Vec<u16>,
+    /// Requests that are shown, and tested.
+    pub examples: Vec<Example>,
+}
+
+impl Operation {
+    /// An operation that is still without parameters, body and answers.
+    #[must_use]
+    pub fn new(tag: Tag, id: &'static str, summary: &'static str) -> Self {
+        Self {
+            id,
+            tag,
+            summary,
+            description: String::new(),
+            parameters: Vec::new(),
+            body: None,
+            answers: Vec::new(),
+            refusals: Vec::new(),
+            examples: Vec::new(),
+        }
+    }
+
+    /// Says more of it.
+    #[must_use]
+    pub fn says(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Takes that parameter.
+    #[must_use]
+    pub fn parameter(mut self, parameter: Parameter) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// Takes those parameters.
+    #[must_use]
+    pub fn parameters(mut self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
+        self.parameters.extend(parameters);
+        self
+    }
+
+    /// Needs a JSON body.
+    #[must_use]
+    pub fn body(self, description: &'static str, shape: impl Into<Shape>) -> Self {
+        self.body_of(&["application/json"], description, shape)
+    }
+
+    /// Needs a body of one of those media types.
+    #[must_use]
+    pub fn body_of(
+        mut self,
+        media_types: &'static [&'static str],
+        description: &'static str,
+        shape: impl Into<Shape>,
+    ) -> Self {
+        self.body = Some(SentBody { description, media_types, shape: shape.into() });
+        self
+    }
+
+    /// Succeeds with that answer.
+    #[must_use]
+    pub fn answer(mut self, answer: Answer) -> Self {
+        self.answers.push(answer);
+        self
+    }
+
+    /// Succeeds with 200 and a JSON body of that shape.
+    #[must_use]
+    pub fn answers(self, description: &'static str, shape: impl Into<Shape>) -> Self {
+        self.answer(Answer::json(200, description, shape))
+    }
+
+    /// Succeeds with a record, whose version is its entity tag.
+    #[must_use]
+    pub fn answers_record(self, description: &'static str, name: &str) -> Self {
+        self.answer(Answer::json(200, description, named(name)).header("ETag"))
+    }
+
+    /// Fails with those statuses.
+    #[must_use]
+    pub fn refuses(mut self, statuses: &[u16]) -> Self {
+        self.refusals.extend(statuses);
+        self
+    }
+
+    /// Shows a request.
+    #[must_use]
+    pub fn example(mut self, example: Example) -> Self {
+        self.examples.push(example);
+        self
+    }
+
+    /// Names codes in the languages that the client wants.
+    #[must_use]
+    pub fn in_languages(self) -> Self {
+        self.parameter(parameter::accept_language())
+    }
+
+    /// Changes a record, at whatever version the client says.
+    #[must_use]
+    pub fn changes(self) -> Self {
+        self.parameter(parameter::if_match()).refuses(&[409])
+    }
+
+    /// Answers 304 where the client has the answer already: every answer so far gets an entity tag, and may be in several
+    /// languages.
+    #[must_use]
+    pub fn conditional(mut self, languages: bool) -> Self {
+        for answer in &mut self.answers {
+            answer.headers.extend(["ETag", "Cache-Control"]);
+            if languages {
+                answer.headers.extend(["Vary", "Content-Language"]);
+            }
+        }
+        let mut unchanged = Answer::empty(304, "The client has the answer: nothing changed.");
+        unchanged.headers.extend(["ETag", "Cache-Control"]);
+        if languages {
+            unchanged.headers.push("Vary");
+            self = self.in_languages();
+        }
+        self.parameter(parameter::if_none_match()).answer(unchanged)
+    }
+}

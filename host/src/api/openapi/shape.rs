@@ -1,0 +1,265 @@
+//! Shapes of JSON values, in few words.
+//!
+//! **Invariant:** an object is closed: a member that is not told here is refused in a request and never stands in an answer.
+
+use serde_json::Value;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{
+    self, AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, Ref, RefBuilder, Schema,
+    SchemaFormat, SchemaType, Type,
+};
+
+/// The shape of a JSON value, or the name of one.
+pub type Shape = RefOr<Schema>;
+
+/// No control characters and not blank.
+const TEXT_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$";
+/// No control characters, and a letter or digit.
+const WORDS_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F]*[\p{L}\p{N}][^\x00-\x1F\x7F-\x9F]*$";
+/// A day of the calendar between the years 1800 and 2999.
+macro_rules! day {
+    () => {
+        concat!(
+            "((1[89]|2[0-9])[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)",
+            "|((1[89]|2[0-9])(0[48]|[2468][048]|[13579][26])|(20|24|28)00)-02-29)"
+        )
+    };
+}
+
+const DATE_PATTERN: &str = concat!("^", day!(), "$");
+/// A day, perhaps after a comparison.
+const DATE_CONDITION_PATTERN: &str = concat!("^(eq|ne|gt|ge|lt|le)?", day!(), "$");
+
+/// The shape that has that name in the document.
+#[must_use]
+pub fn named(name: &str) -> Ref {
+    Ref::from_schema_name(name)
+}
+
+/// The named shape with words of its own.
+#[must_use]
+pub fn named_as(name: &str, description: &str) -> RefBuilder {
+    RefBuilder::new().ref_location_from_schema_name(name).description(Some(description))
+}
+
+/// Any text, as answers have it.
+#[must_use]
+pub fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+/// A text that a request writes: not empty, without control characters, of at most so many bytes.
+#[must_use]
+pub fn written(bytes_max: usize) -> ObjectBuilder {
+    text().min_length(Some(1)).max_length(Some(bytes_max)).pattern(Some(TEXT_PATTERN))
+}
+
+/// Words to search for: at least one letter or digit of any script.
+#[must_use]
+pub fn searched(bytes_max: usize) -> ObjectBuilder {
+    text().min_length(Some(1)).max_length(Some(bytes_max)).pattern(Some(WORDS_PATTERN))
+}
+
+/// A text of that pattern.
+#[must_use]
+pub fn pattern(pattern: &str) -> ObjectBuilder {
+    text().pattern(Some(pattern))
+}
+
+/// One of some words.
+#[must_use]
+pub fn word<'a>(words: impl IntoIterator<Item = &'a str>) -> ObjectBuilder {
+    text().enum_values(Some(words))
+}
+
+/// A day.
+#[must_use]
+pub fn date() -> ObjectBuilder {
+    text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))).pattern(Some(DATE_PATTERN))
+}
+
+/// A day in a filter, perhaps after a comparison.
+#[must_use]
+pub fn date_condition() -> ObjectBuilder {
+    pattern(DATE_CONDITION_PATTERN)
+}
+
+/// An instant in UTC.
+#[must_use]
+pub fn instant() -> ObjectBuilder {
+    text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+}
+
+/// An absolute URI.
+#[must_use]
+pub fn uri() -> ObjectBuilder {
+    text().format(Some(SchemaFormat::Custom("uri".to_owned())))
+}
+
+/// `true` or `false`.
+#[must_use]
+pub fn boolean() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Boolean)
+}
+
+/// A whole number from `least` on.
+#[must_use]
+pub fn whole(least: u32) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(f64::from(least)))
+}
+
+/// A number.
+#[must_use]
+pub fn number() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Number)
+}
+
+/// A list.
+#[must_use]
+pub fn list(of: impl Into<Shape>) -> ArrayBuilder {
+    ArrayBuilder::new().items(of.into())
+}
+
+/// A value of one of these shapes.
+#[must_use]
+pub fn any_of(shapes: impl IntoIterator<Item = Shape>) -> AnyOfBuilder {
+    let builder = AnyOfBuilder::new().schema_type(SchemaType::AnyValue);
+    shapes.into_iter().fold(builder, AnyOfBuilder::item)
+}
+
+/// Any value at all.
+#[must_use]
+pub fn anything() -> Shape {
+    schema::empty().into()
+}
+
+/// Any value: it is taken so that an answer may be sent back as it was received, and not looked at.
+#[must_use]
+pub fn ignored() -> Shape {
+    let shape = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+    shape.description(Some("Not looked at, so that an answer may be sent back as it was received.")).into()
+}
+
+/// The same, or `null`.
+#[must_use]
+pub fn or_null(shape: impl Into<Shape>) -> Shape {
+    let null = || ObjectBuilder::new().schema_type(Type::Null);
+    match shape.into() {
+        RefOr::T(Schema::Object(mut object)) => {
+            if let SchemaType::Type(only) = &object.schema_type
+                && *only != Type::Null
+            {
+                object.schema_type = SchemaType::Array(vec![only.clone(), Type::Null]);
+            }
+            if let Some(values) = &mut object.enum_values {
+                values.push(Value::Null);
+            }
+            object.into()
+        }
+        RefOr::T(Schema::Array(mut array)) => {
+            array.schema_type = SchemaType::Array(vec![Type::Array, Type::Null]);
+            array.into()
+        }
+        RefOr::T(Schema::AnyOf(mut choice)) => {
+            choice.items.push(null().into());
+            RefOr::T(Schema::AnyOf(choice))
+        }
+        other => any_of([other, null().into()]).into(),
+    }
+}
+
+/// The members of an object, in what direction it goes.
+pub struct Members {
+    object: ObjectBuilder,
+    takes_null: bool,
+}
+
+impl Members {
+    /// An object of an answer.
+    #[must_use]
+    pub fn answered(description: &str) -> Self {
+        Self { object: Self::closed(description), takes_null: false }
+    }
+
+    /// An object of a request: a member that need not be there may also be `null`.
+    #[must_use]
+    pub fn sent(description: &str) -> Self {
+        Self { object: Self::closed(description), takes_null: true }
+    }
+
+    fn closed(description: &str) -> ObjectBuilder {
+        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(description));
+        object.additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+    }
+
+    /// A member that must be there.
+    #[must_use]
+    pub fn needs(mut self, name: &str, shape: impl Into<Shape>) -> Self {
+        self.object = self.object.property(name, shape.into()).required(name);
+        self
+    }
+
+    /// A member that may be there.
+    #[must_use]
+    pub fn may(mut self, name: &str, shape: impl Into<Shape>) -> Self {
+        let shape = if self.takes_null { or_null(shape) } else { shape.into() };
+        self.object = self.object.property(name, shape);
+        self
+    }
+
+    /// A member that may be left out, and is not `null`.
+    #[must_use]
+    pub fn may_filled(mut self, name: &str, shape: impl Into<Shape>) -> Self {
+        self.object = self.object.property(name, shape.into());
+        self
+    }
+
+    /// Each of these, as `may` has them.
+    #[must_use]
+    pub fn may_each<N: AsRef<str>>(self, members: impl IntoIterator<Item = (N, Shape)>) -> Self {
+        members.into_iter().fold(self, |all, (name, shape)| all.may(name.as_ref(), shape))
+    }
+}
+
+impl From<Members> for Shape {
+    fn from(members: Members) -> Self {
+        members.object.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    fn shown(shape: impl Into<Shape>) -> Value {
+        to_value(shape.into()).unwrap()
+    }
+
+    #[test]
+    fn null_joins_whatever_the_shape_is() {
+        assert_eq!(shown(or_null(boolean())), json!({"type": ["boolean", "null"]}));
+        assert_eq!(shown(or_null(word(["a"]))), json!({"type": ["string", "null"], "enum": ["a", null]}));
+        assert_eq!(
+            shown(or_null(named("Code"))),
+            json!({"anyOf": [{"$ref": "#/components/schemas/Code"}, {"type": "null"}]})
+        );
+        assert_eq!(shown(or_null(list(text()))), json!({"type": ["array", "null"], "items": {"type": "string"}}));
+        assert_eq!(shown(or_null(anything())), json!({}));
+    }
+
+    #[test]
+    fn an_object_is_closed_and_only_requests_take_null() {
+        let answered = shown(Members::answered("A").needs("a", boolean()).may("b", boolean()));
+        assert_eq!(
+            answered,
+            json!({
+                "type": "object", "description": "A", "additionalProperties": false, "required": ["a"],
+                "properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}},
+            })
+        );
+        let sent = shown(Members::sent("A").needs("a", boolean()).may("b", boolean()));
+        assert_eq!(sent["properties"], json!({"a": {"type": "boolean"}, "b": {"type": ["boolean", "null"]}}));
+    }
+}

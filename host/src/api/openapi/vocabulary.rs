@@ -1,0 +1,210 @@
+//! `/Vocabulary` and `/ConceptGroup`: goes with `dto/vocabulary.rs`, `routes/vocabulary.rs` and `routes/concept_group.rs`.
+
+mod shapes;
+
+use serde_json::json;
+use utoipa::openapi::path::Parameter;
+
+pub use shapes::shapes;
+
+use super::example::Example;
+use super::operation::{Operation, Tag};
+use super::parameter::{self, needed, query};
+use super::shape::{boolean, named, pattern, searched as searched_text, text};
+use super::shared;
+use crate::domain::code::CODE_BYTES_MAX;
+
+/// The vocabulary of the examples.
+const GENDER: &str = "urn:iso:std:iso:5218";
+/// The longest text that is searched for, in bytes.
+const SEARCH_BYTES_MAX: usize = 1_000;
+
+fn version() -> Parameter {
+    query("version", "An earlier version that is still there.", text().min_length(Some(1)).max_length(Some(100)))
+}
+
+fn deprecated() -> Parameter {
+    query("include_deprecated", "Whether codes that new records may not hold are there too.", boolean())
+}
+
+fn domain() -> Parameter {
+    query("domain", "Vocabularies of one domain alone.", text().min_length(Some(1)).max_length(Some(100)))
+}
+
+fn searched() -> Parameter {
+    let description =
+        "Words in any order, each a beginning of a word; one typing error is forgiven, accents do not matter.";
+    needed("q", description, searched_text(SEARCH_BYTES_MAX))
+}
+
+/// `GET /Vocabulary`
+#[must_use]
+pub fn list() -> Operation {
+    Operation::new(Tag::Vocabularies, "listVocabularies", "List vocabularies")
+        .parameter(domain())
+        .parameters(parameter::page())
+        .answers("A page of vocabularies.", shared::page_of("Vocabulary"))
+        .conditional(true)
+        .example(Example::new("first", "The first two").with("_count", "2"))
+}
+
+/// `GET /Vocabulary/{namespace}`
+#[must_use]
+pub fn read() -> Operation {
+    Operation::new(Tag::Vocabularies, "readVocabulary", "Describe a vocabulary")
+        .parameter(version())
+        .answers("The vocabulary.", named("Vocabulary"))
+        .conditional(true)
+        .refuses(&[404])
+        .example(Example::new("gender", "Gender, by ISO 5218").with("namespace", GENDER))
+}
+
+/// `GET /Vocabulary/{namespace}/codes`
+#[must_use]
+pub fn codes() -> Operation {
+    let code = || pattern(r"^[^\x00-\x20\x7F-\xA0\s]+$").max_length(Some(CODE_BYTES_MAX));
+    Operation::new(Tag::Vocabularies, "listCodes", "List codes of a vocabulary")
+        .parameter(version())
+        .parameter(query(
+            "parent",
+            "Codes one level below this one; the topmost ones where it is empty.",
+            text().max_length(Some(CODE_BYTES_MAX)),
+        ))
+        .parameter(query("below", "Codes anywhere below this one.", code()))
+        .parameter(deprecated())
+        .parameters(parameter::page())
+        .answers("A page of codes.", shared::page_of("Concept"))
+        .conditional(true)
+        .refuses(&[404, 422, 503])
+        .example(
+            Example::new("below", "Everything in the sub-major group of market-oriented skilled agricultural workers")
+                .with("namespace", "urn:ilo:isco-08")
+                .with("below", "61")
+                .with("_count", "3"),
+        )
+}
+
+/// `GET /Vocabulary/{namespace}/codes/{code}`
+#[must_use]
+pub fn code() -> Operation {
+    let mut operation = Operation::new(Tag::Vocabularies, "readCode", "Describe a code")
+        .says("An alias leads to its code: `asked_as` is the alias, `Content-Location` the code's own URL.")
+        .parameter(version())
+        .answers("The code.", named("Concept"))
+        .conditional(true)
+        .refuses(&[404, 503]);
+    for answer in operation.answers.iter_mut().filter(|answer| answer.status == 200) {
+        answer.headers.push("Content-Location");
+    }
+    operation.example(
+        Example::new("female", "A code, in Spanish")
+            .with("namespace", GENDER)
+            .with("code", "2")
+            .with("Accept-Language", "es"),
+    )
+}
+
+/// `GET /Vocabulary/{namespace}/search`
+#[must_use]
+pub fn search() -> Operation {
+    Operation::new(Tag::Vocabularies, "searchCodes", "Search one vocabulary")
+        .parameter(searched())
+        .parameter(version())
+        .parameter(deprecated())
+        .parameters(parameter::page())
+        .answers("A page of codes, the best first.", shared::page_of("FoundCode"))
+        .conditional(true)
+        .refuses(&[404])
+        .example(
+            Example::new("teacher", "A word with a typing error")
+                .with("namespace", "urn:ilo:isco-08")
+                .with("q", "teecher")
+                .with("_count", "2"),
+        )
+}
+
+/// `GET /Vocabulary/$search`
+#[must_use]
+pub fn search_all() -> Operation {
+    Operation::new(Tag::Vocabularies, "searchAllCodes", "Search all vocabularies")
+        .parameter(searched())
+        .parameter(domain())
+        .parameter(deprecated())
+        .parameters(parameter::page())
+        .answers("A page of codes, the best first.", shared::page_of("FoundCode"))
+        .conditional(true)
+        .example(
+            Example::new("malaria", "A disease, in French")
+                .with("q", "paludisme")
+                .with("Accept-Language", "fr")
+                .with("_count", "2"),
+        )
+}
+
+/// `GET /Vocabulary/{namespace}/$subsumes`
+#[must_use]
+pub fn subsumes() -> Operation {
+    let code = || pattern(r"^[^\x00-\x20\x7F-\xA0\s]+$").max_length(Some(CODE_BYTES_MAX));
+    Operation::new(Tag::Vocabularies, "compareCodes", "Say how two codes stand to each other")
+        .parameter(needed("a", "A code.", code()))
+        .parameter(needed("b", "Another code.", code()))
+        .parameter(version())
+        .answers("How `a` stands to `b`.", named("Subsumption"))
+        .conditional(true)
+        .refuses(&[404, 422, 503])
+        .example(
+            Example::new("subsumes", "Skilled agricultural workers include vegetable growers")
+                .with("namespace", "urn:ilo:isco-08")
+                .with("a", "6")
+                .with("b", "6111"),
+        )
+}
+
+/// `POST /Vocabulary/$validate`
+#[must_use]
+pub fn validate() -> Operation {
+    Operation::new(Tag::Vocabularies, "validateCodes", "Say of many codes whether new records may hold them")
+        .body("The codes, at most 1,000.", named("CodeBatch"))
+        .answers("One result a code, in order.", named("Validities"))
+        .conditional(true)
+        .refuses(&[503])
+        .example(
+            Example::new("codes", "One right and one wrong")
+                .body(json!({"codes": ["urn:iso:std:iso:5218#2", {"namespace": GENDER, "code": "7"}]})),
+        )
+}
+
+/// `POST /Vocabulary/$lookup`
+#[must_use]
+pub fn lookup() -> Operation {
+    Operation::new(Tag::Vocabularies, "lookUpCodes", "Describe many codes")
+        .body("The codes, at most 1,000.", named("CodeBatch"))
+        .answers("One result a code, in order.", named("LookedUp"))
+        .conditional(true)
+        .refuses(&[503])
+        .example(
+            Example::new("codes", "One that is there and one that is not")
+                .body(json!({"codes": ["urn:iso:std:iso:5218#2", "urn:iso:std:iso:5218#7"]})),
+        )
+}
+
+/// `GET /ConceptGroup`
+#[must_use]
+pub fn groups() -> Operation {
+    Operation::new(Tag::Vocabularies, "listConceptGroups", "List concept groups")
+        .parameters(parameter::page())
+        .answers("A page of concept groups.", shared::page_of("ConceptGroup"))
+        .conditional(true)
+        .example(Example::new("first", "The first two").with("_count", "2"))
+}
+
+/// `GET /ConceptGroup/{name}`
+#[must_use]
+pub fn group() -> Operation {
+    Operation::new(Tag::Vocabularies, "readConceptGroup", "Read a concept group with its codes")
+        .parameters(parameter::page())
+        .answers("The group and a page of its codes.", named("ExpandedConceptGroup"))
+        .conditional(true)
+        .refuses(&[404])
+        .example(Example::new("feminine", "Genders that count as feminine").with("name", "feminine_gender"))
+}

@@ -1,0 +1,175 @@
+//! The table of all routes of the public listener.
+
+use axum::http::Method;
+
+use super::{Endpoint, endpoint, found_everywhere, server_endpoint};
+use crate::api::openapi as told;
+use crate::api::routes::{
+    batch, concept_group, consent, description, discovery, eligibility, group, group_member, group_search, health,
+    individual, individual_search, program, program_membership, token, vocabulary,
+};
+
+/// The table. The authorization test walks it: an endpoint that the test does not know fails it.
+#[must_use]
+pub fn endpoints() -> Vec<Endpoint> {
+    vec![
+        endpoint(Method::POST, &["/oauth/token"], token::issue, told::server::token),
+        endpoint(Method::POST, &["/$batch"], batch::submit, told::batch::submit),
+        endpoint(Method::GET, &["/Individual", "/individuals"], individual_search::search, told::individual::search),
+        endpoint(Method::POST, &["/Individual", "/individuals"], individual::create, told::individual::create),
+        endpoint(
+            Method::GET,
+            &["/Individual/{identifier}", "/individuals/{identifier}"],
+            individual::read,
+            told::individual::read,
+        ),
+        endpoint(
+            Method::PUT,
+            &["/Individual/{identifier}", "/individuals/{identifier}"],
+            individual::replace,
+            told::individual::replace,
+        ),
+        endpoint(
+            Method::PATCH,
+            &["/Individual/{identifier}", "/individuals/{identifier}"],
+            individual::patch,
+            told::individual::patch,
+        ),
+        endpoint(Method::GET, &["/Group", "/groups"], group_search::search, told::group::search),
+        endpoint(Method::POST, &["/Group", "/groups"], group::create, told::group::create),
+        endpoint(Method::PUT, &["/Group/{identifier}", "/groups/{identifier}"], group::replace, told::group::replace),
+        endpoint(Method::PATCH, &["/Group/{identifier}", "/groups/{identifier}"], group::patch, told::group::patch),
+        endpoint(Method::GET, &["/Group/{identifier}", "/groups/{identifier}"], group::read, told::group::read),
+        endpoint(
+            Method::GET,
+            &["/Individual/{identifier}/groups", "/individuals/{identifier}/groups"],
+            group_member::groups,
+            told::individual::groups,
+        ),
+        endpoint(
+            Method::POST,
+            &["/Group/{identifier}/$add-member", "/groups/{identifier}/$add-member"],
+            group_member::add,
+            told::group::add_member,
+        ),
+        endpoint(
+            Method::POST,
+            &["/Group/{identifier}/$remove-member", "/groups/{identifier}/$remove-member"],
+            group_member::remove,
+            told::group::remove_member,
+        ),
+        endpoint(
+            Method::PATCH,
+            &["/Group/{identifier}/member/{member}", "/groups/{identifier}/member/{member}"],
+            group_member::patch,
+            told::group::patch_member,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Group/{identifier}/membership-history", "/groups/{identifier}/membership-history"],
+            group_member::history,
+            told::group::membership_history,
+        ),
+        endpoint(Method::GET, &["/Program", "/programs"], program::search, told::program::search),
+        endpoint(Method::GET, &["/Program/{identifier}", "/programs/{identifier}"], program::read, told::program::read),
+        endpoint(
+            Method::GET,
+            &["/ProgramMembership", "/program_memberships"],
+            program_membership::search,
+            told::program_membership::search,
+        ),
+        endpoint(
+            Method::POST,
+            &["/ProgramMembership", "/program_memberships"],
+            program_membership::create,
+            told::program_membership::create,
+        ),
+        endpoint(
+            Method::GET,
+            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
+            program_membership::read,
+            told::program_membership::read,
+        ),
+        endpoint(
+            Method::PUT,
+            &["/ProgramMembership/{identifier}", "/program_memberships/{identifier}"],
+            program_membership::replace,
+            told::program_membership::replace,
+        ),
+        endpoint(Method::GET, &["/Consent/{consent_id}", "/consents/{consent_id}"], consent::read, told::consent::read),
+        endpoint(
+            Method::DELETE,
+            &["/Consent/{consent_id}", "/consents/{consent_id}"],
+            consent::withdraw,
+            told::consent::withdraw,
+        ),
+        endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate, told::eligibility::evaluate),
+        endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list, told::vocabulary::list),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/$search", "/vocabularies/$search"],
+            vocabulary::search_all,
+            told::vocabulary::search_all,
+        ),
+        endpoint(
+            Method::POST,
+            &["/Vocabulary/$validate", "/vocabularies/$validate"],
+            vocabulary::validate,
+            told::vocabulary::validate,
+        ),
+        endpoint(
+            Method::POST,
+            &["/Vocabulary/$lookup", "/vocabularies/$lookup"],
+            vocabulary::lookup,
+            told::vocabulary::lookup,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}", "/vocabularies/{namespace}"],
+            vocabulary::read,
+            told::vocabulary::read,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}/codes", "/vocabularies/{namespace}/codes"],
+            vocabulary::codes,
+            told::vocabulary::codes,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}/codes/{code}", "/vocabularies/{namespace}/codes/{code}"],
+            vocabulary::code,
+            told::vocabulary::code,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}/search", "/vocabularies/{namespace}/search"],
+            vocabulary::search,
+            told::vocabulary::search,
+        ),
+        endpoint(
+            Method::GET,
+            &["/Vocabulary/{namespace}/$subsumes", "/vocabularies/{namespace}/$subsumes"],
+            vocabulary::subsumes,
+            told::vocabulary::subsumes,
+        ),
+        endpoint(Method::GET, &["/ConceptGroup", "/concept_groups"], concept_group::list, told::vocabulary::groups),
+        endpoint(
+            Method::GET,
+            &["/ConceptGroup/{name}", "/concept_groups/{name}"],
+            concept_group::read,
+            told::vocabulary::group,
+        ),
+        found_everywhere(Method::GET, "/metadata", description::metadata, told::server::metadata),
+        found_everywhere(Method::GET, "/openapi.json", description::openapi, told::server::openapi),
+        found_everywhere(Method::GET, "/docs", description::docs, told::server::docs),
+        server_endpoint(
+            Method::GET,
+            "/.well-known/oauth-authorization-server",
+            discovery::authorization_server,
+            told::server::authorization_server,
+        ),
+        server_endpoint(Method::GET, "/health/live", health::live, told::server::live),
+        server_endpoint(Method::GET, "/health/ready", health::ready, told::server::ready),
+    ]
+}

@@ -1,0 +1,25 @@
+"""What the fuzzer is told beside the document."""
+
+import schemathesis
+
+# Names of problems that say that a body has not the shape that the document tells.
+SHAPE = {
+    "wrong_type",
+    "unknown_field",
+    "required",
+    "empty",
+    "control_character",
+    "unknown_value",
+    "too_many",
+}
+
+
+@schemathesis.check
+def shape_is_told_whole(ctx, response, case):
+    """A body of the right shape is never refused for its shape."""
+    mode = case.meta.generation.mode if case.meta is not None else None
+    if response.status_code != 422 or mode is None or mode.value != "positive":
+        return
+    problems = [one for one in response.json().get("errors", []) if one["code"] in SHAPE]
+    if problems:
+        raise AssertionError(f"a body of the shape that the document tells is refused for its shape: {problems}")

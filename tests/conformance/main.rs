@@ -1,0 +1,85 @@
+//! Holds a running server to its OpenAPI document, with tools that others wrote: a linter for the document, a fuzzer for the
+//! server. `cargo xtask conformance` sets the tools up and calls this.
+//!
+//! **Invariant:** no limit of the server is switched off. Each request comes from an address of its own, as if each were
+//! somebody else's; the client's own bucket is as big as an administrator can make it.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a panic is how the task fails"
+)]
+
+mod register;
+mod relay;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use daftar_tests::Server;
+
+/// Where the settings of the tools lie.
+const SETTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance");
+/// How many requests the fuzzer makes of each operation and phase at most.
+const EXAMPLES: &str = "40";
+/// Every run makes the same requests.
+const SEED: &str = "20260301";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let tools = PathBuf::from(arguments.next().expect("the folder of the tools is named"));
+    let more: Vec<String> = arguments.collect();
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let data_dir = folder.path().join("data");
+    let server = Server::serve(&data_dir, &["--config", &format!("{SETTINGS}/daftar.toml")]);
+    let token = register::fill(&server, &data_dir);
+    let document = folder.path().join("openapi.json");
+    std::fs::write(&document, server.connection().request("GET", "/openapi.json").send().expect(200).bytes())
+        .expect("the document can be kept");
+    let is_described = lint(&tools, &document);
+    let relay = relay::start(&server.url);
+    let is_served = fuzz(&tools, &document, &relay, &token, &more);
+    let stopped = server.stop();
+    let panics = stopped.stderr.lines().filter(|line| line.contains("panicked")).count();
+    println!("the server stopped with code {}, {panics} panics in its log", stopped.code);
+    if is_described && is_served && stopped.code == 0 && panics == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whether the linter has nothing to say of the document.
+fn lint(tools: &Path, document: &Path) -> bool {
+    let mut linter = Command::new(tools.join("node_modules/.bin/redocly"));
+    linter
+        .arg("lint")
+        .arg(document)
+        .arg("--config")
+        .arg(format!("{SETTINGS}/redocly.yaml"))
+        .args(["--max-problems", "50"]);
+    linter.env("REDOCLY_TELEMETRY", "off").env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true");
+    let output = linter.output().expect("the linter can be run");
+    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    println!("{told}");
+    // A warning is a failure too.
+    output.status.success() && !told.contains("Warning was generated") && !told.contains(" warning")
+}
+
+/// Whether the fuzzer finds no answer that the document does not tell.
+fn fuzz(tools: &Path, document: &Path, url: &str, token: &str, more: &[String]) -> bool {
+    let mut fuzzer = Command::new(tools.join("venv/bin/schemathesis"));
+    fuzzer.arg("--config-file").arg(format!("{SETTINGS}/schemathesis.toml"));
+    fuzzer.arg("run").arg(document).args(["--url", url]);
+    fuzzer.args([
+        "--max-examples",
+        EXAMPLES,
+        "--seed",
+        SEED,
+        "--generation-deterministic",
+        "--generation-database",
+        "none",
+    ]);
+    // A connection for each request, and so an address.
+    fuzzer.args(["--header", "Connection: close", "--header", &format!("Authorization: Bearer {token}")]);
+    fuzzer.args(more).env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONPATH", SETTINGS).current_dir(tools);
+    fuzzer.env("PYTHONDONTWRITEBYTECODE", "1");
+    fuzzer.status().expect("the fuzzer can be run").success()
+}

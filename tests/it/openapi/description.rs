@@ -1,0 +1,104 @@
+//! `/openapi.json`, `/docs` and `/metadata` as they are served.
+
+use daftar_tests::{TestApp, artifacts};
+use serde_json::Value;
+
+const PATHS: [&str; 6] =
+    ["/openapi.json", "/docs", "/metadata", "/api/v2/openapi.json", "/api/v2/docs", "/api/v2/metadata"];
+
+#[test]
+fn everybody_reads_them_and_a_client_that_has_them_is_told_so() {
+    let app = TestApp::start();
+    for path in PATHS {
+        let somebody = app.anonymous();
+        let first = somebody.request("GET", path).send().expect(200);
+        let tag = first.header("etag").unwrap().to_owned();
+        assert!(tag.starts_with('"') && tag.len() > 30, "{tag} is no strong tag");
+        assert_eq!(first.header("x-ratelimit-limit"), Some("30"), "{path} is counted by address");
+        assert_eq!(first.header("cache-control"), Some("no-cache"));
+        let again = somebody.request("GET", path).header("If-None-Match", &tag).send().expect(304);
+        assert_eq!((again.header("etag"), again.bytes()), (Some(tag.as_str()), &[][..]));
+        let other = somebody.request("GET", path).header("If-None-Match", "\"x\"").send().expect(200);
+        assert_eq!(other.bytes(), first.bytes(), "{path} has equal bytes under one tag");
+        assert_eq!(somebody.request("HEAD", path).send().expect(200).header("etag"), Some(tag.as_str()));
+        assert_eq!(somebody.request("POST", path).send().expect(405).header("allow"), Some("GET,HEAD"));
+        let refused = somebody.request("GET", &format!("{path}?a=1")).send().expect(400);
+        assert_eq!(refused.detail(), "unknown parameter `a`; known here: ");
+    }
+}
+
+#[test]
+fn they_are_refused_to_an_address_that_asks_too_often() {
+    let app = TestApp::start();
+    let somebody = app.anonymous();
+    for _ in 0..30 {
+        drop(somebody.request("GET", "/metadata").send().expect(200));
+    }
+    assert!(somebody.request("GET", "/openapi.json").send().expect(429).number("retry-after") >= 1);
+    drop(app.anonymous().request("GET", "/openapi.json").send().expect(200));
+}
+
+#[test]
+fn the_document_tells_of_the_fields_of_installed_modules() {
+    let app = TestApp::start();
+    let extension =
+        |document: &Value| document["components"]["schemas"]["IndividualSent"]["properties"]["extension"].clone();
+    let before = app.anonymous().request("GET", "/openapi.json").send().expect(200);
+    assert_eq!(extension(&before.json())["properties"], Value::Null);
+    let module = std::fs::read(artifacts::module("farmer-registry")).unwrap();
+    drop(app.admin().install(&module).expect(201));
+    let after = app.anonymous().request("GET", "/openapi.json").send().expect(200);
+    assert_ne!(before.header("etag"), after.header("etag"));
+    let crops = extension(&after.json())["properties"]["farmer"]["properties"]["crops"].clone();
+    assert_eq!(crops["items"]["$ref"], "#/components/schemas/CodeSent", "{crops}");
+    let metadata = app.anonymous().request("GET", "/metadata").send().expect(200).json();
+    let modules = metadata["modules"].as_array().unwrap();
+    let farmer = modules.iter().find(|module| module["name"] == "farmer-registry").unwrap();
+    assert_eq!(farmer["extension_fields"], serde_json::json!(["farmer.crops"]));
+}
+
+#[test]
+fn the_page_runs_nothing_and_loads_nothing() {
+    let app = TestApp::start();
+    let page = app.anonymous().request("GET", "/docs").send().expect(200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+    let page = page.text();
+    for absent in ["<script", "src=", "javascript:", "@import", "url(", "http-equiv"] {
+        assert!(!page.contains(absent), "the page has `{absent}`");
+    }
+    for shown in ["readIndividual", "GET", "/api/v2/Individual/{identifier}", "schema-individual", "individual:read"] {
+        assert!(page.contains(shown), "the page lacks `{shown}`");
+    }
+}
+
+#[test]
+fn the_metadata_follows_the_table_of_routes() {
+    let app =
+        TestApp::builder().config(|config| config.server.public_url = Some("https://registry.example".to_owned()));
+    let app = app.start();
+    let metadata = app.anonymous().request("GET", "/metadata").send().expect(200).json();
+    assert_eq!(metadata["base_url"], "https://registry.example/api/v2");
+    assert_eq!(metadata["token"]["endpoint"], "https://registry.example/api/v2/oauth/token");
+    let resources = metadata["resources"].as_array().unwrap();
+    let names: Vec<&str> = resources.iter().map(|resource| resource["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["ConceptGroup", "Consent", "Eligibility", "Group", "Individual", "Program", "ProgramMembership", "Vocabulary"]
+    );
+    let of_resources: usize = resources.iter().map(|resource| resource["operations"].as_array().unwrap().len()).sum();
+    let others = metadata["operations"].as_array().unwrap().len();
+    assert_eq!(of_resources + others, daftar::api::router::endpoints().len());
+    let individual = resources.iter().find(|resource| resource["type"] == "Individual").unwrap();
+    assert_eq!(individual["paths"], serde_json::json!(["/api/v2/Individual", "/api/v2/individuals"]));
+    let gender =
+        individual["search_parameters"].as_array().unwrap().iter().find(|one| one["name"] == "gender").unwrap();
+    assert_eq!(gender["repeatable"], true);
+    let program = resources.iter().find(|resource| resource["type"] == "Program").unwrap();
+    assert_eq!(program["operations"][0]["scopes"], serde_json::json!(["program:search", "program:read"]));
+    assert_eq!(metadata["limits"]["client_calls"], serde_json::json!({"per_minute": 60, "per_day": 10_000}));
+    let engines =
+        metadata["modules"].as_array().unwrap().iter().filter(|module| module["kind"] == "eligibility-engine");
+    assert_eq!(engines.count(), 1);
+}

@@ -1,0 +1,138 @@
+//! The examples of the document, sent to a server.
+
+use daftar::api::openapi::consent::SAMPLE_CONSENT;
+use daftar::api::openapi::document::parameters;
+use daftar::api::openapi::example::Example;
+use daftar::api::router::{Endpoint, endpoints};
+use daftar_tests::{ApiClient, Response, TestApp, contract};
+use serde_json::{Value, json};
+use utoipa::openapi::path::ParameterIn;
+
+/// Examples build on each other: these go first, in this order, the others as they stand in the table.
+const FIRST: [&str; 3] = ["createIndividual", "createGroup", "createProgramMembership"];
+const ORGANIZATION: &str = "Ministry of Health";
+
+#[test]
+fn every_example_is_answered_as_the_document_says() {
+    let app = TestApp::start();
+    let client = client(&app);
+    let program = json!({
+        "identifier": [{"system": "urn:svc:vocab:id-type#tax_id", "value": "PENSION"}],
+        "name": "Old-age pension", "target_type": "individual",
+    });
+    drop(app.admin().request("POST", "/programs").json(&program).send().expect(201));
+    let mut endpoints = endpoints();
+    endpoints.sort_by_key(|endpoint| FIRST.iter().position(|id| *id == endpoint.operation.id).unwrap_or(FIRST.len()));
+    let mut consent = None;
+    let mut problems = Vec::new();
+    for endpoint in &endpoints {
+        for example in &endpoint.operation.examples {
+            if let Err(problem) = is_told(endpoint, example) {
+                problems.push(format!("{} `{}`: {problem}", endpoint.operation.id, example.name));
+            }
+            let needs_consent = endpoint.paths[0].contains("{consent_id}");
+            let consent = if needs_consent { consent.get_or_insert_with(|| give(&app)).as_str() } else { "" };
+            let answer = send(&client, endpoint, example, consent);
+            if answer.status != example.status {
+                let told = (endpoint.operation.id, example.name, answer.status, example.status);
+                problems.push(format!("{told:?}: {}", answer.text()));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// A client that may do everything.
+fn client(app: &TestApp) -> ApiClient {
+    let resources = ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility"];
+    let scopes: Vec<String> = resources.iter().map(|resource| format!("{resource}:all")).collect();
+    app.client_of(&app.admin().create_client(&json!({
+        "name": "examples", "organization": ORGANIZATION, "scopes": scopes,
+        "rate_limit_per_minute": 1_000_000, "rate_limit_per_day": 1_000_000,
+    })))
+}
+
+/// Writes down the consent of the examples and returns its id.
+fn give(app: &TestApp) -> String {
+    let body = json!({
+        "subject": "Individual/urn:svc:vocab:id-type#national_id|PERSON-1", "grantee": ORGANIZATION,
+        "scopes": ["individual"], "effective_date": "2026-01-01",
+    });
+    let given = app.admin().request("POST", "/consents").json(&body).send().expect(201).json();
+    given["consent_id"].as_str().unwrap().to_owned()
+}
+
+/// Whether the document shows the example, and a right request has the shape that it tells.
+fn is_told(endpoint: &Endpoint, example: &Example) -> Result<(), String> {
+    let method = endpoint.method.as_str().to_ascii_lowercase();
+    let operation = &contract::told()["paths"][&endpoint.paths[0]][method];
+    let Some(body) = &example.body else { return Ok(()) };
+    for (media_type, content) in operation["requestBody"]["content"].as_object().unwrap() {
+        if content["examples"][example.name]["value"] != *body {
+            return Err(format!("the document does not show it as {media_type}"));
+        }
+        if example.status < 400 {
+            contract::matches(&content["schema"], body)?;
+        }
+    }
+    Ok(())
+}
+
+fn send(client: &ApiClient, endpoint: &Endpoint, example: &Example, consent: &str) -> Response {
+    let mut path = endpoint.paths[0].clone();
+    let mut query = Vec::new();
+    let mut headers = Vec::new();
+    for parameter in parameters(&endpoint.paths[0], &endpoint.operation) {
+        let given = example.parameters.iter().find(|(name, _)| *name == parameter.name);
+        let Some((name, value)) = given else {
+            assert!(parameter.parameter_in != ParameterIn::Path, "`{}` says no {}", example.name, parameter.name);
+            continue;
+        };
+        let value = if value == SAMPLE_CONSENT { consent } else { value };
+        match parameter.parameter_in {
+            ParameterIn::Path => path = path.replace(&format!("{{{name}}}"), &encoded(value)),
+            ParameterIn::Query => query.push(format!("{name}={}", encoded(value))),
+            ParameterIn::Header => headers.push((*name, value.to_owned())),
+            ParameterIn::Cookie => panic!("no operation takes cookies"),
+        }
+    }
+    let names: Vec<&str> = example.parameters.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), path_count(endpoint) + query.len() + headers.len(), "{names:?} are not all told");
+    if !query.is_empty() {
+        path = format!("{path}?{}", query.join("&"));
+    }
+    let mut request = client.connection().request(endpoint.method.as_str(), &path).bearer(client.token());
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    match &example.body {
+        Some(body) => request.body(endpoint.operation.body.as_ref().unwrap().media_types[0], body.to_string()).send(),
+        None => request.send(),
+    }
+}
+
+fn path_count(endpoint: &Endpoint) -> usize {
+    endpoint.paths[0].matches('{').count()
+}
+
+fn encoded(value: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    value.bytes().map(byte).collect()
+}
+
+#[test]
+fn a_page_of_a_search_has_what_its_link_promises() {
+    let app = TestApp::start();
+    let client = client(&app);
+    let created = client.create_individual(&json!({
+        "identifier": [{"system": "urn:svc:vocab:id-type#national_id", "value": "LINK|1"}],
+    }));
+    // The link of the document, followed as a reader of OpenAPI would.
+    let part = |name: &str| created["identifier"][0][name].as_str().unwrap().to_owned();
+    let path = format!("/Individual/{}", encoded(&format!("{}|{}", part("system"), part("value"))));
+    let read: Value = client.get(&path).expect(200).json();
+    assert_eq!(read["identifier"], created["identifier"]);
+}

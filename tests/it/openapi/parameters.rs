@@ -1,0 +1,70 @@
+//! The parameters that the document tells are those that the server knows.
+
+use std::collections::BTreeSet;
+
+use daftar::api::access::Access;
+use daftar::api::openapi::document::parameters;
+use daftar::api::router::{Endpoint, endpoints};
+use daftar_tests::TestApp;
+use serde_json::json;
+use utoipa::openapi::path::ParameterIn;
+
+/// The parameters of the query that the document tells of an endpoint.
+fn told(endpoint: &Endpoint) -> BTreeSet<String> {
+    parameters(&endpoint.paths[0], &endpoint.operation)
+        .filter(|parameter| parameter.parameter_in == ParameterIn::Query)
+        .map(|parameter| parameter.name)
+        .collect()
+}
+
+/// A path that would do.
+fn path(endpoint: &Endpoint) -> String {
+    endpoint.paths[0]
+        .replace("{identifier}", "urn:x%7C1")
+        .replace("{member}", "urn:x%7C2")
+        .replace("{consent_id}", "123e4567-e89b-42d3-a456-426614174000")
+        .replace("{namespace}", "urn:iso:std:iso:5218")
+        .replace("{code}", "2")
+        .replace("{name}", "feminine_gender")
+}
+
+#[test]
+fn an_unknown_parameter_is_refused_everywhere_naming_those_of_the_document() {
+    let app = TestApp::start();
+    let resources =
+        ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility", "identifier"];
+    let scopes = resources.map(|resource| format!("{resource}:all"));
+    let client = app.client(&scopes.each_ref().map(String::as_str));
+    let mut problems = Vec::new();
+    for endpoint in endpoints().iter().filter(|endpoint| counts(endpoint)) {
+        let target = format!("{}?definitely-unknown=1", path(endpoint));
+        let connection = app.anonymous();
+        let mut request = connection.request(endpoint.method.as_str(), &target).bearer(client.token());
+        if endpoint.operation.body.is_some() {
+            request = request.json(&json!({}));
+        }
+        let answer = request.send();
+        let id = endpoint.operation.id;
+        if answer.status != 400 {
+            problems.push(format!("{id}: {} instead of 400", answer.status));
+            continue;
+        }
+        let detail = answer.detail();
+        let Some((_, known)) = detail.split_once("known here: ") else {
+            problems.push(format!("{id}: {detail}"));
+            continue;
+        };
+        let known: BTreeSet<String> = known.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let told = told(endpoint);
+        if known != told {
+            problems.push(format!("{id}: the server knows {known:?}, the document tells {told:?}"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Probes and OAuth's own clients add parameters of their own, which RFC 6749 and RFC 8414 leave alone.
+fn counts(endpoint: &Endpoint) -> bool {
+    let ignores = matches!(endpoint.access, Access::Token | Access::Health);
+    !ignores && endpoint.operation.id != "readAuthorizationServer"
+}

@@ -1,0 +1,173 @@
+//! Holds answers to the OpenAPI document.
+//!
+//! **Invariant:** whatever a test asks the public listener for, the answer's status, media type, headers and body are among
+//! those that the document tells of that operation; else the test fails.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use daftar::api::openapi::document::document;
+use daftar::api::router::{Endpoint, endpoints};
+use daftar::domain::extension::ExtensionFields;
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use super::http::Response;
+
+/// The document that answers are held to.
+static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);
+
+/// Headers that an answer has only where the document says so.
+const TOLD: [&str; 10] = [
+    "etag",
+    "location",
+    "content-location",
+    "content-language",
+    "vary",
+    "www-authenticate",
+    "retry-after",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
+
+struct Contract {
+    document: Value,
+    endpoints: Vec<Endpoint>,
+    /// By the shape's own text.
+    validators: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+/// Fails the test where the document does not tell of such an answer to that request.
+#[track_caller]
+pub fn hold(method: &str, target: &str, response: &Response) {
+    if let Err(problem) = CONTRACT.check(method, target, response) {
+        let (status, text) = (response.status, String::from_utf8_lossy(response.bytes()));
+        panic!("{method} {target}: the document does not tell of this answer: {problem}\n{status} {text}");
+    }
+}
+
+/// The document, with whatever modules add left open.
+#[must_use]
+pub fn told() -> &'static Value {
+    &CONTRACT.document
+}
+
+impl Contract {
+    fn new() -> Self {
+        let endpoints = endpoints();
+        let mut document = document(&endpoints, "http://127.0.0.1", &ExtensionFields::default());
+        open_extensions(&mut document);
+        Self { document, endpoints, validators: Mutex::default() }
+    }
+
+    fn check(&self, method: &str, target: &str, response: &Response) -> Result<(), String> {
+        // No route answered: another listener has the path, or the path has other methods.
+        let is_of_route = response.status < 400 || method == "HEAD" || response.json()["instance"].is_string();
+        let is_of_token = response.header("content-type") == Some("application/json");
+        if response.status == 405 || !(is_of_route || is_of_token) {
+            return Ok(());
+        }
+        let Some(operation) = self.operation(method, target) else { return Ok(()) };
+        let status = response.status.to_string();
+        let told = &operation["responses"][status.as_str()];
+        if told.is_null() {
+            return Err(format!("no status {status}"));
+        }
+        let told = self.resolved(told);
+        let known: Vec<String> =
+            told["headers"].as_object().into_iter().flatten().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        let untold = TOLD.iter().find(|name| response.header(name).is_some() && !known.iter().any(|one| one == **name));
+        if let Some(name) = untold {
+            return Err(format!("no header `{name}`"));
+        }
+        let Some(contents) = told["content"].as_object() else {
+            return if response.bytes().is_empty() { Ok(()) } else { Err("no body".to_owned()) };
+        };
+        if method == "HEAD" {
+            return Ok(());
+        }
+        let media_type = response.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
+        let content = contents.get(media_type).ok_or_else(|| format!("no media type `{media_type}`"))?;
+        if !media_type.ends_with("json") {
+            return Ok(());
+        }
+        self.matches(&content["schema"], &response.json())
+    }
+
+    /// The operation that a request calls; none on the admin's listener and where nothing is.
+    fn operation(&self, method: &str, target: &str) -> Option<&Value> {
+        let path = target.split(['?', '#']).next()?;
+        let asked = if method == "HEAD" { "GET" } else { method };
+        let matching =
+            |endpoint: &&Endpoint| endpoint.method == asked && endpoint.paths.iter().any(|route| fits(route, path));
+        // A route that names every part goes before one with a place for any.
+        let endpoint =
+            self.endpoints.iter().filter(matching).min_by_key(|endpoint| endpoint.paths[0].matches('{').count())?;
+        Some(&self.document["paths"][&endpoint.paths[0]][endpoint.method.as_str().to_ascii_lowercase()])
+    }
+
+    fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
+        let leads = value["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
+        leads.map_or(value, |path| self.document.pointer(path).unwrap_or_else(|| panic!("`{path}` leads nowhere")))
+    }
+
+    /// Whether a value has that shape.
+    fn matches(&self, shape: &Value, value: &Value) -> Result<(), String> {
+        let validator = self.validator(shape);
+        let problems: Vec<String> = validator
+            .iter_errors(value)
+            .take(5)
+            .map(|error| format!("{} at `{}`", error, error.instance_path()))
+            .collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    }
+
+    fn validator(&self, shape: &Value) -> Arc<Validator> {
+        let mut validators = self.validators.lock().expect("nothing panics while it holds the lock");
+        let made = validators.entry(shape.to_string()).or_insert_with(|| {
+            let whole = json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "components": {"schemas": self.document["components"]["schemas"]},
+                "allOf": [shape],
+            });
+            let options = jsonschema::options().should_validate_formats(true);
+            Arc::new(options.build(&whole).unwrap_or_else(|error| panic!("the shape is none ({error}): {shape}")))
+        });
+        Arc::clone(made)
+    }
+}
+
+/// Whether a value has that shape of the document.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn matches(shape: &Value, value: &Value) -> Result<(), String> {
+    CONTRACT.matches(shape, value)
+}
+
+/// Whether a path is of that route.
+fn fits(route: &str, path: &str) -> bool {
+    let (mut wanted, mut given) = (route.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(given)) if wanted == given || (wanted.starts_with('{') && !given.is_empty()) => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Tests install modules with fields of their own.
+fn open_extensions(document: &mut Value) {
+    if let Some(properties) = document.get_mut("properties").and_then(Value::as_object_mut)
+        && let Some(extension) = properties.get_mut("extension")
+    {
+        *extension = json!({});
+    }
+    match document {
+        Value::Object(members) => members.values_mut().for_each(open_extensions),
+        Value::Array(items) => items.iter_mut().for_each(open_extensions),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
