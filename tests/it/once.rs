@@ -29,9 +29,12 @@ fn is_replay(response: &Response) -> bool {
 fn assert_same(first: &Response, again: &Response) {
     assert!(!is_replay(first) && is_replay(again), "{}", again.text());
     assert_eq!((again.status, again.json()), (first.status, first.json()));
-    for name in ["etag", "location"] {
-        assert_eq!(again.header(name), first.header(name), "{name}");
-    }
+    assert_eq!(again.header("etag"), first.header("etag"));
+    // A restart of the test's server takes another port.
+    let path = |response: &Response| {
+        response.header("location").and_then(|url| url.split_once("/api/")).map(|url| url.1.to_owned())
+    };
+    assert_eq!(path(again), path(first));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::artifacts;
+use super::client::Credentials;
 use super::http::Connection;
 
 /// What a command left when it ended.
@@ -63,6 +64,15 @@ pub fn finish(mut command: Command) -> Finished {
 #[must_use]
 pub fn run(data_dir: &Path, arguments: &[&str]) -> Finished {
     finish(command(data_dir, arguments))
+}
+
+/// Makes a client with those scopes and no limit that a test meets, on the folder of a server that runs or does not.
+#[must_use]
+pub fn create_client(data_dir: &Path, scopes: &[&str]) -> Credentials {
+    let mut arguments = vec!["client", "create", "--name", "test", "--json"];
+    arguments.extend(["--rate-limit-per-minute", "1000000", "--rate-limit-per-day", "1000000"]);
+    arguments.extend(scopes.iter().flat_map(|scope| ["--scope", scope]));
+    Credentials::read(&run(data_dir, &arguments).expect_success().json())
 }
 
 /// A server that runs until it is stopped or dropped.

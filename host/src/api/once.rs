@@ -23,6 +23,7 @@ use super::batch::{ATTEMPTS_MAX, InnerRouter};
 use super::error::{ApiError, Problem};
 use super::extract::auth::WithinRequest;
 use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
+use super::middleware::answer::RequestInfo;
 use super::router::{BASE_PATH, endpoints};
 use crate::app::AppState;
 use crate::domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
@@ -83,7 +84,7 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
     for _ in 0..ATTEMPTS_MAX {
         let transaction = Transaction::begin(&app.registry);
         transaction.begin_entry(0);
-        let request = Request::from_parts(parts.clone(), Body::from(bytes.clone()));
+        let request = anew(&parts, &bytes);
         let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).answer(request).await;
         if !response.status().is_success() {
             transaction.abandon(&ctx).await?;
@@ -100,6 +101,18 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
         }
     }
     Err(overtaken().into())
+}
+
+/// The request as it came, without what matching its route left in it: the route is matched once more.
+fn anew(parts: &Parts, bytes: &Bytes) -> Request {
+    let mut request = Request::new(Body::from(bytes.clone()));
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    *request.headers_mut() = parts.headers.clone();
+    let (within, info) = (parts.extensions.get::<WithinRequest>(), parts.extensions.get::<RequestInfo>());
+    within.map(|within| request.extensions_mut().insert(within.clone()));
+    info.map(|info| request.extensions_mut().insert(info.clone()));
+    request
 }
 
 /// What is refused when others change the same records each time that it is tried.

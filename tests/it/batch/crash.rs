@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use daftar_tests::process::run;
+use daftar_tests::process::create_client;
 use daftar_tests::records::path;
-use daftar_tests::{Credentials, Server, token};
+use daftar_tests::{Server, token};
 use serde_json::json;
 
 use super::{create, family, placeholder};
@@ -16,28 +16,13 @@ const FAMILY: u32 = 8;
 fn a_kill_leaves_each_transaction_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
-    let create_client = [
-        "client",
-        "create",
-        "--name",
-        "writer",
-        "--scope",
-        "individual:all",
-        "--scope",
-        "group:all",
-        "--rate-limit-per-minute",
-        "1000000",
-        "--rate-limit-per-day",
-        "1000000",
-        "--json",
-    ];
     let mut server = Server::serve(&data_dir, &[]);
-    let credentials = Credentials::read(&run(&data_dir, &create_client).expect_success().json());
+    let credentials = create_client(&data_dir, &["individual:all", "group:all"]);
     let next = AtomicU32::new(0);
     for round in 0..4 {
         let connection = server.connection();
         let token = token::fetch(&connection, &credentials);
-        let (is_killed, acknowledged) = (AtomicBool::new(false), AtomicU32::new(0));
+        let (is_killed, acknowledged, failed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -53,15 +38,18 @@ fn a_kill_leaves_each_transaction_whole_or_not_at_all() {
                         let sent = std::panic::catch_unwind(|| {
                             connection.request("POST", "/api/v2/$batch").bearer(&token).json(&body).send()
                         });
-                        let Ok(answer) = sent else { break };
-                        if answer.status != 200 {
-                            break;
-                        }
-                        acknowledged.fetch_add(1, Ordering::AcqRel);
+                        match sent.map(|answer| answer.status) {
+                            Ok(200) => acknowledged.fetch_add(1, Ordering::AcqRel),
+                            Ok(_) | Err(_) => failed.fetch_add(1, Ordering::AcqRel),
+                        };
                     }
                 });
             }
             while acknowledged.load(Ordering::Acquire) < 12 {
+                if failed.load(Ordering::Acquire) > 0 {
+                    is_killed.store(true, Ordering::Release);
+                    panic!("a transaction was refused before the kill");
+                }
                 std::thread::yield_now();
             }
             server.kill();

@@ -43,3 +43,34 @@ fn entries_succeed_and_fail_by_themselves_in_order() {
     assert!(url.starts_with("http") && url.ends_with(&format!("/api/v2{}", path("Individual", "1"))), "{url}");
     assert_eq!(people(&client), 1);
 }
+
+#[test]
+fn every_entry_leaves_the_line_in_the_audit_log_that_it_leaves_alone() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all"]);
+    drop(send(&client, "batch", vec![create("1", 1), create("1", 2), get(&path("Individual", "1"))]).expect(200));
+    drop(send(&client, "transaction", vec![create("2", 1), create("1", 2)]).expect(422));
+    let audit = app.admin().get("/audit").expect(200).json();
+    let lines: Vec<String> = audit["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["operation"].as_str().is_some_and(|operation| operation.contains("/api/v2/Individual")))
+        .map(|line| {
+            let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {}", text("operation"), text("outcome"), line["status"])
+        })
+        .collect();
+    let mut lines = lines;
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "GET /api/v2/Individual/{identifier} allowed 200",
+            "POST /api/v2/Individual allowed 201",
+            "POST /api/v2/Individual refused 409",
+            "POST /api/v2/Individual refused 409",
+            "POST /api/v2/Individual refused 422",
+        ]
+    );
+}

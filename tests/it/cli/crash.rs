@@ -1,27 +1,16 @@
 //! A server that is killed: what it acknowledged is there when it starts again.
 
-use daftar_tests::process::run;
+use daftar_tests::process::create_client;
 use daftar_tests::records::{FEMALE, path, person};
-use daftar_tests::{Credentials, Server, token};
+use daftar_tests::{Server, token};
 use serde_json::json;
 
 #[test]
 fn every_acknowledged_write_outlives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
-    let create = [
-        "client",
-        "create",
-        "--name",
-        "writer",
-        "--scope",
-        "individual:all",
-        "--rate-limit-per-minute",
-        "100000",
-        "--json",
-    ];
     let mut server = Server::serve(&data_dir, &[]);
-    let credentials = Credentials::read(&run(&data_dir, &create).expect_success().json());
+    let credentials = create_client(&data_dir, &["individual:all"]);
     let mut written = 0;
     for round in 0..3 {
         let connection = server.connection();

@@ -3,30 +3,17 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use daftar_tests::process::run;
+use daftar_tests::process::create_client;
 use daftar_tests::records::person;
-use daftar_tests::{Connection, Credentials, Server, token};
+use daftar_tests::{Connection, Server, token};
 use serde_json::json;
 
 #[test]
 fn sent_again_after_a_kill_every_create_is_there_once() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
-    let create_client = [
-        "client",
-        "create",
-        "--name",
-        "writer",
-        "--scope",
-        "individual:all",
-        "--rate-limit-per-minute",
-        "1000000",
-        "--rate-limit-per-day",
-        "1000000",
-        "--json",
-    ];
     let mut server = Server::serve(&data_dir, &[]);
-    let credentials = Credentials::read(&run(&data_dir, &create_client).expect_success().json());
+    let credentials = create_client(&data_dir, &["individual:all"]);
     let token = token::fetch(&server.connection(), &credentials);
     let send = |connection: &Connection, number: u32| {
         let request = connection.request("POST", "/api/v2/Individual").bearer(&token);
@@ -54,6 +41,10 @@ fn sent_again_after_a_kill_every_create_is_there_once() {
                 });
             }
             while done.load(Ordering::Acquire) < 20 {
+                if !unanswered.lock().unwrap().is_empty() {
+                    is_killed.store(true, Ordering::Release);
+                    panic!("a create was refused before the kill");
+                }
                 std::thread::yield_now();
             }
             server.kill();
