@@ -19,6 +19,7 @@ pub mod page;
 pub mod parameter;
 pub mod program;
 pub mod program_membership;
+pub mod searching;
 pub mod served;
 pub mod server;
 pub mod shape;

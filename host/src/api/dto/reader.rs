@@ -103,14 +103,16 @@ impl ObjectReader {
         }
     }
 
-    /// A whole number from 1.
+    /// A whole number from 1; `1.0` is one too.
     pub fn count(&mut self, name: &'static str, problems: &mut Problems) -> Option<u32> {
         let value = self.take(name)?;
-        let number = value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number >= 1);
+        let number =
+            value.as_f64().filter(|number| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(number));
         if number.is_none() {
             problems.add(self.path_of(name), "wrong_type", "a whole number from 1 is needed");
         }
-        number
+        // Every whole number up to the greatest of 32 bits is exact in 64 bits of floating point.
+        number.map(|number| number as u32)
     }
 
     /// A finite number that is not negative.

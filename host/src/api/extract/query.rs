@@ -13,7 +13,7 @@ use crate::domain::search::{PAGE_COUNT_MAX, Page};
 use crate::domain::subject::Subject;
 
 /// The most parameters of one request.
-const PARAMETERS_MAX: usize = 100;
+const PARAMETERS_MAX: usize = 500;
 /// The greatest offset: beyond it a client wants a cursor.
 const OFFSET_MAX: u64 = 100_000_000;
 
@@ -50,7 +50,7 @@ impl Parameters {
     /// Reads `name=value&…`.
     ///
     /// # Errors
-    /// 400 for text that is not percent-encoded UTF-8, and for more than 100 parameters.
+    /// 400 for text that is not percent-encoded UTF-8, and for more than 500 parameters.
     pub fn parse(query: &str) -> Result<Self, ApiError> {
         let mut parameters = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {

@@ -4,8 +4,8 @@ use serde_json::json;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 
 use super::example::Example;
-use super::operation::{Operation, Tag};
-use super::parameter::SAMPLE_PERSON;
+use super::operation::{Answer, Operation, Tag};
+use super::parameter::{SAMPLE_PERSON, idempotency_key};
 use super::shape::{Members, Shape, any_of, list, named, pattern, text, whole, word, written};
 use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX};
 
@@ -21,7 +21,11 @@ pub fn submit() -> Operation {
         .says("A `transaction` does all of its entries or none (422 naming the entry that is wrong); a `batch` does each by itself. Each entry needs the scope that it needs alone, and costs one call of the bucket. In a transaction `full_url` is a placeholder `urn:uuid:…` by which references of other entries mean the record that the entry creates.")
         .in_languages()
         .body("The requests.", any_of([named("Transaction").into(), named("Batch").into()]))
-        .answers("An answer for each entry, in order.", named("BatchAnswer"))
+        .parameter(idempotency_key())
+        .answer(
+            Answer::json(200, "An answer for each entry, in order.", named("BatchAnswer"))
+                .header("Idempotency-Replayed"),
+        )
         .refuses(&[404, 409])
         .example(Example::new("reads", "Reads two things").body(json!({
             "type": "batch",

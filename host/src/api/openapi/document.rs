@@ -12,6 +12,7 @@ use utoipa::openapi::info::{InfoBuilder, LicenseBuilder};
 use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, PathItem, PathsBuilder};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::schema::{Schema, SchemaType, Type};
 use utoipa::openapi::server::Server;
 use utoipa::openapi::tag::{Tag as DocumentTag, TagBuilder};
 use utoipa::openapi::{
@@ -23,6 +24,7 @@ pub use headers::HEADERS;
 
 use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
+use super::searching::of_modules;
 use super::{
     batch, consent, eligibility, group, individual, parameter, program, program_membership, server, shared, vocabulary,
 };
@@ -71,7 +73,7 @@ fn model(endpoints: &[Endpoint], public_url: &str, fields: &ExtensionFields) -> 
     for endpoint in endpoints {
         let Some((path, aliases)) = endpoint.paths.split_first() else { continue };
         let Some(method) = method(endpoint) else { continue };
-        let made = PathItem::new(method, operation(endpoint, path, aliases));
+        let made = PathItem::new(method, operation(endpoint, path, aliases, fields));
         match items.get_mut(path) {
             Some(item) => item.merge_operations(made),
             None => {
@@ -139,9 +141,9 @@ fn components(public_url: &str, fields: &ExtensionFields) -> Components {
     components
 }
 
-fn operation(endpoint: &Endpoint, path: &str, aliases: &[String]) -> OperationBuilder {
+fn operation(endpoint: &Endpoint, path: &str, aliases: &[String], fields: &ExtensionFields) -> OperationBuilder {
     let told = &endpoint.operation;
-    let shown: Vec<Parameter> = parameters(path, told).collect();
+    let shown: Vec<Parameter> = parameters(path, told).chain(of_modules(told, fields)).collect();
     let mut builder = OperationBuilder::new()
         .operation_id(Some(told.id))
         .tag(told.tag.name())
@@ -172,10 +174,22 @@ pub fn parameters<'a>(path: &'a str, told: &'a Operation) -> impl Iterator<Item 
             example.parameters.iter().find(|(name, _)| *name == parameter.name).map(|(_, value)| value.clone())
         };
         match told.examples.iter().filter(|example| example.status < 400).find_map(given) {
-            Some(value) => ParameterBuilder::from(parameter).example(Some(Value::from(value))).build(),
+            Some(value) => ParameterBuilder::from(parameter.clone()).example(Some(valued(&parameter, value))).build(),
             None => parameter,
         }
     })
+}
+
+/// The text of a parameter as the value that its shape has.
+fn valued(parameter: &Parameter, text: String) -> Value {
+    let of = match &parameter.schema {
+        Some(RefOr::T(Schema::Array(_))) => return json!([text]),
+        Some(RefOr::T(Schema::Object(object))) => &object.schema_type,
+        _ => return text.into(),
+    };
+    let is = |kind: Type| *of == SchemaType::Type(kind);
+    let value = if is(Type::Integer) || is(Type::Boolean) { serde_json::from_str(&text).ok() } else { None };
+    value.unwrap_or_else(|| text.into())
 }
 
 fn request_body(told: &Operation) -> RequestBody {

@@ -8,7 +8,7 @@ use super::group::described_sent;
 use super::individual::person_sent;
 use super::operation::{Operation, Tag};
 use super::parameter::SAMPLE_PERSON;
-use super::shape::{self, Members, Shape, any_of, date, list, named, text, word, written};
+use super::shape::{self, Members, Shape, any_of, date, list, named, plain, text, word, written};
 use super::shared::{self, code_sent_of, list_sent};
 use crate::domain::extension::ExtensionFields;
 use crate::domain::group::MEMBERS_MAX;
@@ -69,7 +69,7 @@ fn evaluation(description: &str) -> Members {
 }
 
 fn expression() -> ObjectBuilder {
-    text().max_length(Some(EXPRESSION_BYTES_MAX)).description(Some("The rule."))
+    plain().max_length(Some(EXPRESSION_BYTES_MAX)).description(Some("The rule."))
 }
 
 fn subjects(of: impl IntoIterator<Item = Shape>) -> ArrayBuilder {
@@ -172,5 +172,6 @@ fn decision() -> Shape {
         .needs("schema", text())
         .needs("as_of", date())
         .needs("versions", list(Shape::from(version)))
+        .may("visibility", word(["consent"]).description(Some("Only what consents cover was looked at.")))
         .into()
 }

@@ -9,10 +9,12 @@ pub use members::{add_member, membership_history, patch_member, remove_member};
 use super::example::Example;
 use super::individual::read_from_body;
 use super::operation::{Answer, Operation, Tag};
-use super::parameter::{self, SAMPLE_GROUP};
+use super::parameter::{self, SAMPLE_GROUP, SAMPLE_PERSON, repeatable};
+use super::searching::{coded, common, envelope, places, reference};
 use super::shape::{self, Members, Shape, any_of, boolean, list, named, text, written};
 use super::shared::{self, code_of, code_sent_of, list_sent, type_sent};
 use crate::api::elements::GROUP;
+use crate::api::routes::group_search::SORTABLE;
 use crate::domain::extension::ExtensionFields;
 use crate::domain::group::MEMBERS_MAX;
 use crate::domain::person_name::NAME_PART_BYTES_MAX;
@@ -28,12 +30,22 @@ fn changed(status: u16, description: &'static str) -> Answer {
 /// `GET /Group`
 #[must_use]
 pub fn search() -> Operation {
+    let fields = [CodedField::GroupType, CodedField::HousingType, CodedField::AddressCountry];
+    let member = "A person who is in the group: `Individual/<system>|<value>` or `<system>|<value>`.";
     Operation::new(Tag::Groups, "searchGroups", "Search groups")
         .says("All conditions must hold. Without any, every group is found.")
-        .parameters(parameter::page())
-        .parameter(parameter::elements(GROUP))
+        .parameters(common())
+        .parameter(repeatable("member", member, reference(RecordKind::Individual)))
+        .parameters(places())
+        .parameters(fields.into_iter().flat_map(coded))
+        .parameters(envelope(parameter::elements(GROUP), &SORTABLE))
         .in_languages()
-        .answers("A page of groups.", shared::page_of("Group"))
+        .answers_page("A page of groups.", shared::page_of("Group"), "readGroup")
+        .example(
+            Example::new("of_member", "The household of a person")
+                .with("member", SAMPLE_PERSON)
+                .with("group_type", "urn:svc:vocab:group-type#household"),
+        )
 }
 
 /// `GET /Group/{identifier}`
@@ -51,9 +63,10 @@ pub fn read() -> Operation {
 /// `POST /Group`
 #[must_use]
 pub fn create() -> Operation {
-    let answer = changed(201, "The group is in the register.").header("Location");
+    let answer = changed(201, "The group is in the register.").header("Location").header("Idempotency-Replayed");
     Operation::new(Tag::Groups, "createGroup", "Register a group")
         .says("A member that is not in the register is 422, and nothing is written. At most one active member is the head.")
+        .parameter(parameter::idempotency_key())
         .in_languages()
         .body("The group.", named("GroupSent"))
         .answer(answer.link(read_from_body("readGroup")))

@@ -6,7 +6,7 @@ mod search;
 use serde_json::{Value, json};
 
 pub use body::{person_sent, shapes};
-pub use search::{search, words};
+pub use search::search;
 
 use super::example::Example;
 use super::operation::{Answer, Link, Operation, Tag};
@@ -47,9 +47,10 @@ pub fn read() -> Operation {
 /// `POST /Individual`
 #[must_use]
 pub fn create() -> Operation {
-    let answer = written(201, "The person is in the register.").header("Location");
+    let answer = written(201, "The person is in the register.").header("Location").header("Idempotency-Replayed");
     Operation::new(Tag::Individuals, "createIndividual", "Register a person")
         .says("409 where an identifier is in use. The answer holds what a read would give this client.")
+        .parameter(parameter::idempotency_key())
         .in_languages()
         .body("The person.", named("IndividualSent"))
         .answer(answer.link(read_from_body("readIndividual")))

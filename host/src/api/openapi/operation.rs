@@ -245,6 +245,16 @@ impl Operation {
         self.answer(Answer::json(200, description, shape))
     }
 
+    /// Succeeds with a page, whose first record is read by that operation.
+    #[must_use]
+    pub fn answers_page(self, description: &'static str, shape: impl Into<Shape>, read: &'static str) -> Self {
+        const FIRST: &[(&str, &str)] = &[(
+            "identifier",
+            "{$response.body#/data/0/identifier/0/system}|{$response.body#/data/0/identifier/0/value}",
+        )];
+        self.answer(Answer::json(200, description, shape).link(Link { name: read, operation: read, parameters: FIRST }))
+    }
+
     /// Succeeds with a record, whose version is its entity tag.
     #[must_use]
     pub fn answers_record(self, description: &'static str, name: &str) -> Self {

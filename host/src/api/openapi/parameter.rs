@@ -2,20 +2,24 @@
 
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
+use utoipa::openapi::schema::ObjectBuilder;
 
 use super::shape::{self, Shape};
 use crate::api::elements::{Fields, Parts};
 use crate::domain::code::{CODE_BYTES_MAX, NAMESPACE_BYTES_MAX};
-use crate::domain::identifier::{SYSTEM_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::domain::idempotency::KEY_BYTES_MAX;
 use crate::domain::search::PAGE_COUNT_MAX;
 
 /// An identifier as paths and filters have it, decoded.
-pub const KEY_PATTERN: &str =
-    r"^[A-Za-z][A-Za-z0-9+.\-]*:[!-{}~]+\|[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
+pub const KEY_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+\|[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
 /// A namespace.
-pub const NAMESPACE_PATTERN: &str = r#"^[!"$-{}~]+$"#;
-/// The longest identifier in bytes: system, bar and value.
-pub const KEY_BYTES_MAX: usize = SYSTEM_BYTES_MAX + 1 + VALUE_BYTES_MAX;
+pub const NAMESPACE_PATTERN: &str = r"^[\x21\x22\x24-\x7B\x7D\x7E]+$";
+
+/// An identifier `<system>|<value>`. How long each half may be, a pattern can say only by looking ahead, which few tools follow.
+#[must_use]
+pub fn key() -> ObjectBuilder {
+    shape::pattern(KEY_PATTERN)
+}
 
 /// The identifier that examples ask for.
 pub const SAMPLE_PERSON: &str = "urn:svc:vocab:id-type#national_id|PERSON-1";
@@ -67,8 +71,8 @@ pub fn showing(parameter: Parameter, example: impl Into<serde_json::Value>) -> P
 pub fn of_path(name: &str) -> Option<Parameter> {
     let (description, shape) = match name {
         "identifier" | "member" => (
-            "Any identifier of the record, `<system>|<value>`. In a URL `#` is written `%23` and `/` is written `%2F`.",
-            shape::pattern(KEY_PATTERN).max_length(Some(KEY_BYTES_MAX)),
+            "Any identifier of the record, `<system>|<value>`, of at most 300 and 200 bytes. In a URL `#` is written `%23` and `/` is written `%2F`.",
+            key(),
         ),
         "consent_id" => ("The consent's own id.", shape::pattern(super::consent::ID_PATTERN)),
         "namespace" => (
@@ -100,7 +104,13 @@ pub fn page() -> [Parameter; 2] {
 /// `_elements`, of a kind of record with those fields.
 #[must_use]
 pub fn elements(fields: Fields) -> Parameter {
-    let paths = fields.iter().map(|(name, parts)| match parts {
+    elements_without(fields, &[])
+}
+
+/// `_elements`, of such a record without some of its fields.
+#[must_use]
+pub fn elements_without(fields: Fields, left_out: &[&str]) -> Parameter {
+    let paths = fields.iter().filter(|(name, _)| !left_out.contains(name)).map(|(name, parts)| match parts {
         Parts::Whole => (*name).to_owned(),
         Parts::Named(parts) => format!(r"{name}(\.({}))?", parts.join("|")),
         Parts::Any => format!(r"{name}(\.[^.,\s]+)?"),
@@ -114,7 +124,19 @@ pub fn elements(fields: Fields) -> Parameter {
 #[must_use]
 pub fn if_match() -> Parameter {
     let description = "At which version the change may find the record: an `ETag`, several separated by commas, or `*`. Any other version is 409.";
-    header("If-Match", description, shape::pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#))
+    header(
+        "If-Match",
+        description,
+        shape::pattern(r#"^(\*|"[0-9]{1,19}"(, ?"[0-9]{1,19}"){0,19})$"#).min_length(Some(1)),
+    )
+}
+
+/// `Idempotency-Key`.
+#[must_use]
+pub fn idempotency_key() -> Parameter {
+    let description = "Names the request: sent again with the same body within 24 hours it is answered again and not done again; with another body it is 422.";
+    let shape = shape::pattern(r"^[\x21\x23-\x5B\x5D-\x7E]+$").min_length(Some(1)).max_length(Some(KEY_BYTES_MAX));
+    header("Idempotency-Key", description, shape)
 }
 
 /// `If-None-Match`.

@@ -2,9 +2,12 @@
 
 use super::example::Example;
 use super::operation::{Operation, Tag};
-use super::parameter::{self, KEY_BYTES_MAX, KEY_PATTERN, query, repeatable};
-use super::shape::{Members, Shape, boolean, list, named, pattern, text, word, written};
+use super::parameter::{elements, query};
+use super::searching::{common, envelope};
+use super::shape::{Members, Shape, boolean, list, named, text, word};
 use super::shared;
+use crate::api::elements::PROGRAM;
+use crate::api::routes::program::SORTABLE;
 
 /// The program of the examples.
 pub const SAMPLE_PROGRAM: &str = "urn:svc:vocab:id-type#tax_id|PENSION";
@@ -22,21 +25,15 @@ pub fn read() -> Operation {
 #[must_use]
 pub fn search() -> Operation {
     Operation::new(Tag::Programs, "searchPrograms", "Search programs")
-        .parameter(repeatable(
-            "identifier",
-            "An identifier, `<system>|<value>`.",
-            pattern(KEY_PATTERN).max_length(Some(KEY_BYTES_MAX)),
-        ))
-        .parameter(repeatable("name", "Words of the name: each begins a word of it.", super::individual::words()))
-        .parameter(query("active", "Whether the record is in use.", boolean()))
+        .parameters(common())
         .parameter(query("target_type", "Whom it enrols.", word(["individual", "group"])))
         .parameter(query(
             "status",
             "Whether it has begun and ended, by its period and today.",
             word(["upcoming", "current", "ended"]),
         ))
-        .parameters(parameter::page())
-        .answers("A page of programs.", shared::page_of("Program"))
+        .parameters(envelope(elements(PROGRAM), &SORTABLE))
+        .answers_page("A page of programs.", shared::page_of("Program"), "readProgram")
         .example(
             Example::new("pensions", "Programs for people").with("target_type", "individual").with("name", "pension"),
         )
@@ -61,11 +58,4 @@ pub fn shapes() -> Vec<(String, Shape)> {
         .may("period", named("Period"))
         .needs("meta", named("Meta"));
     vec![("Program".to_owned(), program.into())]
-}
-
-/// A reference to a program in a filter: `Program/<system>|<value>` or `<system>|<value>`.
-#[must_use]
-pub fn filter() -> Shape {
-    let key = KEY_PATTERN.trim_start_matches('^');
-    written(KEY_BYTES_MAX + 10).pattern(Some(format!("^(Program/)?{key}"))).into()
 }

@@ -4,10 +4,13 @@ use serde_json::{Value, json};
 
 use super::example::Example;
 use super::operation::{Answer, Operation, Tag};
-use super::parameter::{self, KEY_BYTES_MAX, KEY_PATTERN, SAMPLE_PERSON, query, repeatable};
-use super::program::{self, SAMPLE_PROGRAM};
-use super::shape::{self, Members, Shape, any_of, date, list, named, text, word, written};
+use super::parameter::{KEY_PATTERN, SAMPLE_PERSON, elements, idempotency_key, query, repeatable};
+use super::program::SAMPLE_PROGRAM;
+use super::searching::{envelope, reference};
+use super::shape::{self, Members, Shape, any_of, date, list, named, pattern, text, word, written};
 use super::shared::{self, list_sent, type_sent};
+use crate::api::elements::PROGRAM_MEMBERSHIP;
+use crate::api::routes::program_membership::SORTABLE;
 use crate::domain::program_membership::{MembershipStatus, REASON_BYTES_MAX};
 use crate::domain::record::RecordKind;
 use crate::domain::subject::Subject;
@@ -19,7 +22,11 @@ fn changed(status: u16, description: &'static str) -> Answer {
 }
 
 fn program() -> utoipa::openapi::path::Parameter {
-    query("program", "Narrows to one program: `Program/<system>|<value>` or `<system>|<value>`.", program::filter())
+    query(
+        "program",
+        "Narrows to one program: `Program/<system>|<value>` or `<system>|<value>`.",
+        reference(RecordKind::Program),
+    )
 }
 
 /// `GET /ProgramMembership/{identifier}`
@@ -41,20 +48,24 @@ pub fn read() -> Operation {
 #[must_use]
 pub fn search() -> Operation {
     let key = KEY_PATTERN.trim_start_matches('^');
-    let beneficiary = written(KEY_BYTES_MAX + 11).pattern(Some(format!("^((Individual|Group)/)?{key}")));
+    let beneficiary = pattern(&format!("^((Individual|Group)/)?{key}"));
     Operation::new(Tag::ProgramMemberships, "searchProgramMemberships", "Search memberships")
         .parameter(repeatable(
             "beneficiary",
             "`Individual/<system>|<value>`, `Group/…`, or without a kind for either.",
             beneficiary,
         ))
-        .parameter(repeatable("program", "`Program/<system>|<value>` or `<system>|<value>`.", program::filter()))
+        .parameter(repeatable(
+            "program",
+            "`Program/<system>|<value>` or `<system>|<value>`.",
+            reference(RecordKind::Program),
+        ))
         .parameter(query(
             "status",
             "Where the membership stands.",
             word(MembershipStatus::ALL.map(MembershipStatus::name)),
         ))
-        .parameters(parameter::page())
+        .parameters(envelope(elements(PROGRAM_MEMBERSHIP), &SORTABLE))
         .answers("A page of memberships.", shared::page_of("ProgramMembership"))
         .example(
             Example::new("enrolled", "Who is enrolled in a program")
@@ -68,8 +79,10 @@ pub fn search() -> Operation {
 pub fn create() -> Operation {
     Operation::new(Tag::ProgramMemberships, "createProgramMembership", "Enrol somebody")
         .says("A second open membership of a beneficiary in a program is 409. Where the program enforces its rule, entering `enrolled` against it is 409 with the `outcome`, unless an `override` is given.")
+        .parameter(idempotency_key())
+        .in_languages()
         .body("The membership.", named("ProgramMembershipSent"))
-        .answer(changed(201, "The membership is in the register.").header("Location"))
+        .answer(changed(201, "The membership is in the register.").header("Location").header("Idempotency-Replayed"))
         .refuses(&[409])
         .example(Example::new("enrolled", "Enrols a person").answered(201).body(sample("enrolled")))
         .example(Example::new("again", "A second open membership").answered(409).body(sample("draft")))

@@ -30,6 +30,13 @@ const DATE_PATTERN: &str = concat!("^", day!(), "$");
 /// A day, perhaps after a comparison.
 const DATE_CONDITION_PATTERN: &str = concat!("^(eq|ne|gt|ge|lt|le)?", day!(), "$");
 
+/// A day or an instant, perhaps after a comparison.
+const INSTANT_CONDITION_PATTERN: &str = concat!(
+    "^(eq|ne|gt|ge|lt|le)?",
+    day!(),
+    r"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-](0[0-9]|1[0-2]):[0-5][0-9]))?$"
+);
+
 /// The shape that has that name in the document.
 #[must_use]
 pub fn named(name: &str) -> Ref {
@@ -46,6 +53,12 @@ pub fn named_as(name: &str, description: &str) -> RefBuilder {
 #[must_use]
 pub fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
+}
+
+/// A text that a request may write as it likes, but for NUL, which no request holds.
+#[must_use]
+pub fn plain() -> ObjectBuilder {
+    text().pattern(Some(r"^[^\x00]*$"))
 }
 
 /// A text that a request writes: not empty, without control characters, of at most so many bytes.
@@ -84,6 +97,12 @@ pub fn date_condition() -> ObjectBuilder {
     pattern(DATE_CONDITION_PATTERN)
 }
 
+/// A day or an instant in a filter, perhaps after a comparison.
+#[must_use]
+pub fn instant_condition() -> ObjectBuilder {
+    pattern(INSTANT_CONDITION_PATTERN)
+}
+
 /// An instant in UTC.
 #[must_use]
 pub fn instant() -> ObjectBuilder {
@@ -94,6 +113,13 @@ pub fn instant() -> ObjectBuilder {
 #[must_use]
 pub fn uri() -> ObjectBuilder {
     text().format(Some(SchemaFormat::Custom("uri".to_owned())))
+}
+
+/// Bytes in base64 (RFC 4648, section 4).
+#[must_use]
+pub fn base64() -> ObjectBuilder {
+    pattern("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$")
+        .content_encoding("base64")
 }
 
 /// `true` or `false`.

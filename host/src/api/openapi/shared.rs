@@ -14,8 +14,8 @@ use crate::domain::record::RecordKind;
 use crate::domain::vocabulary::CodedField;
 
 /// A code as a text: `<namespace>#<code>` or `<namespace>|<code>`.
-const CODE_PATTERN: &str = r#"^[!"$-{}~]+[#|][^\x00-\x20\x7F-\xA0#\s]+$"#;
-const SYSTEM_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[!-{}~]+$";
+const CODE_PATTERN: &str = r#"^[\x21\x22\x24-\x7B\x7D\x7E]+[#|][^\x00-\x20\x7F-\xA0#\s]+$"#;
+const SYSTEM_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+$";
 const VALUE_PATTERN: &str = r"^[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
 
 /// The shapes of this module, by name.
@@ -85,7 +85,7 @@ fn code() -> Shape {
 
 /// The forms in which a request writes a code.
 fn code_sent() -> Shape {
-    let namespace = || pattern(r#"^[!"$-{}~]+$"#).max_length(Some(NAMESPACE_BYTES_MAX));
+    let namespace = || pattern(r"^[\x21\x22\x24-\x7B\x7D\x7E]+$").max_length(Some(NAMESPACE_BYTES_MAX));
     let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").max_length(Some(CODE_BYTES_MAX));
     let uri = || pattern(CODE_PATTERN).max_length(Some(CODE_URI_BYTES_MAX));
     let parts = Members::answered("Namespace and code.").needs("namespace", namespace()).needs("code", bare());

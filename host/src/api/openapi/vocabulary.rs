@@ -10,7 +10,7 @@ pub use shapes::shapes;
 use super::example::Example;
 use super::operation::{Operation, Tag};
 use super::parameter::{self, needed, query};
-use super::shape::{boolean, named, pattern, searched as searched_text, text};
+use super::shape::{self, boolean, named, pattern, searched as searched_text};
 use super::shared;
 use crate::domain::code::CODE_BYTES_MAX;
 
@@ -20,7 +20,7 @@ const GENDER: &str = "urn:iso:std:iso:5218";
 const SEARCH_BYTES_MAX: usize = 1_000;
 
 fn version() -> Parameter {
-    query("version", "An earlier version that is still there.", text().min_length(Some(1)).max_length(Some(100)))
+    query("version", "An earlier version that is still there.", shape::plain().min_length(Some(1)))
 }
 
 fn deprecated() -> Parameter {
@@ -28,7 +28,7 @@ fn deprecated() -> Parameter {
 }
 
 fn domain() -> Parameter {
-    query("domain", "Vocabularies of one domain alone.", text().min_length(Some(1)).max_length(Some(100)))
+    query("domain", "Vocabularies of one domain alone.", shape::plain().min_length(Some(1)))
 }
 
 fn searched() -> Parameter {
@@ -68,7 +68,7 @@ pub fn codes() -> Operation {
         .parameter(query(
             "parent",
             "Codes one level below this one; the topmost ones where it is empty.",
-            text().max_length(Some(CODE_BYTES_MAX)),
+            pattern(r"^[^\x00-\x20\x7F-\xA0\s]*$").max_length(Some(CODE_BYTES_MAX)),
         ))
         .parameter(query("below", "Codes anywhere below this one.", code()))
         .parameter(deprecated())

@@ -32,7 +32,7 @@ const FILTERS: [(&str, Option<&str>); 7] = [
 /// The filters that look at groups.
 const BY_GROUPS: [&str; 3] = ["group", "membership_role", "membership_role:below"];
 /// What lies beside the records and a search does not give: a page of the largest photos would be half a gigabyte.
-const BESIDE: [&str; 2] = ["photo", "group_membership"];
+pub const BESIDE: [&str; 2] = ["photo", "group_membership"];
 /// What people can be sorted by.
 pub const SORTABLE: [SortField; 13] = [
     SortField::Name,

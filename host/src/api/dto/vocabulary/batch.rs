@@ -34,16 +34,17 @@ fn read_code(item: Value) -> Option<Asked> {
         Value::String(text) => Some(Asked::Uri(text)),
         Value::Object(members) => {
             let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
-            match members.len() {
-                1 => text("uri").map(Asked::Uri),
-                2 => Some(Asked::Parts { namespace: text("namespace")?, code: text("code")? }),
-                // The coded object of an answer.
-                _ => {
-                    let known = ["uri", "code", "display", "namespace", "language", "fallback"];
-                    let is_known = members.keys().all(|name| known.contains(&name.as_str()));
-                    text("uri").filter(|_| is_known).map(Asked::Uri)
-                }
+            if members.contains_key("uri") {
+                // The coded object of an answer, or part of it.
+                let is_known = |(name, value): (&String, &Value)| match name.as_str() {
+                    "uri" | "code" | "display" | "namespace" | "language" => value.is_string(),
+                    "fallback" | "local" => value.is_boolean(),
+                    _ => false,
+                };
+                return text("uri").filter(|_| members.iter().all(is_known)).map(Asked::Uri);
             }
+            let parts = Asked::Parts { namespace: text("namespace")?, code: text("code")? };
+            (members.len() == 2).then_some(parts)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
     }
@@ -173,7 +174,7 @@ mod tests {
         let uri = |text: &str| Asked::Uri(text.to_owned());
         let asked = read_body(json!({"codes": [
             "urn:x#1", {"namespace": "urn:x", "code": "1"}, {"uri": "urn:x#1"},
-            {"uri": "urn:x#1", "code": "1", "display": "One", "namespace": "urn:x"},
+            {"uri": "urn:x#1", "code": "1", "display": "One", "namespace": "urn:x", "local": true},
         ]}));
         let parts = Asked::Parts { namespace: "urn:x".to_owned(), code: "1".to_owned() };
         assert_eq!(asked.unwrap(), [uri("urn:x#1"), parts, uri("urn:x#1"), uri("urn:x#1")]);
@@ -187,6 +188,11 @@ mod tests {
         assert!(refusal(json!({"codes": "urn:x#1"})).starts_with("codes: a list is needed"));
         assert!(refusal(json!({"codes": [1]})).starts_with("codes[0]: a code is written as"));
         assert!(refusal(json!({"codes": [{"namespace": "urn:x"}]})).starts_with("codes[0]: "));
+        for wrong in
+            [json!({"uri": "urn:x#1", "extra": "1"}), json!({"uri": "urn:x#1", "namespace": {}}), json!({"uri": 1})]
+        {
+            assert!(refusal(json!({"codes": [wrong]})).starts_with("codes[0]: "));
+        }
         assert!(refusal(json!({"codes": [], "code": []})).contains("did you mean `codes`?"));
         let many = |count: usize| read_body(json!({"codes": vec!["urn:x#1"; count]}));
         assert_eq!(many(BATCH_CODES_MAX).unwrap().len(), BATCH_CODES_MAX);

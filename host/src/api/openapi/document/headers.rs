@@ -17,6 +17,7 @@ pub const HEADERS: &[Told] = &[
     ("X-RateLimit-Reset", "In how many seconds it is full again.", || shape::whole(0).into()),
     ("Retry-After", "After how many seconds a new attempt is worth it.", || shape::whole(1).into()),
     ("ETag", "The version of what the answer shows.", || shape::pattern(r#"^"[^"]*"$"#).into()),
+    ("Idempotency-Replayed", "There where the request was done before.", || shape::word(["true"]).into()),
     ("Location", "Where the new record is.", || shape::text().into()),
     ("Content-Location", "The URL of the code itself, where it was asked for by another name.", || {
         shape::text().into()
@@ -27,7 +28,6 @@ pub const HEADERS: &[Told] = &[
     ("Content-Language", "The languages of the names in the answer.", || shape::text().into()),
     ("Content-Security-Policy", "What the page may load.", || shape::text().into()),
     ("WWW-Authenticate", "How to prove who calls, and what was wrong.", || shape::text().into()),
-    ("Allow", "The methods that are offered here.", || shape::text().into()),
 ];
 
 /// A header by its name.

@@ -25,6 +25,7 @@ const REFUSALS: &[Refusal] = &[
     (408, "TimedOut", "The body took longer than 20 seconds to arrive.", &[]),
     (409, "Conflict", "What is there does not allow it: another version, an identifier in use, several records.", &[]),
     (413, "TooLarge", "The body is over the limit that `detail` names.", &[]),
+    (414, "UrlTooLong", "The URL has more than 64 KiB. The answer has no body, and no request id.", &[]),
     (415, "NotJson", "The body is of another media type.", &[]),
     (422, "Invalid", "The body can be read and is not right; `errors` names each field.", &[]),
     (429, "TooMany", "The bucket is empty; wait as long as `Retry-After` says.", &["Retry-After"]),
@@ -60,7 +61,7 @@ pub fn of(told: &Operation, access: Access, takes_path: bool) -> BTreeSet<u16> {
         Access::Health => &[],
     });
     if takes_path || !told.parameters.is_empty() {
-        statuses.insert(400);
+        statuses.extend([400, 414]);
     }
     if told.body.is_some() && access != Access::Token {
         statuses.extend([400, 408, 413, 415, 422]);
@@ -85,8 +86,13 @@ pub fn components() -> impl Iterator<Item = (String, RefOr<Response>)> {
 }
 
 fn response(refusal: &Refusal, media_type: &str, shape: Shape) -> Response {
+    let builder = ResponseBuilder::new().description(refusal.2);
+    // The connection itself refuses, before there is a request.
+    if refusal.0 == 414 {
+        return builder.build();
+    }
     let content = ContentBuilder::new().schema(Some(shape)).build();
-    let builder = ResponseBuilder::new().description(refusal.2).content(media_type, content);
+    let builder = builder.content(media_type, content);
     let always = headers::of_every_answer(Access::Public);
     let told = always.iter().chain(refusal.3);
     told.fold(builder, |builder, name| builder.header(*name, headers::header(name))).build()

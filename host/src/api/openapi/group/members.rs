@@ -56,10 +56,11 @@ fn placed(description: &str) -> Members {
 pub fn add_member() -> Operation {
     Operation::new(Tag::Groups, "addMember", "Add somebody to a group")
         .says("Without `period` the place begins today. The answer is the group.")
+        .parameter(parameter::idempotency_key())
         .in_languages()
         .changes()
         .body("The place.", named("MemberSent"))
-        .answer(changed(201, "The group with the new member.").header("Location"))
+        .answer(changed(201, "The group with the new member.").header("Location").header("Idempotency-Replayed"))
         .refuses(&[404])
         .example(
             Example::new("spouse", "The head's spouse")

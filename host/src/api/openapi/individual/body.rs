@@ -57,6 +57,7 @@ pub fn person_sent(members: Members, fields: &ExtensionFields) -> Members {
         .may("telecom", list_sent(Shape::from(telecom)))
         .may("address", list_sent(named("AddressSent")))
         .may("income", income)
+        .may("photo", shape::base64().description(Some("A picture, of at most 5,000,000 bytes.")))
         .may("extension", extension_sent(fields))
         .may("meta", shape::ignored())
         .may("group_membership", shape::ignored())
@@ -87,16 +88,21 @@ fn answered(fields: &ExtensionFields) -> Shape {
         .may("telecom", list(Shape::from(telecom)))
         .may("address", list(named("Address")))
         .may("income", income)
+        .may("photo", text().description(Some("In base64; only where one person is read.")))
         .may("extension", extension(fields))
+        .may(
+            "group_membership",
+            list(named("Place")).description(Some("Only where one person is read, with `group:read`.")),
+        )
         .needs("meta", named("Meta"))
         .into()
 }
 
 fn place() -> Shape {
     Members::answered("A person's place in a group.")
-        .needs("group", named("Reference"))
+        .may("group", named("Reference"))
         .may("role", code_of(CodedField::MemberRole))
         .may("period", named("Period"))
-        .needs("inactive", boolean())
+        .may("inactive", boolean())
         .into()
 }

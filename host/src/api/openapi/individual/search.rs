@@ -1,70 +1,39 @@
 //! `GET /Individual`
 
-use utoipa::openapi::path::Parameter;
-
 use crate::api::elements::INDIVIDUAL;
 use crate::api::openapi::example::Example;
 use crate::api::openapi::operation::{Operation, Tag};
-use crate::api::openapi::parameter::{self, KEY_BYTES_MAX, KEY_PATTERN, query, repeatable};
-use crate::api::openapi::shape::{Shape, boolean, date_condition, named, pattern, searched};
-use crate::api::openapi::shared::code_pattern_of;
+use crate::api::openapi::parameter::{KEY_PATTERN, elements_without, repeatable};
+use crate::api::openapi::searching::{coded, coded_as, common, day, envelope, places};
+use crate::api::openapi::shape::{named, pattern};
+use crate::api::routes::individual_search::{BESIDE, SORTABLE};
 use crate::domain::vocabulary::CodedField;
-
-/// The longest name that is searched for, in bytes.
-const NAME_BYTES_MAX: usize = 1_000;
 
 /// `GET /Individual`
 #[must_use]
 pub fn search() -> Operation {
+    let key = KEY_PATTERN.trim_start_matches('^');
+    let inside = [CodedField::AddressCountry, CodedField::IncomeCurrency];
+    let fields = CodedField::individual_singles().chain(CodedField::individual_lists()).chain(inside);
+    let group = "A group that the person is in: `<system>|<value>`, or `none`. Needs `group:read`.";
     Operation::new(Tag::Individuals, "searchIndividuals", "Search people")
-        .says("All conditions must hold. Without any, everybody is found.")
-        .parameters(filters())
-        .parameters(parameter::page())
-        .parameter(parameter::elements(INDIVIDUAL))
+        .says("All conditions must hold. Without any, everybody is found. `membership_role` needs `group:read`, as `group` does. A condition on a field that the client may not see is 403.")
+        .parameters(common())
+        .parameter(day("birth_date"))
+        .parameters(places())
+        .parameters(fields.flat_map(coded))
+        .parameter(repeatable("group", group, pattern(&format!("^(none|(Group/)?{}", key.replacen('$', ")$", 1)))))
+        .parameters(coded_as("membership_role", CodedField::MemberRole))
+        .parameters(envelope(elements_without(INDIVIDUAL, &BESIDE), &SORTABLE))
         .in_languages()
-        .answers("A page of people.", named("IndividualPage"))
+        .answers_page("A page of people.", named("IndividualPage"), "readIndividual")
         .example(
-            Example::new("women", "Women born before 1966 whose name begins with `dia`, two of them")
+            Example::new("women", "Women born before 1966 whose name begins with `dia`, two of them, the youngest first")
                 .with("gender", "urn:iso:std:iso:5218#2")
                 .with("birth_date", "lt1966-01-01")
                 .with("name", "dia")
+                .with("_sort", "-birth_date")
                 .with("_count", "2"),
         )
-        .example(
-            Example::new("unknown_parameter", "A filter that there is not is refused, never ignored")
-                .with("_count", "0")
-                .answered(400),
-        )
-}
-
-fn filters() -> Vec<Parameter> {
-    let mut filters = vec![
-        repeatable(
-            "identifier",
-            "An identifier, `<system>|<value>`.",
-            pattern(KEY_PATTERN).max_length(Some(KEY_BYTES_MAX)),
-        ),
-        repeatable(
-            "name",
-            "Words of the name: each begins a word of it, in any part, without case, accents or apostrophes.",
-            words(),
-        ),
-        repeatable("birth_date", "A day, perhaps after `eq`, `ne`, `gt`, `ge`, `lt` or `le`.", date_condition()),
-        query("active", "Whether the record is in use.", boolean()),
-    ];
-    let coded = CodedField::individual_singles().chain(CodedField::individual_lists());
-    filters.extend(coded.chain([CodedField::AddressCountry]).map(coded_filter));
-    filters
-}
-
-fn coded_filter(field: CodedField) -> Parameter {
-    let namespaces: Vec<String> = field.namespaces().iter().map(|namespace| format!("`{namespace}`")).collect();
-    let description = format!("A code of {}: `<namespace>%23<code>` or `<namespace>|<code>`.", namespaces.join(" or "));
-    repeatable(field.path(), &description, pattern(&code_pattern_of(field)))
-}
-
-/// Words of a name to search for.
-#[must_use]
-pub fn words() -> Shape {
-    searched(NAME_BYTES_MAX).into()
+        .example(Example::new("nothing_to_count", "A page has at least one item").with("_count", "0").answered(400))
 }

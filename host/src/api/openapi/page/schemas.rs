@@ -77,24 +77,22 @@ pub fn shape(schema: &Value) -> String {
     if let Some(items) = schema.get("items") {
         let _ = write!(told, " of {}", shape(items));
     }
-    for (name, word) in [
-        ("format", ""),
-        ("minimum", "from "),
-        ("maximum", "to "),
-        ("minLength", "at least "),
-        ("maxLength", "at most "),
-        ("maxItems", "at most "),
-        ("default", "else "),
+    for (name, word, unit) in [
+        ("format", "", ""),
+        ("minimum", "from ", ""),
+        ("maximum", "to ", ""),
+        ("minLength", "at least ", " characters"),
+        ("maxLength", "at most ", " characters"),
+        ("minItems", "at least ", " items"),
+        ("maxItems", "at most ", " items"),
+        ("default", "else ", ""),
     ] {
-        match schema.get(name) {
-            None | Some(Value::Null) => {}
-            Some(Value::String(value)) => {
-                let _ = write!(told, ", {word}{}", escaped(value));
-            }
-            Some(value) => {
-                let _ = write!(told, ", {word}{}", escaped(&value.to_string()));
-            }
-        }
+        let value = match schema.get(name) {
+            None | Some(Value::Null) => continue,
+            Some(Value::String(value)) => value.clone(),
+            Some(value) => value.to_string(),
+        };
+        let _ = write!(told, ", {word}{}{unit}", escaped(&value));
     }
     told
 }

@@ -2,7 +2,7 @@
 
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 
-use crate::api::openapi::shape::{Members, Shape, any_of, boolean, list, named, or_null, text, whole, word};
+use crate::api::openapi::shape::{Members, Shape, any_of, boolean, list, named, or_null, plain, text, whole, word};
 use crate::service::vocabulary::BATCH_CODES_MAX;
 
 /// The shapes of this noun, by name.
@@ -136,15 +136,16 @@ fn subsumption() -> Shape {
 }
 
 fn batch() -> Shape {
-    let parts = Members::answered("Namespace and code.").needs("namespace", text()).needs("code", text());
+    let parts = Members::answered("Namespace and code.").needs("namespace", plain()).needs("code", plain());
     let shown = Members::answered("A code as answers have it.")
-        .needs("uri", text())
-        .may("code", text())
-        .may("display", text())
-        .may("namespace", text())
-        .may("language", text())
-        .may("fallback", boolean());
-    let code = any_of([text().description(Some("`<namespace>#<code>`")).into(), parts.into(), shown.into()]);
+        .needs("uri", plain())
+        .may("code", plain())
+        .may("display", plain())
+        .may("namespace", plain())
+        .may("language", plain())
+        .may("fallback", boolean())
+        .may("local", boolean());
+    let code = any_of([plain().description(Some("`<namespace>#<code>`")).into(), parts.into(), shown.into()]);
     Members::sent("Codes to be looked at.").needs("codes", list(code).max_items(Some(BATCH_CODES_MAX))).into()
 }
 

@@ -1,0 +1,105 @@
+//! Parameters of searches: goes with `extract/filters.rs` and `routes/record_search.rs`.
+
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
+
+use super::operation::Operation;
+use super::parameter::{self, KEY_PATTERN, key, query, repeatable};
+use super::shape::{self, Shape, boolean, date_condition, instant_condition, pattern, searched, word};
+use super::shared::code_pattern_of;
+use crate::domain::code::CODE_BYTES_MAX;
+use crate::domain::extension::{EXTENSION, ExtensionFields};
+use crate::domain::manifest::ExtensionFieldKind;
+use crate::domain::record::RecordKind;
+use crate::domain::search::order::{SORT_KEYS_MAX, SortField};
+use crate::domain::vocabulary::CodedField;
+
+/// The longest text that is searched for, in bytes.
+const TEXT_BYTES_MAX: usize = 1_000;
+
+/// Words to search for.
+#[must_use]
+pub fn words() -> Shape {
+    searched(TEXT_BYTES_MAX).into()
+}
+
+/// `identifier`, `name` and `active`, which all records have.
+#[must_use]
+pub fn common() -> [Parameter; 3] {
+    let name = "Words of the name: each begins a word of it, in any part, without case, accents or apostrophes.";
+    [
+        repeatable("identifier", "An identifier, `<system>|<value>`.", key()),
+        repeatable("name", name, words()),
+        query("active", "Whether the record is in use.", boolean()),
+    ]
+}
+
+/// `address`, `district` and `region`.
+#[must_use]
+pub fn places() -> [Parameter; 3] {
+    [
+        repeatable("address", "Words of an address: each begins a word of it.", words()),
+        repeatable("district", "The whole name of a district, without case or accents.", words()),
+        repeatable("region", "The whole name of a region, without case or accents.", words()),
+    ]
+}
+
+/// A day of the record, perhaps after a comparison.
+#[must_use]
+pub fn day(name: &str) -> Parameter {
+    repeatable(name, "A day, perhaps after `eq`, `ne`, `gt`, `ge`, `lt` or `le`.", date_condition())
+}
+
+/// A code, and a code with everything below it.
+#[must_use]
+pub fn coded(field: CodedField) -> [Parameter; 2] {
+    coded_as(field.path(), field)
+}
+
+/// The same under another name.
+#[must_use]
+pub fn coded_as(name: &str, field: CodedField) -> [Parameter; 2] {
+    let namespaces: Vec<String> = field.namespaces().iter().map(|namespace| format!("`{namespace}`")).collect();
+    let code = format!("A code of {}: `<namespace>%23<code>` or `<namespace>|<code>`.", namespaces.join(" or "));
+    pair(name, &code, &code_pattern_of(field))
+}
+
+fn pair(name: &str, description: &str, code: &str) -> [Parameter; 2] {
+    let below = format!("{description} The codes below it are meant too.");
+    [repeatable(name, description, pattern(code)), repeatable(&format!("{name}:below"), &below, pattern(code))]
+}
+
+/// The coded fields that installed modules add; for the operations that search people and groups.
+pub fn of_modules<'f>(operation: &Operation, fields: &'f ExtensionFields) -> impl Iterator<Item = Parameter> + 'f {
+    let is_search = ["searchIndividuals", "searchGroups"].contains(&operation.id);
+    let coded = fields.iter().filter(move |field| is_search && field.kind == ExtensionFieldKind::Coded);
+    coded.flat_map(|field| {
+        let namespace = field.vocabulary.as_deref().unwrap_or_default();
+        let code = format!(r"^{}[#|][^\x00-\x20\x7F-\xA0#\s]{{1,{CODE_BYTES_MAX}}}$", namespace.replace('.', r"\."));
+        pair(&format!("{EXTENSION}.{}", field.path), &format!("A code of `{namespace}`."), &code)
+    })
+}
+
+/// A reference to a record of that kind, which need not be named.
+#[must_use]
+pub fn reference(kind: RecordKind) -> Shape {
+    pattern(&format!("^({kind}/)?{}", KEY_PATTERN.trim_start_matches('^'))).into()
+}
+
+/// What every search of records takes beside its filters.
+#[must_use]
+pub fn envelope(elements: Parameter, sortable: &[SortField]) -> Vec<Parameter> {
+    let mut parameters = parameter::page().to_vec();
+    let cursor = "Where a page begins: only as `links.next` of an answer has it, without `_offset`. Pages that follow each other by it neither repeat nor skip a record while others change.";
+    parameters.push(query("_cursor", cursor, pattern("^[A-Za-z0-9_-]+$")));
+    let keys = sortable.iter().flat_map(|field| [field.name().to_owned(), format!("-{}", field.name())]);
+    let keys: Vec<String> = keys.collect();
+    let keys = shape::list(word(keys.iter().map(String::as_str))).unique_items(true).max_items(Some(SORT_KEYS_MAX));
+    let sort =
+        query("_sort", "In what order: fields separated by commas, the opposite way after `-`. Each once.", keys);
+    parameters.push(ParameterBuilder::from(sort).style(Some(ParameterStyle::Form)).explode(Some(false)).build());
+    let changed =
+        "When the record was changed last: a day or an instant, perhaps after `eq`, `ne`, `gt`, `ge`, `lt` or `le`.";
+    parameters.push(repeatable("_last_updated", changed, instant_condition()));
+    parameters.push(elements);
+    parameters
+}
