@@ -169,7 +169,7 @@ fn consent(id: u64, grantee: &Organization) -> Arc<Record<ConsentDetails>> {
         grantee: grantee.clone(),
         purpose: None,
         effective_date: first,
-        expiry_date: (chance / 7_300 % 3 != 0).then(|| first.saturating_add(500.days())),
+        expiry_date: (!(chance / 7_300).is_multiple_of(3)).then(|| first.saturating_add(500.days())),
         resources: vec![Resource::Individual],
         fields: (!fields.is_empty()).then(|| fields.iter().map(|name| (*name).to_owned()).collect()),
         legal_basis: LegalBasis::Consent,
