@@ -11,7 +11,7 @@ use super::extract::query::Parameters;
 use crate::app::AppState;
 use crate::context::OpContext;
 use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::search::order::{Position, SortValue, WalkStart};
+use crate::domain::search::order::{Position, SortValue};
 use crate::error::AppError;
 
 /// The parameters that may change from page to page.
@@ -20,7 +20,7 @@ const FREE: [&str; 4] = ["_cursor", "_count", "_offset", "_elements"];
 /// The form that is sealed. Another form is another version; cursors of versions before are refused.
 #[derive(Serialize, Deserialize)]
 enum Form {
-    V1 { values: Vec<Value>, record: u64, passed: u64, run: u64, moves: u64 },
+    V1 { values: Vec<Value>, record: u64, passed: u64 },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,13 +52,7 @@ pub fn write(
         SortValue::Number(number) => Value::Number(*number),
         SortValue::Text(text) => Value::Text(text.clone()),
     });
-    let form = Form::V1 {
-        values: values.collect(),
-        record: position.record.0,
-        passed: position.passed,
-        run: position.began.run,
-        moves: position.began.moves,
-    };
+    let form = Form::V1 { values: values.collect(), record: position.record.0, passed: position.passed };
     let said = to_stdvec(&form).map_err(|error| AppError::Internal(error.into()))?;
     let sealed = app.cursors.seal(&purpose(ctx, kind, parameters), &said);
     sealed.map_err(|error| AppError::Internal(error.into()))
@@ -76,7 +70,7 @@ pub fn read(
     text: &str,
 ) -> Result<Position, ApiError> {
     let said = app.cursors.open(&purpose(ctx, kind, parameters), text);
-    let Some(Ok(Form::V1 { values, record, passed, run, moves })) = said.map(|said| from_bytes(&said)) else {
+    let Some(Ok(Form::V1 { values, record, passed })) = said.map(|said| from_bytes(&said)) else {
         let detail = "`_cursor` is not one that this server gave this client for this search: follow `links.next` as it is, with \
             the same filters and the same `_sort`, or begin again without `_cursor`";
         return Err(Problem::malformed(detail).into());
@@ -86,6 +80,5 @@ pub fn read(
         Value::Number(number) => SortValue::Number(number),
         Value::Text(text) => SortValue::Text(text),
     });
-    let (values, began) = (values.collect(), WalkStart { run, moves });
-    Ok(Position { values, record: RecordId(record), passed, began })
+    Ok(Position { values: values.collect(), record: RecordId(record), passed })
 }

@@ -18,7 +18,7 @@ use order::{Best, Order, place_of};
 use super::bitmaps;
 use super::rows::Rows;
 use crate::domain::record::RecordId;
-use crate::domain::search::order::{Position, SortKey, Start, WalkStart, Window};
+use crate::domain::search::order::{Position, SortKey, Start, Window};
 
 /// How a search wants its answer.
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +126,6 @@ fn finish(
             values: values(*row),
             record: *record,
             passed: window.passed().saturating_add(ids.len() as u64),
-            began: WalkStart::default(),
         }),
         _ => None,
     };

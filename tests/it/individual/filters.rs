@@ -155,3 +155,35 @@ fn malformed_filters_are_refused_and_named() {
         assert!(refused.detail().contains(what), "{query}: {}", refused.detail());
     }
 }
+
+#[test]
+fn a_field_that_is_not_granted_is_nothing_to_search_or_sort_by() {
+    let (app, client) = four_people();
+    let limited = app.client(&["individual:read", "group:read"]);
+    app.admin().grant_fields(limited.id(), "individual:read", &["name", "gender"]);
+    for (query, field) in [
+        ("address=rue", "address"),
+        ("district=thies+nord", "address"),
+        ("region=malformed--", "address"),
+        ("address.country=urn:iso:std:iso:3166-1%23SN", "address"),
+        ("income.currency=urn:iso:std:iso:4217%23XOF", "income"),
+        ("occupation:below=urn:ilo:isco-08%236", "occupation"),
+        ("birth_date=ge2000-01-01", "birth_date"),
+        ("active=true", "active"),
+        ("group=none", "group_membership"),
+        ("_sort=name,-birth_date", "birth_date"),
+        ("_sort=occupation", "occupation"),
+    ] {
+        let refused = limited.get(&format!("/Individual?{query}")).expect(403);
+        assert!(refused.detail().contains(&format!("`{field}`")), "{query}: {}", refused.detail());
+    }
+    assert_eq!(
+        limited.found("gender=urn:iso:std:iso:5218%232&_sort=-gender,name&_last_updated=ge2000-01-01"),
+        ["1", "3"]
+    );
+    // What a grant takes away ends a walk that went by it.
+    let page = client.get("/Individual?_sort=occupation&_count=1").expect(200).json();
+    app.admin().grant_fields(client.id(), "individual:all", &["name"]);
+    let refused = client.get(page["links"]["next"].as_str().unwrap()).expect(403);
+    assert!(refused.detail().contains("`occupation`"), "{}", refused.detail());
+}

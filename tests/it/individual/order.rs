@@ -80,6 +80,10 @@ fn a_walk_neither_repeats_nor_skips_while_others_write() {
     for (query, expected) in [("", ["1", "2", "3", "4", "5", "6"]), ("_sort=name", ["3", "6", "2", "1", "5", "4"])] {
         let (_app, client) = six_people();
         let seen = walk(&client, query, |page| {
+            if page > 2 {
+                // Otherwise there would be two more to come after every page of two.
+                return;
+            }
             // Somebody new comes before everybody, and somebody after; somebody shown already changes.
             let (first, last) = (format!("{page}-a"), format!("{page}-z"));
             drop(client.create_individual(&person(&first, json!({"name": {"family": "Aaa"}}))));

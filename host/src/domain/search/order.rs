@@ -94,15 +94,6 @@ impl std::fmt::Debug for SortValue {
     }
 }
 
-/// A moment in the life of the register, by which a walk through pages tells what changed since it began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WalkStart {
-    /// Which run of the server.
-    pub run: u64,
-    /// How many times something that records are ordered by had changed.
-    pub moves: u64,
-}
-
 /// A place between two records of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
@@ -112,8 +103,6 @@ pub struct Position {
     pub record: RecordId,
     /// How many records of the walk lie before.
     pub passed: u64,
-    /// When the walk began.
-    pub began: WalkStart,
 }
 
 /// Where a page begins.

@@ -14,7 +14,7 @@ use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::record::RecordKind;
 use crate::domain::scope::Resource;
 use crate::domain::search::instant::InstantCondition;
-use crate::domain::search::order::{Direction, Position, SortField, SortKey, SortValue, Start, WalkStart};
+use crate::domain::search::order::{Direction, Position, SortField, SortKey, SortValue, Start};
 use crate::domain::subject::Subject;
 use crate::error::AppError;
 use crate::service::registry::Registry;
@@ -93,7 +93,6 @@ fn cut(found: Vec<Candidate>, paging: &Paging) -> FoundPage<Seen<ProgramDetails>
         values: values.clone(),
         record: program.record.id,
         passed,
-        began: WalkStart::default(),
     });
     FoundPage { total, records: page.into_iter().map(|(_, program)| program).collect(), next }
 }
