@@ -17,7 +17,7 @@ use crate::domain::address::Address;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::extension::Extension;
 use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::person_name::{PersonName, search_phrase, search_words};
+use crate::domain::person_name::{PersonName, indexed_words, search_phrase};
 use crate::domain::record::RecordId;
 
 /// Rows by word, each under a letter that says what it is a word of.
@@ -235,7 +235,7 @@ fn words_of_person(details: &IndividualDetails) -> Vec<String> {
 pub(super) fn words_of_address(address: &Address) -> Vec<String> {
     let Address { kind, text, line, city, district, region, postal_code, country: _ } = address;
     let parts = [kind, text, city, district, region, postal_code].into_iter().flatten();
-    let words = parts.chain(line.iter().flatten()).flat_map(|part| search_words(part));
+    let words = parts.chain(line.iter().flatten()).flat_map(|part| indexed_words(part));
     let mut words: Vec<String> = words.map(|word| WordKind::Address.key(&word)).collect();
     for (kind, part) in [(WordKind::District, district), (WordKind::Region, region)] {
         let phrase = part.as_deref().map(search_phrase).filter(|phrase| !phrase.is_empty());

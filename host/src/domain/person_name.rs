@@ -59,7 +59,7 @@ impl PersonName {
     /// The words by which the person is found, each once.
     #[must_use]
     pub fn search_words(&self) -> Vec<String> {
-        let mut words: Vec<String> = self.parts().flat_map(search_words).collect();
+        let mut words: Vec<String> = self.parts().flat_map(indexed_words).collect();
         words.sort_unstable();
         words.dedup();
         words
@@ -74,8 +74,8 @@ pub fn search_words(text: &str) -> Vec<String> {
         .filter(|character| !is_combining_mark(*character))
         .flat_map(char::to_lowercase)
         .map(|character| match character {
-            // Apostrophes and their like are left out of words rather than splitting them: D'Souza, N’Diaye, Qur'an.
-            '\'' | '\u{2019}' | '\u{02bc}' | '`' => '\u{0}',
+            // They are left out of words rather than splitting them: D'Souza, N’Diaye, Qur'an.
+            apostrophe if is_apostrophe(apostrophe) => '\u{0}',
             'ß' => 's',
             'ø' => 'o',
             'ł' => 'l',
@@ -90,6 +90,21 @@ pub fn search_words(text: &str) -> Vec<String> {
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+fn is_apostrophe(character: char) -> bool {
+    matches!(character, '\'' | '\u{2019}' | '\u{02bc}' | '`')
+}
+
+/// The words by which a text is found: those of [`search_words`], and the parts of a word on either side of an apostrophe, so that
+/// `souza` finds D'Souza and `eglise` Rue de l'Église.
+#[must_use]
+pub fn indexed_words(text: &str) -> Vec<String> {
+    let mut words = search_words(text);
+    if text.contains(is_apostrophe) {
+        words.extend(search_words(&text.replace(is_apostrophe, " ")));
+    }
+    words
 }
 
 /// A text as a search for the whole of it compares it: its words, one space between them.
@@ -110,6 +125,8 @@ mod tests {
         assert_eq!(search_words("فاطمة"), ["فاطمة"]);
         assert!(search_words(" -- ").is_empty());
         assert_eq!(search_phrase(" Nord-Est "), "nord est");
+        assert_eq!(indexed_words("Rue de l'Église"), ["rue", "de", "leglise", "rue", "de", "l", "eglise"]);
+        assert_eq!(indexed_words("Haile"), ["haile"]);
     }
 
     #[test]
