@@ -117,6 +117,10 @@ pub fn words(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiErro
             return Err(Problem::malformed(format!("`{name}` holds more than {WORDS_MAX} words")).into());
         }
     }
+    // A word that begins another one is found wherever that one is, and sorts right before it.
+    all.sort_unstable();
+    all.reverse();
+    all.dedup_by(|beginning, word| word.starts_with(beginning.as_str()));
     Ok(all)
 }
 
@@ -276,6 +280,7 @@ mod tests {
 
     #[test]
     fn bounds_texts_and_words() {
+        assert_eq!(words(&parameters("name=ana+an+bo&name=ana+anab"), "name").unwrap(), ["bo", "anab"]);
         let many = |count: usize| parameters(&format!("name={}", "ab%20".repeat(count)));
         assert!(words(&many(WORDS_MAX), "name").is_ok());
         assert!(words(&many(WORDS_MAX + 1), "name").is_err());

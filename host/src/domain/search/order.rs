@@ -3,6 +3,7 @@
 //! **Invariant:** records that a key does not tell apart, those without a value among them, follow one another in the order in
 //! which they were registered; those without a value come last, whichever way the others run.
 
+use crate::domain::field::field_of_path;
 use crate::domain::record::RecordId;
 use crate::domain::vocabulary::CodedField;
 
@@ -53,7 +54,7 @@ impl SortField {
     pub fn field(self) -> Option<&'static str> {
         match self {
             Self::LastUpdated => None,
-            other => Some(other.name()),
+            other => Some(field_of_path(other.name())),
         }
     }
 }
