@@ -28,6 +28,8 @@ use crate::service::visibility::{self, Seen};
 use crate::service::{group, identifiers, individual, records};
 use crate::vocab::Generation;
 
+/// How many groups of one person are read before others have their turn.
+const GROUPS_PER_TURN: usize = 32;
 /// The code of a group that is a household.
 const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
 /// The most people that one request looks at, members of households included: some 1,000 large households.
@@ -227,7 +229,10 @@ impl Loader<'_> {
     async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Members, AppError> {
         let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
         let mut found = None;
-        for group_id in self.registry.columns.snapshot().groups_of(id) {
+        for (at, group_id) in self.registry.columns.snapshot().groups_of(id).into_iter().enumerate() {
+            if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
+                tokio::task::yield_now().await;
+            }
             // Of a group that does not show who belongs to it, or what it is, nobody is told by it.
             let seen = self.seen(RecordKind::Group, group_id);
             let Some(seen) = seen.filter(|seen| seen.allows("member") && seen.allows("group_type")) else { continue };
