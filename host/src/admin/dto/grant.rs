@@ -101,6 +101,9 @@ fn unknown(resource: Resource, text: &str, declared: &ExtensionFields) -> String
     let edits_max = (text.chars().count() / 3).clamp(1, NAME_EDITS_MAX);
     match nearest.filter(|(distance, _)| *distance <= edits_max) {
         Some((_, name)) => format!("`{shown}` is no field of `{}`; did you mean `{name}`?", resource.name()),
+        None if FieldName::parse(resource, text).is_ok() => {
+            format!("no installed module declares `{shown}`; install it first, or grant `{EXTENSION}` as a whole")
+        }
         None => format!("`{shown}` is no field of `{}`; it has {}", resource.name(), known.join(", ")),
     }
 }
@@ -171,6 +174,10 @@ mod tests {
             (
                 json!({"scope": "group:read", "fields": ["extension.framer"]}),
                 "fields[0]: `extension.framer` is no field of `group`; did you mean `extension.farmer`?",
+            ),
+            (
+                json!({"scope": "group:read", "fields": ["extension.health"]}),
+                "fields[0]: no installed module declares `extension.health`; install it first, or grant `extension` as a whole",
             ),
             (
                 json!({"scope": "vocabulary:read", "fields": ["name"]}),
