@@ -158,6 +158,7 @@ fn of_group(sample: &Sample, path: &str) -> Vec<Probe> {
         for person in ["p-1", "p-2"] {
             let places = format!("{}/groups", daftar_tests::records::path("Individual", person));
             all.push(Probe::get(places).aiming(Aim::Use));
+            all.push(Probe::get(daftar_tests::records::path("Individual", person)));
             let entity = json!({"entity": {"reference": reference(person)}});
             all.push(Probe::send("POST", format!("{path}/$add-member"), entity.clone()).aiming(Aim::Write));
             all.push(Probe::send("POST", format!("{path}/$remove-member"), entity).aiming(Aim::Write));

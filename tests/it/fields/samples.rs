@@ -53,7 +53,6 @@ const LEFT_OUT: &[(Resource, &str, &str)] = &[
     (Resource::ProgramMembership, "identifier", "always shown"),
     (Resource::Consent, "consent_id", "always shown"),
     (Resource::Consent, "status", "a withdrawal is a version of its own, which `meta` shows"),
-    (Resource::Individual, "photo", "not offered yet"),
     (Resource::Consent, "grantee", "whoever it is not given to sees no consent at all"),
     (Resource::Group, "quantity", "told by `member`"),
     (Resource::Individual, "group_membership", "told by `member` of groups"),
@@ -114,6 +113,7 @@ fn of_individual(field: &str) -> Values {
         }
         "address" => addresses(),
         "income" => Some(("income", [json!({"amount": 10, "period": "month"}), json!({"amount": 99})], true)),
+        "photo" => Some(("photo", [json!("BwgJ"), json!("CgsM")], true)),
         "extension" => {
             let crops = |code: &str| json!({"crops": [format!("urn:fao:agrovoc#{code}")]});
             Some(("extension.farmer", [crops("c_12332"), crops("c_176")], true))
