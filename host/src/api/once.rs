@@ -75,18 +75,21 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
     let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is gone"))?;
     let bytes = read_bounded(Request::from_parts(parts.clone(), body), RECORD_BYTES_MAX).await?;
     let bytes = Bytes::from(bytes);
-    let once = app.requests.begin(&ctx, &app.registry, key, digest_of(&parts, &bytes)).await?;
-    if let Some(earlier) = once.earlier(0) {
-        let mut response = replay::response(app, &ctx, &parts.headers, earlier.answers.first()).await?;
-        response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
-        return Ok(response);
-    }
+    let mut once = app.requests.begin(&ctx, &*app.registry.store, key, digest_of(&parts, &bytes)).await?;
     for _ in 0..ATTEMPTS_MAX {
+        if let Some(earlier) = once.earlier(0) {
+            let mut response = replay::response(app, &ctx, &parts.headers, earlier.answers.first()).await?;
+            response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
+            return Ok(response);
+        }
         let transaction = Transaction::begin(&app.registry);
         transaction.begin_entry(0);
         let request = anew(&parts, &bytes);
         let response = InnerRouter::of_one(&app.with_registry(transaction.registry())).answer(request).await;
         if !response.status().is_success() {
+            if once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await? {
+                continue;
+            }
             transaction.abandon(&ctx).await?;
             return Ok(response);
         }
@@ -96,7 +99,9 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
                 once.note();
                 return Ok(response);
             }
-            Err(NotWritten::Overtaken) => {}
+            Err(NotWritten::Overtaken) => {
+                once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await?;
+            }
             Err(NotWritten::Failed(error)) => return Err(error.into()),
         }
     }

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::client::ClientId;
 use crate::domain::idempotency::{
@@ -46,7 +45,7 @@ impl Requests {
     pub async fn begin(
         self: &Arc<Self>,
         ctx: &OpContext,
-        registry: &Registry,
+        store: &dyn Store,
         key: IdempotencyKey,
         digest: [u8; 32],
     ) -> Result<Once, AppError> {
@@ -59,24 +58,24 @@ impl Requests {
         }
         // From here on dropping it ends it.
         let mut once = Once { requests: Arc::clone(self), client, key, digest, earlier: Vec::new() };
-        let earlier = registry.store.remembered(&once.client, &once.key).await?;
+        let earlier = store.remembered(&once.client, &once.key).await?;
         once.earlier = earlier.into_iter().filter(|request| request.is_kept_at(ctx.now)).collect();
         if once.earlier.iter().any(|request| request.digest != digest) {
             let message = "it was given to another request: take a new key for each request";
             return Err(AppError::invalid("Idempotency-Key", "reused_key", message));
         }
         if once.earlier.is_empty() {
-            self.check_room(registry, &once.client).await?;
+            self.check_room(store, &once.client).await?;
         }
         Ok(once)
     }
 
-    async fn check_room(&self, registry: &Registry, client: &ClientId) -> Result<(), AppError> {
+    async fn check_room(&self, store: &dyn Store, client: &ClientId) -> Result<(), AppError> {
         let known = lock(&self.remembered).get(client).copied();
         let count = match known {
             Some(count) => count,
             None => {
-                let count = registry.store.remembered_count(client).await?;
+                let count = store.remembered_count(client).await?;
                 *lock(&self.remembered).entry(client.clone()).or_insert(count)
             }
         };
@@ -108,6 +107,18 @@ impl Once {
         self.earlier.iter().find(|request| request.name.part == part).map(|request| &**request)
     }
 
+    /// Looks again how that part was answered, after it could not be done: whoever sent it before may have left before it was
+    /// answered, while it was being written.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_done_meanwhile(&mut self, ctx: &OpContext, store: &dyn Store, part: u16) -> Result<bool, AppError> {
+        let found = store.remembered(&self.client, &self.key).await?;
+        let is_same = |request: &Arc<RememberedRequest>| request.is_kept_at(ctx.now) && request.digest == self.digest;
+        self.earlier = found.into_iter().filter(is_same).collect();
+        Ok(self.earlier(part).is_some())
+    }
+
     /// What is to be remembered of that part.
     #[must_use]
     pub fn answered(&self, ctx: &OpContext, part: u16, answers: Vec<RememberedAnswer>) -> RememberedRequest {
@@ -132,4 +143,72 @@ impl Drop for Once {
 /// A panic elsewhere leaves the sets whole: each change is one insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::trail::Trail;
+    use crate::domain::audit::Actor;
+    use crate::domain::grant::Grants;
+    use crate::domain::scope::ScopeSet;
+    use crate::store::Write;
+    use crate::store::memory::MemoryStore;
+
+    fn context() -> OpContext {
+        OpContext {
+            actor: Actor::Client(ClientId::parse("c").unwrap()),
+            organization: None,
+            consent: None,
+            scopes: ScopeSet::default(),
+            grants: Grants::default(),
+            request_id: "r".into(),
+            now: "2026-03-01T12:00:00Z".parse().unwrap(),
+            trail: Trail::default(),
+        }
+    }
+
+    fn key(text: &str) -> IdempotencyKey {
+        IdempotencyKey::parse(text).unwrap()
+    }
+
+    async fn do_it(ctx: &OpContext, store: &MemoryStore, once: &Once) {
+        let write = Write { at: ctx.now, source: None, operations: Vec::new(), audit: Vec::new() };
+        store.commit_once(write, once.answered(ctx, 0, Vec::new())).await.unwrap();
+        once.note();
+    }
+
+    #[tokio::test]
+    async fn a_name_stands_for_one_request_at_a_time_and_for_one_at_all() {
+        let (ctx, store, requests) = (context(), MemoryStore::new(), Arc::new(Requests::default()));
+        let mut first = requests.begin(&ctx, &store, key("k"), [1; 32]).await.unwrap();
+        let error = requests.begin(&ctx, &store, key("k"), [1; 32]).await.unwrap_err();
+        assert!(matches!(error, AppError::Conflict(_)), "{error}");
+        assert!(!first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
+        do_it(&ctx, &store, &first).await;
+        assert!(first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
+        assert!(!first.is_done_meanwhile(&ctx, &store, 1).await.unwrap());
+        drop(first);
+        let again = requests.begin(&ctx, &store, key("k"), [1; 32]).await.unwrap();
+        assert!(again.earlier(0).is_some());
+        drop(again);
+        let error = requests.begin(&ctx, &store, key("k"), [2; 32]).await.unwrap_err();
+        assert!(matches!(error, AppError::Invalid(_)), "{error}");
+        drop(requests.begin(&ctx, &store, key("other"), [2; 32]).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn so_many_are_remembered_of_one_client_until_they_are_forgotten() {
+        let (ctx, store, requests) = (context(), MemoryStore::new(), Arc::new(Requests::default()));
+        for number in 0..REMEMBERED_PER_CLIENT_MAX {
+            let once = requests.begin(&ctx, &store, key(&number.to_string()), [1; 32]).await.unwrap();
+            do_it(&ctx, &store, &once).await;
+        }
+        let error = requests.begin(&ctx, &store, key("more"), [1; 32]).await.unwrap_err();
+        assert!(error.to_string().starts_with("100000 requests of this client"), "{error}");
+        drop(requests.begin(&ctx, &store, key("7"), [1; 32]).await.unwrap());
+        let tomorrow = ctx.now + crate::domain::idempotency::REMEMBERED_FOR;
+        assert_eq!(requests.forget(&store, tomorrow).await.unwrap(), REMEMBERED_PER_CLIENT_MAX);
+        drop(requests.begin(&ctx, &store, key("more"), [1; 32]).await.unwrap());
+    }
 }

@@ -13,7 +13,7 @@ use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
-use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
+use crate::domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::photo::PhotoReference;
@@ -113,8 +113,9 @@ impl Store for MemoryStore {
         client: &ClientId,
         key: &IdempotencyKey,
     ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        let name = |part| RequestName { client: client.clone(), key: key.clone(), part };
         let state = self.state();
-        let named = state.records.remembered.iter().filter(|(name, _)| name.client == *client && name.key == *key);
+        let named = state.records.remembered.range(name(0)..=name(u16::MAX));
         Ok(named.map(|(_, request)| Arc::clone(request)).collect())
     }
 

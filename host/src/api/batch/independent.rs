@@ -20,7 +20,7 @@ pub(super) async fn run(
     app: &AppState,
     caller: &Caller,
     entries: Vec<Entry>,
-    once: Option<Once>,
+    mut once: Option<Once>,
     deadline: Instant,
 ) -> Result<Response, ApiError> {
     let router = InnerRouter::on(app);
@@ -34,7 +34,7 @@ pub(super) async fn run(
         } else {
             let (method, uri, if_match) = (entry.method.clone(), entry.uri.clone(), entry.if_match.clone());
             let request = InnerRequest { method, uri, if_match, body };
-            match once.as_ref().filter(|_| entry.method != Method::GET) {
+            match once.as_mut().filter(|_| entry.method != Method::GET) {
                 None => router.send(caller, request, deadline).await?,
                 Some(once) => written_once(app, caller, request, (once, part), deadline).await?,
             }
@@ -49,27 +49,33 @@ async fn written_once(
     app: &AppState,
     caller: &Caller,
     request: InnerRequest,
-    (once, part): (&Once, u16),
+    (once, part): (&mut Once, u16),
     deadline: Instant,
 ) -> Result<Answered, ApiError> {
-    if let Some(earlier) = once.earlier(part) {
-        let response = replay::response(app, &caller.context, &caller.headers, earlier.answers.first()).await?;
-        return read(response).await;
-    }
+    let ctx = &caller.context;
     for _ in 0..ATTEMPTS_MAX {
+        if let Some(earlier) = once.earlier(part) {
+            let response = replay::response(app, ctx, &caller.headers, earlier.answers.first()).await?;
+            return read(response).await;
+        }
         let transaction = Transaction::begin(&app.registry);
         let router = InnerRouter::on(&app.with_registry(transaction.registry()));
         let answered = router.send(caller, request.clone(), deadline).await?;
         if !answered.is_success() {
+            if once.is_done_meanwhile(ctx, &*app.registry.store, part).await? {
+                continue;
+            }
             return Ok(answered);
         }
         let answer = answer_of(&transaction, 0, answered.status.as_u16());
-        match transaction.commit_once(&caller.context, once.answered(&caller.context, part, vec![answer])).await {
+        match transaction.commit_once(ctx, once.answered(ctx, part, vec![answer])).await {
             Ok(()) => {
                 once.note();
                 return Ok(answered);
             }
-            Err(NotWritten::Overtaken) => {}
+            Err(NotWritten::Overtaken) => {
+                once.is_done_meanwhile(ctx, &*app.registry.store, part).await?;
+            }
             Err(NotWritten::Failed(error)) => return Ok(failed(caller, error)),
         }
     }

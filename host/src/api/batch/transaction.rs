@@ -21,18 +21,21 @@ pub(super) async fn run(
     app: &AppState,
     caller: &Caller,
     entries: Vec<Entry>,
-    once: Option<Once>,
+    mut once: Option<Once>,
     deadline: Instant,
 ) -> Result<Response, ApiError> {
-    if let Some(earlier) = once.as_ref().and_then(|once| once.earlier(0)) {
-        return replayed(app, caller, &entries, earlier).await;
-    }
     let order = placeholders::order(&entries)?;
     for _ in 0..ATTEMPTS_MAX {
+        if let Some(earlier) = once.as_ref().and_then(|once| once.earlier(0)) {
+            return replayed(app, caller, &entries, earlier).await;
+        }
         let transaction = Transaction::begin(&app.registry);
         let answers = match attempt(app, caller, &transaction, &entries, &order, deadline).await {
             Ok(answers) => answers,
             Err(refusal) => {
+                if is_done_meanwhile(app, caller, &mut once).await? {
+                    continue;
+                }
                 transaction.abandon(&caller.context).await?;
                 return Err(refusal);
             }
@@ -52,11 +55,20 @@ pub(super) async fn run(
                 once.iter().for_each(Once::note);
                 return written(app, &entries, &answers);
             }
-            Err(NotWritten::Overtaken) => {}
+            Err(NotWritten::Overtaken) => {
+                is_done_meanwhile(app, caller, &mut once).await?;
+            }
             Err(NotWritten::Failed(error)) => return Err(error.into()),
         }
     }
     Err(overtaken().into())
+}
+
+async fn is_done_meanwhile(app: &AppState, caller: &Caller, once: &mut Option<Once>) -> Result<bool, AppError> {
+    match once {
+        Some(once) => once.is_done_meanwhile(&caller.context, &*app.registry.store, 0).await,
+        None => Ok(false),
+    }
 }
 
 /// The answer to a transaction that was made before.

@@ -27,7 +27,7 @@ pub async fn submit(
     let envelope = envelope::read(members)?;
     client.charge_rest(&app, envelope.entries.len()).await?;
     let once = match key.zip(digest) {
-        Some((key, digest)) => Some(app.requests.begin(&client.context, &app.registry, key, digest).await?),
+        Some((key, digest)) => Some(app.requests.begin(&client.context, &*app.registry.store, key, digest).await?),
         None => None,
     };
     let caller = BatchCaller::new(client.context, &headers);
