@@ -64,6 +64,9 @@ pub struct GlobalArgs {
     /// Write JSON instead of text
     #[arg(long, global = true)]
     json: bool,
+    /// Configuration file: of the server to run, or of the stopped server whose data folder a command works on
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Administer the server at this address instead of the one that uses the data folder
     #[arg(long, global = true, value_name = "URL")]
     admin_url: Option<String>,

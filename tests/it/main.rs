@@ -9,6 +9,7 @@
 )]
 
 mod admin;
+mod audit;
 mod authorization;
 mod batch;
 mod cli;

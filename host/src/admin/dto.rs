@@ -6,6 +6,7 @@ pub mod grant;
 pub mod identifier_system;
 pub mod local_code;
 pub mod plugin_use;
+pub mod secret;
 pub mod upgrade_report;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::routing::{delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 
 use super::access::require_token;
 use super::routes::{
@@ -19,31 +19,39 @@ pub const BASE_PATH: &str = "/admin/v1";
 /// Where the metrics page is, on the admin listener and on its own.
 pub const METRICS_PATH: &str = "/metrics";
 
+/// Every path below [`BASE_PATH`], with what is done there. The tests walk it: none of these is on the public listener.
+#[must_use]
+pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
+    vec![
+        ("/audit", get(audit::query)),
+        ("/clients", get(client::list).post(client::create)),
+        ("/clients/{id}", get(client::show).patch(client::set)),
+        ("/clients/{id}/disable", post(client::disable)),
+        ("/clients/{id}/enable", post(client::enable)),
+        ("/clients/{id}/rotate-secret", post(client::rotate_secret)),
+        ("/clients/{id}/grants", post(client::grant)),
+        ("/clients/{id}/grants/{scope}", delete(client::revoke)),
+        ("/concept-groups", get(concept_group::list)),
+        ("/concept-groups/{name}", get(concept_group::show).put(concept_group::set).delete(concept_group::reset)),
+        ("/identifier-systems", get(identifier_system::list).post(identifier_system::add)),
+        ("/identifier-systems/{uri}", delete(identifier_system::remove)),
+        ("/local-codes", get(local_code::list).post(local_code::add)),
+        ("/local-codes/{code}", get(local_code::show).patch(local_code::update)),
+        ("/local-codes/{code}/deprecate", post(local_code::deprecate)),
+        ("/plugin-reports", post(upgrade_report::report)),
+        ("/consents", get(consent::list).post(consent::create)),
+        ("/consents/{consent_id}", get(consent::show)),
+        ("/consents/{consent_id}/withdraw", post(consent::withdraw)),
+        ("/plugins", get(plugin::list).post(plugin::install)),
+        ("/plugins/{name}", get(plugin_use::show).delete(plugin::remove)),
+        ("/programs", get(program::list).post(program::create)),
+        ("/programs/{identifier}", get(program::show).patch(program::update)),
+    ]
+}
+
 /// The admin listener's router.
 pub fn router(state: AppState) -> Router {
-    let routes = Router::new()
-        .route("/audit", get(audit::query))
-        .route("/clients", get(client::list).post(client::create))
-        .route("/clients/{id}", get(client::show).patch(client::set))
-        .route("/clients/{id}/disable", post(client::disable))
-        .route("/clients/{id}/enable", post(client::enable))
-        .route("/clients/{id}/grants", post(client::grant))
-        .route("/clients/{id}/grants/{scope}", delete(client::revoke))
-        .route("/concept-groups", get(concept_group::list))
-        .route("/concept-groups/{name}", get(concept_group::show).put(concept_group::set).delete(concept_group::reset))
-        .route("/identifier-systems", get(identifier_system::list).post(identifier_system::add))
-        .route("/identifier-systems/{uri}", delete(identifier_system::remove))
-        .route("/local-codes", get(local_code::list).post(local_code::add))
-        .route("/local-codes/{code}", get(local_code::show).patch(local_code::update))
-        .route("/local-codes/{code}/deprecate", post(local_code::deprecate))
-        .route("/plugin-reports", post(upgrade_report::report))
-        .route("/consents", get(consent::list).post(consent::create))
-        .route("/consents/{consent_id}", get(consent::show))
-        .route("/consents/{consent_id}/withdraw", post(consent::withdraw))
-        .route("/plugins", get(plugin::list).post(plugin::install))
-        .route("/plugins/{name}", get(plugin_use::show).delete(plugin::remove))
-        .route("/programs", get(program::list).post(program::create))
-        .route("/programs/{identifier}", get(program::show).patch(program::update));
+    let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     Router::new()
         .nest(BASE_PATH, routes)
         .route(METRICS_PATH, get(metrics::page))

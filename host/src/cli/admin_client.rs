@@ -3,7 +3,6 @@
 //! Both ways go through the same router, so that a command does the same on either.
 
 use std::io::Read;
-use std::path::Path;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -62,19 +61,12 @@ pub enum Payload<'a> {
 }
 
 impl AdminClient {
-    /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself.
-    ///
-    /// # Errors
-    /// When the token cannot be read or the folder cannot be opened.
-    pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
-        Self::connect_with(global, None)
-    }
-
-    /// As [`Self::connect`]; a stopped server's folder is opened with the settings in that file.
+    /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself, opened with the settings
+    /// of `--config`.
     ///
     /// # Errors
     /// When the settings or the token cannot be read or the folder cannot be opened.
-    pub fn connect_with(global: &GlobalArgs, config: Option<&Path>) -> Result<Self, CliError> {
+    pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
         if let Some(url) = &global.admin_url {
             let token = match &global.admin_token_file {
                 Some(path) => AdminToken::load_file(path).map_err(CliError::failed)?,
@@ -90,7 +82,7 @@ impl AdminClient {
             let token = AdminToken::load(&global.data_dir).map_err(CliError::failed)?;
             return Ok(Self::remote(running.admin_url, token));
         }
-        let config = match config {
+        let config = match &global.config {
             Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
             None => Config::default(),
         };

@@ -1,5 +1,7 @@
 //! `daftar client`
 
+mod overlap;
+
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
@@ -49,6 +51,15 @@ pub enum ClientCommand {
     Enable {
         /// The client's id
         id: String,
+    },
+    /// Give a client another secret, which is shown this once
+    RotateSecret {
+        /// The client's id
+        id: String,
+        /// How long the older secrets stay good, such as `24h`, `90m` or `7d`; without it they, and the tokens that the client
+        /// holds, are refused at once
+        #[arg(long, value_name = "TIME", value_parser = overlap::parse)]
+        overlap: Option<u32>,
     },
     /// Change settings of a client
     Set {
@@ -161,6 +172,26 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
         }
         ClientCommand::Enable { id } => {
             show(global, &admin.call("POST", &format!("/clients/{}/enable", part(&id)), Payload::Empty)?);
+        }
+        ClientCommand::RotateSecret { id, overlap } => {
+            let body = json!({"overlap_s": overlap});
+            let path = format!("/clients/{}/rotate-secret", part(&id));
+            let rotated = admin.call("POST", &path, Payload::Json(&body))?;
+            if global.json {
+                output::json(&json!({
+                    "client_id": rotated.get("client_id"),
+                    "client_secret": rotated.get("client_secret"),
+                    "older_secrets_expire_at": rotated.get("older_secrets_expire_at"),
+                }));
+                return Ok(());
+            }
+            output::line(format_args!("client_id      {}", output::text_of(&rotated, "client_id")));
+            output::line(format_args!("client_secret  {}", output::text_of(&rotated, "client_secret")));
+            output::line(match output::text_of(&rotated, "older_secrets_expire_at") {
+                "" => "The older secrets and the tokens got with them are refused from now on.".to_owned(),
+                until => format!("The older secrets are good until {until}."),
+            });
+            output::line("The secret is shown this once: keep it in a safe place.");
         }
         ClientCommand::Set {
             id,

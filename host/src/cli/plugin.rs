@@ -5,7 +5,7 @@ mod inspect;
 mod keys;
 mod list;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::Value;
@@ -32,9 +32,6 @@ pub enum PluginCommand {
         /// Also when nobody who is trusted vouches for it; the audit log says so
         #[arg(long)]
         allow_unsigned: bool,
-        /// Configuration file with the trusted keys, where the server is stopped
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
     },
     /// Say what installing a plugin would mean for the records there are; changes nothing
     Report {
@@ -74,7 +71,7 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
         PluginCommand::Keygen(args) => keys::generate(global, &args),
         PluginCommand::Sign(args) => keys::sign(global, &args),
         PluginCommand::List => {
-            let plugins = call(global, None, "GET", "/plugins", Payload::Empty)?;
+            let plugins = call(global, "GET", "/plugins", Payload::Empty)?;
             if global.json {
                 output::json(&plugins)
             } else {
@@ -83,11 +80,11 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             Ok(())
         }
         PluginCommand::Report { file, records } => upgrade_report::run(global, &file, records),
-        PluginCommand::Install { file, allow_unsigned, config } => install(global, file, allow_unsigned, config),
+        PluginCommand::Install { file, allow_unsigned } => install(global, &file, allow_unsigned),
         PluginCommand::Remove { name, force } => {
             let query = if force { "?force=true" } else { "" };
             let path = format!("/plugins/{}{query}", part(&name));
-            let removed = call(global, None, "DELETE", &path, Payload::Empty)?;
+            let removed = call(global, "DELETE", &path, Payload::Empty)?;
             if global.json {
                 output::json(&removed)
             } else {
@@ -98,11 +95,11 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
     }
 }
 
-fn install(global: &GlobalArgs, file: PathBuf, allow_unsigned: bool, config: Option<PathBuf>) -> Result<(), CliError> {
-    let plugin = plugin_files::read(&file).map_err(CliError::Failed)?;
+fn install(global: &GlobalArgs, file: &Path, allow_unsigned: bool) -> Result<(), CliError> {
+    let plugin = plugin_files::read(file).map_err(CliError::Failed)?;
     let path = if allow_unsigned { "/plugins?allow_unsigned=true" } else { "/plugins" };
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
-    let installed = call(global, config, "POST", path, payload)?;
+    let installed = call(global, "POST", path, payload)?;
     if global.json {
         output::json(&installed);
     } else {
@@ -113,14 +110,8 @@ fn install(global: &GlobalArgs, file: PathBuf, allow_unsigned: bool, config: Opt
     Ok(())
 }
 
-pub(super) fn call(
-    global: &GlobalArgs,
-    config: Option<PathBuf>,
-    method: &str,
-    path: &str,
-    payload: Payload<'_>,
-) -> Result<Value, CliError> {
-    let admin = AdminClient::connect_with(global, config.as_deref())?;
+pub(super) fn call(global: &GlobalArgs, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
+    let admin = AdminClient::connect(global)?;
     let answer = admin.call(method, path, payload);
     admin.close();
     answer

@@ -14,9 +14,6 @@ use crate::telemetry;
 /// What the server is started with; each overrides the configuration file.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Configuration file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     /// Address for API clients
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
@@ -30,7 +27,7 @@ pub struct ServeArgs {
 
 /// Runs the command until it is told to stop.
 pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
-    let mut config = match &args.config {
+    let mut config = match &global.config {
         Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
         None => Config::default(),
     };

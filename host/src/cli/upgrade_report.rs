@@ -13,7 +13,7 @@ use crate::app::plugin_files;
 pub fn run(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError> {
     let plugin = plugin_files::read(file).map_err(CliError::Failed)?;
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
-    let report = call(global, None, "POST", &format!("/plugin-reports?records={records}"), payload)?;
+    let report = call(global, "POST", &format!("/plugin-reports?records={records}"), payload)?;
     if global.json {
         output::json(&report);
     } else {

@@ -4,7 +4,10 @@
 //! writes the lines down. A request that failed and left no line of its failure gets one here, so that a new route cannot
 //! forget it.
 
-use std::collections::BTreeSet;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +16,13 @@ use jiff::Timestamp;
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::consent::ConsentId;
 
-/// The most consents that one line names.
-const CONSENTS_MAX: usize = 1_000;
+/// The most consents that are noted of one call: more than one call looks at rows.
+const CONSENTS_MAX: usize = 50_000;
+
+/// Statuses from here on say that a call was not done.
+const FAILED_FROM: u16 = 400;
+/// Below this it is the caller's doing. 499 stands for a caller who left: whether the call was done is not known.
+const REFUSED_BELOW: u16 = 499;
 
 /// Collects the lines of one request. The default belongs to no request: it collects nothing.
 ///
@@ -40,6 +48,7 @@ struct State {
     reason: Option<String>,
     shown: Vec<String>,
     relied_on: BTreeSet<ConsentId>,
+    named: BTreeSet<String>,
     lines: Vec<AuditEntry>,
 }
 
@@ -144,6 +153,19 @@ impl Trail {
         self.0.as_ref().map(|inner| inner.state().relied_on.iter().copied().collect()).unwrap_or_default()
     }
 
+    /// Says whom the answer shows besides the record that was asked for, such as the members of a group; each once.
+    pub fn names(&self, targets: impl IntoIterator<Item = String>) {
+        self.with(|state| state.named.extend(targets));
+    }
+
+    /// Whether lines wait for the fields that the answer shows.
+    #[must_use]
+    pub fn wants_shown(&self) -> bool {
+        let is_open =
+            |line: &AuditEntry| line.status.is_none() && matches!(line.action, AuditAction::Read | AuditAction::Search);
+        self.0.as_ref().is_some_and(|inner| inner.state().lines.iter().any(is_open))
+    }
+
     /// Takes a line.
     ///
     /// # Errors
@@ -167,26 +189,20 @@ impl Trail {
         if std::mem::replace(&mut state.has_ended, true) {
             return Vec::new();
         }
-        let (mut lines, shown) = (std::mem::take(&mut state.lines), std::mem::take(&mut state.shown));
-        let (told, reason) = (state.reason.take(), reason);
+        let State { about, reason: told, shown, relied_on, named, mut lines, caller, .. } = std::mem::take(&mut *state);
+        state.has_ended = true;
+        drop(state);
         let reason = told.as_deref().or(reason);
-        let relied_on: Vec<ConsentId> = std::mem::take(&mut state.relied_on).into_iter().collect();
-        let is_told = |line: &AuditEntry| line.outcome != AuditOutcome::Allowed && line.status.is_none();
-        if status >= 400 && !lines.iter().any(is_told) {
-            lines.extend(inner.failure(&mut state, now));
+        if status >= FAILED_FROM {
+            inner.fail(&mut lines, caller, about, now, status, reason);
+        } else {
+            inner.tell_what_was_shown(&mut lines, caller, now, &shown, named);
         }
+        let relied_on: Vec<ConsentId> = relied_on.into_iter().collect();
         for line in lines.iter_mut().filter(|line| line.status.is_none()) {
             line.status = Some(status);
             if line.outcome == AuditOutcome::Allowed && !relied_on.is_empty() {
                 line.consents.clone_from(&relied_on);
-            }
-            match line.outcome {
-                AuditOutcome::Allowed if line.fields.is_empty() => line.fields.clone_from(&shown),
-                AuditOutcome::Allowed => {}
-                AuditOutcome::Refused | AuditOutcome::Failed => {
-                    line.outcome = if status >= 500 { AuditOutcome::Failed } else { AuditOutcome::Refused };
-                    line.reason = line.reason.take().or_else(|| reason.map(str::to_owned));
-                }
             }
         }
         lines
@@ -205,10 +221,63 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The line of a failure that nobody told; none before it is known who calls.
-    fn failure(&self, state: &mut State, now: Timestamp) -> Option<AuditEntry> {
-        let (actor, action) = state.caller.take()?;
-        Some(AuditEntry {
+    /// Makes the lines say that the call failed. What was handed in as done was not answered; where a use case told of the
+    /// failure itself, the rest stays as it was.
+    fn fail(
+        &self,
+        lines: &mut Vec<AuditEntry>,
+        caller: Option<(Actor, AuditAction)>,
+        about: Vec<String>,
+        now: Timestamp,
+        status: u16,
+        reason: Option<&str>,
+    ) {
+        if !lines.iter().any(|line| line.status.is_none()) {
+            lines.extend(caller.map(|caller| self.line(caller, about, now)));
+        }
+        let is_told = lines.iter().any(|line| line.status.is_none() && line.outcome != AuditOutcome::Allowed);
+        let outcome = if (REFUSED_BELOW..).contains(&status) { AuditOutcome::Failed } else { AuditOutcome::Refused };
+        for line in lines.iter_mut().filter(|line| line.status.is_none()) {
+            if line.outcome == AuditOutcome::Allowed && is_told {
+                continue;
+            }
+            line.outcome = outcome;
+            line.reason = line.reason.take().or_else(|| reason.map(str::to_owned));
+        }
+    }
+
+    /// Adds which fields the answer shows, and whom besides. An answer to a change that shows others has a line of its own for
+    /// them, as the line of the change is written already.
+    fn tell_what_was_shown(
+        &self,
+        lines: &mut Vec<AuditEntry>,
+        caller: Option<(Actor, AuditAction)>,
+        now: Timestamp,
+        shown: &[String],
+        named: BTreeSet<String>,
+    ) {
+        let is_read = |line: &AuditEntry| {
+            line.status.is_none()
+                && line.outcome == AuditOutcome::Allowed
+                && matches!(line.action, AuditAction::Read | AuditAction::Search)
+        };
+        for line in lines.iter_mut().filter(|line| is_read(line) && line.fields.is_empty()) {
+            line.fields = shown.to_vec();
+        }
+        if named.is_empty() {
+            return;
+        }
+        if let Some(line) = lines.iter_mut().find(|line| is_read(line)) {
+            let already: HashSet<String> = line.targets.iter().cloned().collect();
+            line.targets.extend(named.into_iter().filter(|target| !already.contains(target)));
+        } else if let Some((actor, _)) = caller {
+            let line = self.line((actor, AuditAction::Read), named.into_iter().collect(), now);
+            lines.push(AuditEntry { outcome: AuditOutcome::Allowed, ..line }.with_note("shown in the answer"));
+        }
+    }
+
+    fn line(&self, (actor, action): (Actor, AuditAction), targets: Vec<String>, now: Timestamp) -> AuditEntry {
+        AuditEntry {
             at: now,
             actor,
             address: self.address,
@@ -217,12 +286,12 @@ impl Inner {
             action,
             outcome: AuditOutcome::Refused,
             status: None,
-            targets: std::mem::take(&mut state.about),
+            targets,
             fields: Vec::new(),
             consents: Vec::new(),
             reason: None,
             note: None,
             count: 1,
-        })
+        }
     }
 }

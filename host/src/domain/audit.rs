@@ -2,7 +2,8 @@
 
 pub mod query;
 
-use std::net::{IpAddr, Ipv6Addr};
+// From `core`, which has no sockets: addresses are only kept here.
+use core::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use jiff::Timestamp;

@@ -15,11 +15,11 @@ use jiff::Timestamp;
 use crate::context::OpContext;
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::error::AppError;
-use crate::store::Store;
+use crate::store::{Store, StoreError, Write};
 
 use self::tally::Tally;
 
-/// The most targets named by one entry.
+/// The most targets that one line names: what names more becomes several lines, so that none is left out.
 const TARGETS_MAX: usize = 1_000;
 
 /// A handle to the audit log.
@@ -53,7 +53,21 @@ impl AuditLog {
     /// # Errors
     /// As [`Self::record`].
     pub async fn record_now(&self, entries: Vec<AuditEntry>) -> Result<(), AppError> {
-        if entries.is_empty() { Ok(()) } else { Ok(self.store.append_audit(entries).await?) }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<AuditEntry> = entries.into_iter().flat_map(in_lines).collect();
+        let again = if lines.iter().all(is_look) { Vec::new() } else { lines.clone() };
+        match self.store.append_audit(lines).await {
+            // Too many wait. What may have gone with a change is written by itself: the change is not undone any more.
+            Err(StoreError::Overloaded) if !again.is_empty() => {
+                let at = again.first().map_or(Timestamp::UNIX_EPOCH, |line| line.at);
+                let write = Write { at, source: None, operations: Vec::new(), audit: again };
+                self.store.commit(write).await?;
+                Ok(())
+            }
+            other => Ok(other?),
+        }
     }
 
     /// Writes down the lines of a request that ends; what anybody can cause as often as they like is counted together.
@@ -85,6 +99,32 @@ impl AuditLog {
     }
 }
 
+/// Whether it tells of nothing but looking.
+fn is_look(entry: &AuditEntry) -> bool {
+    matches!(entry.action, AuditAction::Read | AuditAction::Search | AuditAction::Audit)
+}
+
+/// A line as lines of no more than [`TARGETS_MAX`] targets and consents each.
+fn in_lines(mut entry: AuditEntry) -> Vec<AuditEntry> {
+    if entry.targets.len() <= TARGETS_MAX && entry.consents.len() <= TARGETS_MAX {
+        return vec![entry];
+    }
+    let (targets, consents) = (std::mem::take(&mut entry.targets), std::mem::take(&mut entry.consents));
+    let (mut targets, mut consents) = (targets.chunks(TARGETS_MAX), consents.chunks(TARGETS_MAX));
+    let mut lines = Vec::new();
+    loop {
+        let (targets, consents) = (targets.next(), consents.next());
+        if targets.is_none() && consents.is_none() {
+            return lines;
+        }
+        lines.push(AuditEntry {
+            targets: targets.unwrap_or_default().to_vec(),
+            consents: consents.unwrap_or_default().to_vec(),
+            ..entry.clone()
+        });
+    }
+}
+
 /// Whether there is no bound to how often it comes: from callers who are not known, and beyond the limit of a client.
 fn is_counted(entry: &AuditEntry) -> bool {
     const TOO_MANY_REQUESTS: u16 = 429;
@@ -93,8 +133,7 @@ fn is_counted(entry: &AuditEntry) -> bool {
 
 /// A line for what a context does. Others are said by its `with_…` methods.
 #[must_use]
-pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, mut targets: Vec<String>) -> AuditEntry {
-    targets.truncate(TARGETS_MAX);
+pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, targets: Vec<String>) -> AuditEntry {
     let consents = if outcome == AuditOutcome::Allowed { ctx.trail.relied_on() } else { Vec::new() };
     AuditEntry {
         at: ctx.now,
@@ -125,4 +164,28 @@ fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -
         | AuditAction::Audit => false,
     };
     if is_change && outcome == AuditOutcome::Allowed { ctx.trail.success_status() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::MemoryStore;
+    use crate::store::record::samples;
+
+    #[tokio::test]
+    async fn what_names_more_than_a_line_holds_is_several_lines() {
+        let store = Arc::new(MemoryStore::default());
+        let log = AuditLog::new(store.clone());
+        for (named, lines) in [(TARGETS_MAX, 1), (TARGETS_MAX + 1, 2), (3 * TARGETS_MAX, 3)] {
+            let before = store.audit(usize::MAX).await.unwrap().len();
+            let targets: Vec<String> = (0..named).map(|number| format!("Individual/urn:x:a|{number}")).collect();
+            let entry = AuditEntry { targets: targets.clone(), ..samples::audit_entries().remove(0) };
+            log.record_now(vec![entry]).await.unwrap();
+            let mut written = store.audit(usize::MAX).await.unwrap();
+            written.truncate(written.len() - before);
+            assert_eq!(written.len(), lines, "{named}");
+            let kept: Vec<String> = written.into_iter().rev().flat_map(|line| line.targets).collect();
+            assert!(kept == targets, "every one, in order");
+        }
+    }
 }

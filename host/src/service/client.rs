@@ -3,6 +3,8 @@
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: the store and the directory never
 //! part.
 
+pub mod secret;
+
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};

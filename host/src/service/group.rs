@@ -23,7 +23,7 @@ use change::write_change;
 use super::codes::CodeView;
 use super::registry::Registry;
 use super::visibility::{self, Seen};
-use super::{audit, open};
+use super::{audit, open, records};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -132,7 +132,11 @@ async fn seen_members(
     let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
     let ids: Vec<RecordId> = seen.keys().copied().collect();
     let people = registry.store.individuals(&ids).await?.into_iter();
-    Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
+    let people: HashMap<_, _> =
+        people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect();
+    let called = people.values().filter_map(|person| records::called(&person.record.details.identifiers));
+    ctx.trail.names(called.map(|key| records::reference(RecordKind::Individual, key)));
+    Ok(people)
 }
 
 /// The other groups of some relationships, as far as they are there for the client.
@@ -145,6 +149,8 @@ async fn seen_groups(
     for Relationship { target, .. } in relationships {
         let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, *target) else { continue };
         let Some(record) = registry.store.group(*target).await? else { continue };
+        let called = records::called(&record.details.identifiers);
+        ctx.trail.names(called.map(|key| records::reference(RecordKind::Group, key)));
         seen.insert(*target, Seen { record, fields });
     }
     Ok(seen)

@@ -9,7 +9,7 @@ pub use search::{ProgramQuery, check_search, search};
 use super::eligibility::check::check_expression;
 use super::registry::Registry;
 use super::visibility::{self, Seen};
-use super::{audit, identifiers, records};
+use super::{audit, changed, identifiers, records};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::eligibility::Diagnostic;
@@ -123,6 +123,7 @@ async fn write(
     details: ProgramDetails,
 ) -> Result<Arc<Program>, AppError> {
     let targets = records::references(RecordKind::Program, &details.identifiers);
+    let fields = changed::of_program(before.map(|before| &before.details), &details);
     let details = RecordDetails::Program(details);
     let (action, operation) = match before {
         None => (AuditAction::Create, Operation::Create(details)),
@@ -132,7 +133,7 @@ async fn write(
         at: ctx.now,
         source: ctx.client().cloned(),
         operations: vec![operation],
-        audit: vec![audit::entry(ctx, action, AuditOutcome::Allowed, targets)],
+        audit: vec![audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_fields(fields)],
     };
     records::written(registry.store.commit(write).await?)
 }

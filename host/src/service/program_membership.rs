@@ -15,7 +15,7 @@ use super::eligibility::access::may_be_told;
 use super::eligibility::program_rule::{RuleWord, ask_program};
 use super::registry::Registry;
 use super::written;
-use super::{audit, identifiers, records, subjects, visibility};
+use super::{audit, changed, identifiers, records, subjects, visibility};
 use crate::columns::{Found, MembershipConditions, MembershipTerm, SearchLimits, Snapshot, Sorting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -159,13 +159,13 @@ async fn write(
         }
     }
     targets.extend(records::references(RecordKind::ProgramMembership, &details.identifiers));
+    let fields = changed::of_membership(before.map(|before| &before.details), &details);
     let details = RecordDetails::ProgramMembership(details);
     let (action, operation) = match before {
         None => (AuditAction::Create, Operation::Create(details)),
         Some(before) => (AuditAction::Update, Operation::Update(before.id, before.meta.version, details)),
     };
-    let mut entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets);
-    entry.note = Some(note);
+    let entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_fields(fields).with_note(note);
     let write = Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry] };
     match registry.store.commit(write).await {
         Ok(committed) => records::written(committed),

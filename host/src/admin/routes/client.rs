@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 
 use crate::admin::access::Administrator;
 use crate::admin::dto::grant::read_grant;
+use crate::admin::dto::secret::{RotatedBody, read_overlap};
 use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_changes, read_client};
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
@@ -77,6 +78,21 @@ pub async fn enable(
 ) -> Result<Json<ClientBody>, ApiError> {
     let client = app.clients.enable(&ctx, &client_id(id)?).await?;
     Ok(Json(ClientBody::from(&*client)))
+}
+
+/// Gives a client another secret, which is told this once; the older ones stay good for `overlap_s` seconds, 0 where it is not
+/// given.
+pub async fn rotate_secret(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+    id: Result<Path<String>, PathRejection>,
+    JsonObject(members): JsonObject,
+) -> Result<Json<RotatedBody>, ApiError> {
+    let mut problems = Problems::default();
+    let overlap_s = read_overlap(members, &mut problems);
+    let overlap_s = problems.finish(overlap_s)?;
+    let rotated = app.clients.rotate_secret(&ctx, &client_id(id)?, overlap_s).await?;
+    Ok(Json(RotatedBody::from(&rotated)))
 }
 
 /// Grants a scope, on some fields or on all.

@@ -1,14 +1,17 @@
 //! What a path names: a record by identifier, a vocabulary, a code, a concept group.
 
 use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRequestParts, MatchedPath, Path};
 use axum::http::request::Parts;
 use percent_encoding::{AsciiSet, CONTROLS};
 
 use crate::api::error::{ApiError, Problem};
+use crate::api::middleware::answer::RequestInfo;
 use crate::domain::code::Namespace;
 use crate::domain::consent::ConsentId;
 use crate::domain::identifier::{IdentifierError, IdentifierKey};
+use crate::domain::record::RecordKind;
+use crate::service::records::reference;
 
 /// The characters of a name or an identifier that a part of a path cannot hold as they are.
 pub const PATH_PART: &AsciiSet = &CONTROLS
@@ -42,7 +45,10 @@ impl<S: Send + Sync> FromRequestParts<S> for IdentifierPath {
             return Err(Problem::malformed("the identifier in the path is not percent-encoded UTF-8").into());
         };
         match IdentifierKey::parse(&text) {
-            Ok(key) => Ok(Self(key)),
+            Ok(key) => {
+                about(parts, &[&key]);
+                Ok(Self(key))
+            }
             Err(error) => Err(not_valid(&error)),
         }
     }
@@ -59,7 +65,9 @@ impl<S: Send + Sync> FromRequestParts<S> for MemberPath {
         let path: Result<Path<(String, String)>, PathRejection> = Path::from_request_parts(parts, state).await;
         let Ok(Path((group, member))) = path else { return Err(not_text().into()) };
         let parse = |text: &str| IdentifierKey::parse(text).map_err(|error| not_valid(&error));
-        Ok(Self(parse(&group)?, parse(&member)?))
+        let (group, member) = (parse(&group)?, parse(&member)?);
+        about(parts, &[&group, &member]);
+        Ok(Self(group, member))
     }
 }
 
@@ -73,7 +81,11 @@ impl<S: Send + Sync> FromRequestParts<S> for ConsentPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
         let Ok(Path(text)) = path else { return Err(not_text().into()) };
-        ConsentId::parse(&text).map(Self).map_err(|error| Problem::malformed(error.to_string()).into())
+        let id = ConsentId::parse(&text).map_err(|error| Problem::malformed(error.to_string()))?;
+        if let Some(info) = parts.extensions.get::<RequestInfo>() {
+            info.trail.about([format!("{}/{id}", RecordKind::Consent)]);
+        }
+        Ok(Self(id))
     }
 }
 
@@ -120,6 +132,30 @@ impl<S: Send + Sync> FromRequestParts<S> for NamePath {
         }
         Ok(Self(name))
     }
+}
+
+/// The kinds of records that paths name by identifier, by a part of their routes; a member is an individual.
+const KINDS: [(&str, RecordKind, RecordKind); 8] = [
+    ("/Individual/", RecordKind::Individual, RecordKind::Individual),
+    ("/individuals/", RecordKind::Individual, RecordKind::Individual),
+    ("/Group/", RecordKind::Group, RecordKind::Individual),
+    ("/groups/", RecordKind::Group, RecordKind::Individual),
+    ("/Program/", RecordKind::Program, RecordKind::Program),
+    ("/programs/", RecordKind::Program, RecordKind::Program),
+    ("/ProgramMembership/", RecordKind::ProgramMembership, RecordKind::ProgramMembership),
+    ("/program_memberships/", RecordKind::ProgramMembership, RecordKind::ProgramMembership),
+];
+
+/// Tells the request's trail which records it is about, so that its failure names them.
+fn about(parts: &Parts, keys: &[&IdentifierKey]) {
+    let (Some(info), Some(route)) = (parts.extensions.get::<RequestInfo>(), parts.extensions.get::<MatchedPath>())
+    else {
+        return;
+    };
+    let kinds = KINDS.iter().find(|(part, ..)| route.as_str().contains(part));
+    let Some((_, first, others)) = kinds else { return };
+    let kinds = std::iter::once(first).chain(std::iter::repeat(others));
+    info.trail.about(kinds.zip(keys).map(|(kind, key)| reference(*kind, key)));
 }
 
 fn not_valid(error: &IdentifierError) -> ApiError {

@@ -12,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
 
+use super::shown::fields_shown;
 use super::trail::{self, TrailEnd};
 use crate::api::error::Problem;
 use crate::api::extract::auth::WithinRequest;
@@ -99,6 +100,11 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
         }
     };
 
+    if response.status().is_success() && info.trail.wants_shown() {
+        let (whole, fields) = fields_shown(response).await;
+        response = whole;
+        info.trail.shows(fields);
+    }
     let (status, problem) = (response.status(), response.extensions().get::<Problem>());
     if let Err(problem) = trail_end.end(problem.map_or(status, |problem| problem.status), problem).await {
         response = refusal(problem);

@@ -4,21 +4,30 @@
 //! that cannot be audited is answered 503.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::extract::{ConnectInfo, MatchedPath, Request};
 use axum::http::{Method, StatusCode};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use crate::api::error::Problem;
 use crate::app::AppState;
 use crate::context::trail::{Trail, TrailOf};
-use crate::domain::audit::kept_address;
+use crate::domain::audit::{AuditEntry, kept_address};
 use crate::error::{AppError, FieldProblem};
 
 /// How many problems of fields the reason of a refusal names.
 const PROBLEMS_MAX: usize = 10;
 /// The longest name of a field that a reason tells, in bytes.
 const FIELD_BYTES_MAX: usize = 64;
+
+/// What is done to things that are there, by the last part of its route.
+const ACTIONS: [&str; 7] = ["disable", "enable", "rotate-secret", "grants", "deprecate", "withdraw", "plugin-reports"];
+/// What is answered with nothing when it is deleted, by the part of its route.
+const EMPTIED: [&str; 3] = ["/Consent/", "/consents/{", "/plugins/{"];
 
 /// The trail of a request that has just arrived.
 pub(super) fn begin(request: &Request, id: &Arc<str>) -> Trail {
@@ -45,7 +54,7 @@ pub fn success_status(method: &Method, route: &str) -> u16 {
     let status = match *method {
         Method::POST if is_action(last) => StatusCode::OK,
         Method::POST => StatusCode::CREATED,
-        Method::DELETE if route.contains("/Consent/") || route.contains("/consents/{") => StatusCode::NO_CONTENT,
+        Method::DELETE if EMPTIED.iter().any(|parent| route.contains(parent)) => StatusCode::NO_CONTENT,
         _ => StatusCode::OK,
     };
     status.as_u16()
@@ -54,7 +63,7 @@ pub fn success_status(method: &Method, route: &str) -> u16 {
 /// Whether the last part of a route names something done to what is there, so that nothing is made.
 fn is_action(last: &str) -> bool {
     let dollar = last.strip_prefix('$').or_else(|| last.strip_prefix("%24"));
-    dollar.is_some_and(|name| name != "add-member") || matches!(last, "disable" | "enable" | "deprecate" | "withdraw")
+    dollar.is_some_and(|name| name != "add-member") || ACTIONS.contains(&last)
 }
 
 /// The reason of a refusal for the audit log: which fields, and which kinds of faults. What a 401 and a 403 say names faults of
@@ -96,7 +105,7 @@ impl TrailEnd {
     pub(super) async fn end(self, status: StatusCode, problem: Option<&Problem>) -> Result<(), Problem> {
         let reason = problem.map(reason);
         let lines = self.trail.end(self.app.clock.now(), status.as_u16(), reason.as_deref());
-        let written = self.app.registry.audit.record_ended(lines).await;
+        let written = Writing::new(&self.app, lines).await;
         written.map_err(|error| match error {
             AppError::Busy => Problem::from(AppError::Busy),
             other => Problem::from(AppError::Unavailable(other.into())),
@@ -105,18 +114,50 @@ impl TrailEnd {
 }
 
 impl Drop for TrailEnd {
-    /// The caller left before it was answered.
+    /// The caller left before it was answered. Whether the call was done is not known here: a change that was has its line.
     fn drop(&mut self) {
-        // 499 is what access logs call it; no answer was sent.
+        // What access logs call it; no answer was sent.
         const CALLER_LEFT: u16 = 499;
-        let lines = self.trail.end(self.app.clock.now(), CALLER_LEFT, Some("the caller left before it was answered"));
+        let reason = "the caller left before it was answered; whether it was done is not known";
+        let lines = self.trail.end(self.app.clock.now(), CALLER_LEFT, Some(reason));
         if lines.is_empty() {
             return;
         }
-        let audit = self.app.registry.audit.clone();
+        if let Some(Err(error)) = Writing::new(&self.app, lines).now_or_never() {
+            tracing::error!(error = %error, "what a caller did who left could not be audited");
+        }
+    }
+}
+
+/// Lines on their way to the store, which nearly always takes them at once. Whoever stops waiting for it leaves it to a task.
+struct Writing(Option<BoxFuture<'static, Result<(), AppError>>>);
+
+impl Writing {
+    fn new(app: &AppState, lines: Vec<AuditEntry>) -> Self {
+        let audit = app.registry.audit.clone();
+        Self(Some(Box::pin(async move { audit.record_ended(lines).await })))
+    }
+}
+
+impl Future for Writing {
+    type Output = Result<(), AppError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(writing) = &mut self.0 else { return Poll::Ready(Ok(())) };
+        let polled = writing.as_mut().poll(context);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let Some(writing) = self.0.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            if let Err(error) = audit.record_ended(lines).await {
+            if let Err(error) = writing.await {
                 tracing::error!(error = %error, "what a caller did who left could not be audited");
             }
         });

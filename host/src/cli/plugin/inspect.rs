@@ -14,14 +14,11 @@ use crate::config::Config;
 pub struct InspectArgs {
     /// The plugin, one `.wasm` component; its signature is read from `FILE.sig` if that is there
     file: PathBuf,
-    /// Configuration file with the trusted keys
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
 }
 
 /// Prints what is in the file; a file that would be refused is told too, and then is a failure with the reason.
 pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
-    let config = match &args.config {
+    let config = match &global.config {
         Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
         None => Config::default(),
     };

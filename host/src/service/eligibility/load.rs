@@ -1,6 +1,6 @@
 //! Fetches what is known of the subjects of a rule.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::civil::Date;
 
@@ -14,7 +14,7 @@ use crate::context::OpContext;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails};
-use crate::domain::identifier::IdentifierKey;
+use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::search::Page;
@@ -71,6 +71,7 @@ pub(super) struct Reads {
     /// Every record read, by reference, with its version.
     pub versions: BTreeMap<String, VersionId>,
     people: HashMap<RecordId, Seen<IndividualDetails>>,
+    named: HashSet<(RecordKind, RecordId)>,
     rows: usize,
 }
 
@@ -82,9 +83,7 @@ impl Reads {
     }
 
     fn note_person(&mut self, stored: &Individual) {
-        if let Some(first) = stored.details.identifiers.first() {
-            self.versions.insert(individual::reference(&first.key), stored.meta.version);
-        }
+        self.note(RecordKind::Individual, stored.id, &stored.details.identifiers, stored.meta.version);
     }
 
     /// A membership without an identifier of its own is named by beneficiary and program; of several such, the newest counts.
@@ -98,8 +97,19 @@ impl Reads {
     }
 
     fn note_group(&mut self, stored: &Group) {
-        if let Some(first) = stored.details.identifiers.first() {
-            self.versions.insert(group::reference(&first.key), stored.meta.version);
+        self.note(RecordKind::Group, stored.id, &stored.details.identifiers, stored.meta.version);
+    }
+
+    /// Names a record by what it is called; by another of its identifiers where another record is called so.
+    fn note(&mut self, kind: RecordKind, id: RecordId, identifiers: &[Identifier], version: VersionId) {
+        if !self.named.insert((kind, id)) {
+            return;
+        }
+        let called = records::called(identifiers).into_iter();
+        let names = called.chain(identifiers.iter().map(|identifier| &identifier.key));
+        let free = names.map(|key| records::reference(kind, key)).find(|name| !self.versions.contains_key(name));
+        if let Some(name) = free {
+            self.versions.insert(name, version);
         }
     }
 }

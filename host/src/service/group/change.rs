@@ -17,7 +17,7 @@ use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group, with_undeclared};
 use crate::service::registry::Registry;
 use crate::service::written::{self, Spoken};
-use crate::service::{audit, identifiers, open, records};
+use crate::service::{audit, changed, identifiers, open, records};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
@@ -97,6 +97,7 @@ pub(super) async fn write_change(
     (before, details, fields): (&Group, GroupDetails, FieldSet),
     entry: AuditEntry,
 ) -> Result<GroupView, AppError> {
+    let entry = entry.with_fields(changed::of_group(&before.details, &details));
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),

@@ -14,7 +14,7 @@ use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group};
 use crate::service::registry::Registry;
-use crate::service::{audit, identifiers, open, visibility, written};
+use crate::service::{audit, changed, identifiers, open, records, visibility, written};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
@@ -29,7 +29,9 @@ pub async fn create(
     languages: LanguagePreference,
     draft: GroupDetails<CodeUri, IdentifierKey>,
 ) -> Result<GroupView, AppError> {
-    written::check_new(ctx, Resource::Group, &written::of_group(&draft))?;
+    ctx.trail.about(records::references(RecordKind::Group, &draft.identifiers));
+    let named = written::of_group(&draft);
+    written::check_new(ctx, Resource::Group, &named)?;
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
@@ -47,7 +49,9 @@ pub async fn create(
         at: ctx.now,
         source: ctx.client().cloned(),
         operations: vec![Operation::CreateGroup(details)],
-        audit: vec![audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets)],
+        audit: vec![
+            audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
+        ],
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {

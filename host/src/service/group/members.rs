@@ -315,6 +315,8 @@ pub async fn places_in_groups(
             let is_in_page = found.total >= page.offset && found.places.len() < page.count as usize;
             found.total = found.total.saturating_add(1);
             if is_in_page {
+                let called = records::called(&group.record.details.identifiers);
+                ctx.trail.names(called.map(|key| records::reference(RecordKind::Group, key)));
                 found.places.push(GroupPlace { group: group.clone(), member: member.clone() });
             }
         }

@@ -14,7 +14,7 @@ use crate::error::AppError;
 use crate::service::individual::carriers;
 use crate::service::registry::Registry;
 use crate::service::search::{self, CodeFilter, FoundPage, Paging};
-use crate::service::{audit, open, visibility};
+use crate::service::{audit, open, records, visibility};
 use crate::vocab::LanguagePreference;
 
 /// Conditions of a search as a client names them, all of which must hold.
@@ -84,8 +84,8 @@ pub async fn search(
         let group = group.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
         views.push(view(ctx, registry, languages.clone(), (group, fields)).await?);
     }
-    let targets = views.iter().filter_map(|view| view.group.details.identifiers.first());
-    let targets = targets.map(|identifier| reference(&identifier.key)).collect();
+    let targets = views.iter().filter_map(|view| records::called(&view.group.details.identifiers));
+    let targets = targets.map(reference).collect();
     let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     registry.audit.record(ctx, entry.with_note(search::note(fields, &paging.sort))).await?;
     Ok(FoundPage { total: found.total, records: views, next: found.next })

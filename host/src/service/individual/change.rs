@@ -13,7 +13,7 @@ use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual, with_undeclared};
 use crate::service::registry::Registry;
 use crate::service::written::{self, Spoken};
-use crate::service::{audit, identifiers, open, records};
+use crate::service::{audit, changed, identifiers, open, records};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
@@ -87,13 +87,14 @@ async fn change_once(
         details.photo == reference && before.details.photo != reference
     });
     let targets = records::references(RecordKind::Individual, &details.identifiers);
+    let fields_changed = changed::of_individual(&before.details, &details);
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),
         operations: std::iter::once(Operation::UpdateIndividual(before.id, before.meta.version, details))
             .chain(new_photo.map(Operation::PutPhoto))
             .collect(),
-        audit: vec![audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets)],
+        audit: vec![audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets).with_fields(fields_changed)],
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {

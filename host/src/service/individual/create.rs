@@ -8,7 +8,7 @@ use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual};
 use crate::service::registry::Registry;
-use crate::service::{audit, identifiers, open, visibility, written};
+use crate::service::{audit, changed, identifiers, open, records, visibility, written};
 use crate::store::{Operation, Write, Written};
 use crate::vocab::LanguagePreference;
 
@@ -22,7 +22,9 @@ pub async fn create(
     languages: LanguagePreference,
     IndividualDraft { details: draft, photo }: IndividualDraft,
 ) -> Result<IndividualView, AppError> {
-    written::check_new(ctx, Resource::Individual, &written::of_individual(&draft))?;
+    ctx.trail.about(records::references(RecordKind::Individual, &draft.identifiers));
+    let named = written::of_individual(&draft);
+    written::check_new(ctx, Resource::Individual, &named)?;
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
@@ -49,7 +51,9 @@ pub async fn create(
         operations: std::iter::once(Operation::CreateIndividual(details))
             .chain(photo.map(Operation::PutPhoto))
             .collect(),
-        audit: vec![audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets)],
+        audit: vec![
+            audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
+        ],
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {

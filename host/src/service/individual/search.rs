@@ -18,7 +18,7 @@ use crate::service::codes::CodeView;
 use crate::service::registry::Registry;
 use crate::service::search::{self, CodeFilter, FoundPage, Paging, Reach};
 use crate::service::visibility::{self, Seen};
-use crate::service::{audit, open};
+use crate::service::{audit, open, records};
 use crate::store::IDENTIFIER_OWNERS_MAX;
 use crate::vocab::{Generation, LanguagePreference};
 
@@ -85,8 +85,8 @@ pub async fn search(
     let limits = SearchLimits { records: people.as_deref(), groups: groups.as_deref() };
     let found = snapshot.search(&query, limits, search::sorting(paging, &ranks), &paging.window);
     let individuals = registry.store.individuals(&found.ids).await?;
-    let targets = individuals.iter().filter_map(|individual| individual.details.identifiers.first());
-    let targets = targets.map(|identifier| reference(&identifier.key)).collect();
+    let targets = individuals.iter().filter_map(|individual| records::called(&individual.details.identifiers));
+    let targets = targets.map(reference).collect();
     let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     let note = search::note(searched_fields(&query), &paging.sort);
     registry.audit.record(ctx, entry.with_note(note)).await?;

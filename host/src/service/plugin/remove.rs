@@ -15,7 +15,7 @@ use crate::domain::vocabulary::{ID_TYPE_NAMESPACE, Selection};
 use crate::error::AppError;
 use crate::plugin::LibraryError;
 use crate::service::client::to_the_end;
-use crate::vocab::{CheckedPack, Vocabulary};
+use crate::vocab::{CheckedPack, Generation, Vocabulary};
 
 impl PluginAdministration {
     /// Removes a plugin; it stays removed when the server starts again.
@@ -55,7 +55,8 @@ impl PluginAdministration {
             }
             None => "removes it; it was not loaded, so its uses were not counted".to_owned(),
         };
-        let (mut packs, deployment) = self.decided();
+        let (before, deployment) = self.decided();
+        let mut packs = before.clone();
         let removed = packs.remove(name);
         if let Some((_, pack)) = removed.as_ref().filter(|_| !is_forced) {
             refuse_with_local_codes(name, pack, &deployment)?;
@@ -70,10 +71,50 @@ impl PluginAdministration {
             let message = format!("other packs need `{name}` and go out of force when it is removed by force: ");
             return Err(AppError::Conflict(message + &reasons.join("; ")));
         }
-        if let Some((_, pack)) = &removed {
-            let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
-            let kept = kept::of_removed(pack.vocabularies(), &deployment, &generation, &snapshot);
-            let deployment = kept::joined(&deployment, &kept);
+        let with_it = self.registry.vocabularies.current();
+        let mut left_behind = None;
+        if let Some(Publishable { packs, generation, left_out, reasons }) = changed {
+            // From here on no request begins with its codes, so that what is counted next stays true.
+            self.publish(packs, generation).await?;
+            left_behind = Some((left_out, reasons));
+        }
+        let pack = removed.as_ref().map(|(_, pack)| &**pack);
+        if let Err(error) = self.take_away(ctx, (name, is_forced), pack, (&with_it, &deployment), note).await {
+            if left_behind.is_some() {
+                let back = publishable(before, &self.decided().1, self.registry.vocabularies.current().table())?;
+                self.publish(back.packs, back.generation).await?;
+            }
+            return Err(error);
+        }
+        self.forget_reasons(name);
+        if let Some((left_out, reasons)) = left_behind {
+            let mut in_force = self.in_force();
+            in_force.unloaded.extend(reasons);
+            in_force.left_out.extend(left_out);
+        }
+        self.readmit_or_say().await;
+        Ok(())
+    }
+
+    /// Takes a plugin whose codes nobody is given any more off the disk, unless a record took one of them up while its uses were
+    /// counted.
+    async fn take_away(
+        &self,
+        ctx: &OpContext,
+        (name, is_forced): (&PluginName, bool),
+        pack: Option<&CheckedPack>,
+        (generation, deployment): (&Generation, &Deployment),
+        note: String,
+    ) -> Result<(), AppError> {
+        if let Some(pack) = pack {
+            let uses = self.records_using(pack.vocabularies()).await?;
+            if uses > 0 && !is_forced {
+                let message = format!("{uses} records took up codes of `{name}` while it was being removed; it stays");
+                return Err(AppError::Conflict(message));
+            }
+            let snapshot = self.registry.columns.snapshot();
+            let kept = kept::of_removed(pack.vocabularies(), deployment, generation, &snapshot);
+            let deployment = kept::joined(deployment, &kept);
             self.keep(ctx.now, kept, deployment).await?;
         }
         // Before it is gone, as with an install.
@@ -82,18 +123,7 @@ impl PluginAdministration {
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
             LibraryError::Folder(_) | LibraryError::InUse(_) => AppError::Unavailable(error.into()),
-        })?;
-        self.forget_reasons(name);
-        if let Some(Publishable { packs, generation, left_out, reasons }) = changed {
-            {
-                let mut in_force = self.in_force();
-                in_force.unloaded.extend(reasons);
-                in_force.left_out.extend(left_out);
-            }
-            self.publish(packs, generation).await?;
-        }
-        self.readmit_or_say().await;
-        Ok(())
+        })
     }
 
     /// How many uses records make of the codes of a plugin; none where it is a pack that is not loaded.

@@ -15,6 +15,7 @@ use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
 use super::{PluginAdministration, PluginOffer, blocking};
 use crate::columns::Snapshot;
 use crate::context::OpContext;
+use crate::domain::audit::AuditOutcome;
 use crate::domain::code::CodeNumber;
 use crate::domain::deployment::Deployment;
 use crate::domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
@@ -124,7 +125,17 @@ impl PluginAdministration {
         records_told: usize,
     ) -> Result<UpgradeReport, AppError> {
         let library = self.library.clone();
-        let prepared = blocking(move || library.prepare(offer)).await?.map_err(refusal)?;
+        let prepared = match blocking(move || library.prepare(offer)).await? {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let note = format!("tried out for a report, and refused: {error}");
+                self.audit(ctx, AuditOutcome::Refused, "a plugin that is not installed", note).await?;
+                return Err(refusal(error));
+            }
+        };
+        // Its code has run, whoever vouches for it.
+        let tried = format!("{} {}", prepared.manifest().name, prepared.manifest().version);
+        self.audit(ctx, AuditOutcome::Allowed, tried, "tried out for a report, not installed").await?;
         let (packs, deployment) = self.decided();
         let manifest = prepared.manifest();
         let stored = self.registry.store.code_table().await?;

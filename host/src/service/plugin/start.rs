@@ -12,7 +12,7 @@ use super::packs::{Packs, Publishable, load_packs, publishable};
 use super::{PluginAdministration, blocking};
 use crate::context::OpContext;
 use crate::context::trail::Trail;
-use crate::domain::audit::Actor;
+use crate::domain::audit::{Actor, AuditOutcome};
 use crate::domain::deployment::Deployment;
 use crate::domain::grant::Grants;
 use crate::domain::scope::ScopeSet;
@@ -102,6 +102,7 @@ impl PluginAdministration {
             report.insert(path, outcome);
         }
         if !has_installed {
+            self.audit_refused(&ctx, &report).await?;
             return Ok(report);
         }
         for (path, prepared) in waiting {
@@ -116,7 +117,20 @@ impl PluginAdministration {
             };
             report.insert(path, outcome);
         }
+        self.audit_refused(&ctx, &report).await?;
         Ok(report)
+    }
+
+    /// Writes down which files of the folder were refused: their code may have run.
+    async fn audit_refused(&self, ctx: &OpContext, report: &SyncReport) -> Result<(), AppError> {
+        for (path, outcome) in report {
+            if let SyncedFile::Refused(error) = outcome {
+                let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let note = format!("refused from the folder of plugins: {error}");
+                self.audit(ctx, AuditOutcome::Refused, file, note).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn prepare_newer(&self, path: &Path) -> Result<Result<Prepared, SyncedFile>, AppError> {
