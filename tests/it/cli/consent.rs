@@ -83,3 +83,34 @@ fn a_client_belongs_to_the_organization_that_it_is_given_to() {
         assert!(refused.stderr.contains(what), "{refused:?}");
     }
 }
+
+#[test]
+fn a_client_sees_what_is_consented_to_by_its_legal_basis() {
+    let app = register();
+    let client = |arguments: &[&str]| run(app.data_dir(), &[&["client"], arguments].concat());
+    let json = |arguments: &[&str]| client(&[arguments, &["--json"]].concat()).expect_success().json();
+    let create = ["create", "--name", "n", "--scope", "individual:read", "--legal-basis", "consent"];
+    let refused = client(&create);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+    assert!(refused.stderr.contains("name the organization"), "{refused:?}");
+    let created = json(&[&create[..], &["--organization", GRANTEE, "--purpose", "vaccination"]].concat());
+    let id = created["client_id"].as_str().unwrap();
+    let shown = json(&["show", id]);
+    assert_eq!((&shown["legal_basis"], &shown["purpose"]), (&json!("consent"), &json!("vaccination")));
+    let text = client(&["show", id]).expect_success().stdout;
+    assert!(text.contains("legal_basis consent") && text.contains("purpose     vaccination"), "{text}");
+    let without_purpose = json(&["set", id, "--purpose", ""]);
+    assert_eq!((&without_purpose["legal_basis"], without_purpose.get("purpose")), (&json!("consent"), None));
+    let other = json(&["set", id, "--legal-basis", "public_task"]);
+    assert_eq!(other["legal_basis"], "public_task");
+    let none = json(&["set", id, "--legal-basis", ""]);
+    assert_eq!((none.get("legal_basis"), &none["organization"]), (None, &json!(GRANTEE)));
+    for (arguments, what) in [
+        (&["set", id, "--legal-basis", "whim"][..], "legal_basis"),
+        (&["set", id, "--purpose", "vaccination"], "goes with the legal basis `consent`"),
+    ] {
+        let refused = client(arguments);
+        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.stderr.contains(what), "{refused:?}");
+    }
+}
