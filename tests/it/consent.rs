@@ -1,5 +1,6 @@
 //! `/Consent`, what the administrator does with consents, and what they open.
 
+mod calls;
 mod differential;
 mod filtering;
 mod world;

@@ -151,7 +151,13 @@ fn a_group_shows_only_the_members_who_consented_themselves() {
     assert_eq!(total(&world.client, &format!("{}/membership-history", path("Group", "20"))), 2);
     assert_eq!(names(&world.client, &path("Group", "22")), ["identifier", "meta", "name", "type"]);
     let nobody = world.client.get(&path("Group", "23")).expect(200).json();
-    assert_eq!((nobody.get("member"), nobody.get("quantity")), (None, None), "whether there are members is not known");
+    let told = ["member", "quantity", "relationship"].map(|name| nobody.get(name));
+    assert_eq!(told, [None, None, None], "whether there are members or other groups is not known");
+    let related: Vec<&Value> = shown["relationship"].as_array().unwrap().iter().map(|one| &one["target"]).collect();
+    assert_eq!(related.len(), 1);
+    assert_eq!(related[0]["reference"], group_reference("22"));
+    let found = world.client.get("/Group?name=diallo").expect(200).json();
+    assert_eq!(found["data"], json!([shown]), "a search shows the same");
     let places = world.client.get(&format!("{}/groups", path("Individual", "1"))).expect(200).json();
     assert_eq!(
         (&places["total"], &places["data"][0]["group"]["reference"]),

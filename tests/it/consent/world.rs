@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** what both have is made in the same order with the same bodies; what only the one has is hidden from the client.
 
-use daftar_tests::records::{FEMALE, HOUSEHOLD, MALE, NATIONAL_ID, ROLE, person, reference, with};
+use daftar_tests::records::{FEMALE, HOUSEHOLD, MALE, NATIONAL_ID, ROLE, path, person, reference, with};
 use daftar_tests::{ApiClient, TestApp};
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ impl World {
         }
     }
 
-    /// 20 and 23 are seen, 22 in part; 21 is hidden. Only 20 has a member that is seen.
+    /// 20 and 23 are seen, 22 in part; 21 is hidden. Only 20 has a member and stands to a group that are seen.
     fn add_groups(&mut self) {
         let member =
             |id: &str, role: &str| json!({"entity": {"reference": reference(id)}, "role": format!("{ROLE}#{role}")});
@@ -177,9 +177,21 @@ impl World {
                 drop(self.writer.create_group(&group(id, name, all)));
             }
         }
+        self.relate("20", &["21", "22"]);
+        self.relate("23", &["21"]);
         self.consent(&group_reference("20"), json!({}));
         self.consent(&group_reference("22"), json!({"scopes": ["group"], "fields": ["name"]}));
         self.consent(&group_reference("23"), json!({"scopes": ["group"]}));
+    }
+
+    /// Says to which other groups a group stands in some way, as far as they are there.
+    fn relate(&self, group: &str, others: &[&str]) {
+        let there = others.iter().filter(|other| self.has_hidden() || **other != "21");
+        let kind = format!("{ROLE}#affiliated_with");
+        let relationships: Vec<Value> =
+            there.map(|other| json!({"target": {"reference": group_reference(other)}, "type": kind})).collect();
+        let body = json!({"relationship": relationships});
+        drop(self.writer.request("PATCH", &path("Group", group)).json(&body).send().expect(200));
     }
 
     /// 1 and 6 in the pension, 20 in cash for households; H1 and 2 in the pension are hidden.
