@@ -10,6 +10,10 @@ use super::StoreError;
 /// The most stored values that one step of a removal takes out: few enough for one batch, with the line that tells of it.
 pub const REMOVAL_VALUES_MAX: usize = 48;
 
+/// How many values that are young enough to stay one step passes over: lines written while the clock was wrong keep nothing that
+/// was written after them.
+pub const REMOVAL_PASSED_OVER_MAX: usize = 256;
+
 /// One step of a removal.
 #[derive(Debug, Clone)]
 pub struct AuditRemoval {
@@ -46,6 +50,7 @@ pub trait AuditArchive: Send + Sync + 'static {
 
     /// Removes some of the oldest stored values, none of whose lines is young enough to stay, and tells of it, in one write.
     /// Nothing when there is nothing more to remove. What one value holds is removed together, once all of it is old enough.
+    /// What stays is passed over, up to [`REMOVAL_PASSED_OVER_MAX`] values.
     ///
     /// # Errors
     /// When the store fails or a value cannot be read.

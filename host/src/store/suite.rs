@@ -228,6 +228,7 @@ macro_rules! every_behaviour {
                 many_lines_of_the_audit_log_are_found_by_what_they_name,
                 old_lines_of_the_audit_log_are_removed_in_small_steps,
                 lines_as_old_as_the_limit_stay,
+                lines_of_a_clock_that_was_wrong_keep_none_after_them,
                 what_is_left_after_a_removal_is_found,
             },
             requests::{

@@ -122,7 +122,7 @@ fn old_lines_are_removed_when_the_server_starts_and_a_line_says_how_many() {
     let mut app = TestApp::start();
     drop(app.admin().create_client(&json!({"name": "n", "scopes": []})));
     let before = found(&app, "to=2026-03-02&_count=1000").len() as u64;
-    assert!(before > 1);
+    assert!(before >= 1);
     app.advance_seconds(40 * 86_400);
     app.restart_with(|config| config.audit.retention_days = 30);
     let removal = (0..2_000).find_map(|_| found(&app, "action=audit&actor=system").into_iter().next());

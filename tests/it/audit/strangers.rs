@@ -58,14 +58,19 @@ fn calls_without_a_sound_token_are_counted_together() {
 }
 
 #[test]
-fn an_expired_token_is_told_by_the_name_of_its_client() {
+fn a_disabled_client_and_a_revoked_token_are_told_by_the_name_of_the_client() {
     let app = TestApp::start();
     let client = app.client(&["individual:read"]);
-    app.advance_seconds(86_401);
+    app.advance_seconds(1);
+    app.admin().disable(client.id());
     let response = client.get("/Individual").expect(401);
     let line = &lines(&app, &response)[0];
     assert_eq!((&line["client"], &line["action"]), (&json!(client.id()), &json!("authenticate")));
-    assert_eq!(line["outcome"], "refused");
+    assert_eq!((&line["outcome"], &line["reason"]), (&json!("refused"), &json!("the client is disabled")));
+    app.admin().enable(client.id());
+    let response = client.get("/Individual").expect(401);
+    let line = &lines(&app, &response)[0];
+    assert_eq!((&line["actor"], &line["records"]), (&json!("unknown"), &json!([client.id()])));
 }
 
 #[test]

@@ -11,6 +11,11 @@ use crate::service::client::secret::{OVERLAP_S_MAX, RotatedSecret};
 
 /// Reads `{overlap_s?}`: for how many seconds older secrets stay good.
 pub fn read_overlap(members: Map<String, Value>, problems: &mut Problems) -> u32 {
+    let mut members = members;
+    if members.get("overlap_s").and_then(Value::as_u64) == Some(0) {
+        // Said in so many words: as if it were not given.
+        members.remove("overlap_s");
+    }
     let mut reader = ObjectReader::root(members);
     let overlap_s = reader.count("overlap_s", problems).unwrap_or_default();
     reader.finish(problems);

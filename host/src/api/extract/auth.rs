@@ -153,6 +153,8 @@ async fn refuse(parts: &Parts, app: &AppState, info: &RequestInfo, fault: &AuthF
             charge_client(app, info, client).await?;
         }
         ChargedTo::Address => {
+            // A revoked token is still proof of whose it was.
+            info.trail.about(fault.client.iter().map(|client| client.id.to_string()));
             info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
             charge_address(parts, app, info).await?;
         }

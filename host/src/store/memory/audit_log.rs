@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::domain::audit::AuditEntry;
 use crate::domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use crate::store::StoreError;
-use crate::store::audit_archive::{AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_VALUES_MAX};
+use crate::store::audit_archive::{
+    AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX,
+};
 use crate::store::record::audit::entry_as_stored;
 
 use super::MemoryStore;
@@ -46,8 +48,17 @@ impl AuditLines {
     fn remove(&mut self, removal: AuditRemoval) -> Option<AuditRemoved> {
         let AuditRemoval { before, line, told } = removal;
         let others = self.lines.iter().filter(|(number, _)| told.is_none_or(|told| told.at != **number));
-        let old = others.take_while(|(_, entry)| entry.at < before).take(REMOVAL_VALUES_MAX);
-        let numbers: Vec<u64> = old.map(|(number, _)| *number).collect();
+        let (mut numbers, mut passed_over) = (Vec::new(), 0_usize);
+        for (number, entry) in others {
+            if entry.at < before {
+                numbers.push(*number);
+            } else {
+                passed_over = passed_over.saturating_add(1);
+            }
+            if numbers.len() >= REMOVAL_VALUES_MAX || passed_over >= REMOVAL_PASSED_OVER_MAX {
+                break;
+            }
+        }
         if numbers.is_empty() {
             return None;
         }

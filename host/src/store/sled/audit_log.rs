@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use crate::domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
 use crate::store::StoreError;
-use crate::store::audit_archive::{AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_VALUES_MAX};
+use crate::store::audit_archive::{
+    AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX,
+};
 use crate::store::record;
 use crate::store::record::audit_segment::AuditSegment;
 
@@ -139,7 +141,7 @@ impl Reader {
     /// Some of the oldest values, none of whose lines is as young as that instant, and the summaries that end with them; without
     /// the value of that number.
     fn audit_older_than(&self, before: Timestamp, except: Option<u64>) -> Result<OldAudit, StoreError> {
-        let (mut numbers, mut lines) = (Vec::new(), 0_u64);
+        let (mut numbers, mut lines, mut passed_over) = (Vec::new(), 0_u64, 0_usize);
         for item in self.database.scan_prefix([keys::AUDIT]) {
             let (key, value) = self.next(item)?;
             let number = number(&key)?;
@@ -148,7 +150,11 @@ impl Reader {
             }
             let entries = record::audit::decode(&value)?;
             if entries.iter().any(|entry| entry.at >= before) {
-                break;
+                passed_over = passed_over.saturating_add(1);
+                if passed_over >= REMOVAL_PASSED_OVER_MAX {
+                    break;
+                }
+                continue;
             }
             lines = lines.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
             numbers.push(number);

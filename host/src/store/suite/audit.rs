@@ -149,6 +149,14 @@ pub async fn lines_as_old_as_the_limit_stay<B: Backend>() {
     assert_eq!(remove_all(&backend, just_after).await.unwrap().lines, 1);
 }
 
+pub async fn lines_of_a_clock_that_was_wrong_keep_none_after_them<B: Backend>() {
+    let (backend, _) = listening::<B>();
+    add_apart(&backend, [4_000, 4_001, 0, 1].map(line)).await;
+    assert_eq!(remove_all(&backend, day(100)).await.unwrap().lines, 2);
+    let left: Vec<_> = backend.store().audit(9).await.unwrap().into_iter().map(|entry| entry.request_id).collect();
+    assert_eq!(left, ["removal", "4001", "4000"]);
+}
+
 pub async fn what_is_left_after_a_removal_is_found<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let total = 40 * ENTRIES_PER_VALUE_MAX;
