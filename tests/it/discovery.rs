@@ -60,7 +60,7 @@ fn an_unknown_path_is_404_and_a_method_that_is_not_offered_405() {
     for (method, path, allowed) in [
         ("DELETE", "/api/v2/Individual/urn:a|b", "GET,HEAD,PATCH,PUT"),
         ("PUT", "/api/v2/Individual", "GET,HEAD,POST"),
-        ("GET", "/api/v2/Group", "POST"),
+        ("PUT", "/api/v2/Group", "GET,HEAD,POST"),
         ("GET", "/api/v2/Eligibility/$evaluate", "POST"),
         ("POST", "/health/live", "GET,HEAD"),
     ] {

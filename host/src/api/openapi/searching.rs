@@ -93,7 +93,10 @@ pub fn envelope(elements: Parameter, sortable: &[SortField]) -> Vec<Parameter> {
     parameters.push(query("_cursor", cursor, pattern("^[A-Za-z0-9_-]+$")));
     let keys = sortable.iter().flat_map(|field| [field.name().to_owned(), format!("-{}", field.name())]);
     let keys: Vec<String> = keys.collect();
-    let keys = shape::list(word(keys.iter().map(String::as_str))).unique_items(true).max_items(Some(SORT_KEYS_MAX));
+    let keys = shape::list(word(keys.iter().map(String::as_str)))
+        .unique_items(true)
+        .min_items(Some(1))
+        .max_items(Some(SORT_KEYS_MAX));
     let sort =
         query("_sort", "In what order: fields separated by commas, the opposite way after `-`. Each once.", keys);
     parameters.push(ParameterBuilder::from(sort).style(Some(ParameterStyle::Form)).explode(Some(false)).build());

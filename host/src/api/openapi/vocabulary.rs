@@ -12,10 +12,11 @@ use super::operation::{Operation, Tag};
 use super::parameter::{self, needed, query};
 use super::shape::{self, boolean, named, pattern, searched as searched_text};
 use super::shared;
-use crate::domain::code::CODE_BYTES_MAX;
 
 /// The vocabulary of the examples.
 const GENDER: &str = "urn:iso:std:iso:5218";
+/// A code of the vocabulary, alone or with its namespace.
+const CODE_PATTERN: &str = r"^([\x21\x22\x24-\x7B\x7D\x7E]{1,200}#)?[^\x00-\x20\x7F-\xA0#\s]{1,100}$";
 /// The longest text that is searched for, in bytes.
 const SEARCH_BYTES_MAX: usize = 1_000;
 
@@ -62,13 +63,13 @@ pub fn read() -> Operation {
 /// `GET /Vocabulary/{namespace}/codes`
 #[must_use]
 pub fn codes() -> Operation {
-    let code = || pattern(r"^[^\x00-\x20\x7F-\xA0\s]+$").max_length(Some(CODE_BYTES_MAX));
+    let code = || pattern(CODE_PATTERN);
     Operation::new(Tag::Vocabularies, "listCodes", "List codes of a vocabulary")
         .parameter(version())
         .parameter(query(
             "parent",
             "Codes one level below this one; the topmost ones where it is empty.",
-            pattern(r"^[^\x00-\x20\x7F-\xA0\s]*$").max_length(Some(CODE_BYTES_MAX)),
+            pattern(&format!("^$|{CODE_PATTERN}")),
         ))
         .parameter(query("below", "Codes anywhere below this one.", code()))
         .parameter(deprecated())
@@ -144,7 +145,7 @@ pub fn search_all() -> Operation {
 /// `GET /Vocabulary/{namespace}/$subsumes`
 #[must_use]
 pub fn subsumes() -> Operation {
-    let code = || pattern(r"^[^\x00-\x20\x7F-\xA0\s]+$").max_length(Some(CODE_BYTES_MAX));
+    let code = || pattern(CODE_PATTERN);
     Operation::new(Tag::Vocabularies, "compareCodes", "Say how two codes stand to each other")
         .parameter(needed("a", "A code.", code()))
         .parameter(needed("b", "Another code.", code()))
