@@ -86,9 +86,12 @@ impl Workspace {
     }
 
     /// A call of cargo in the project's folder.
+    ///
+    /// Cargo tells the program that it runs which package that is of. Dependencies whose build looks at it would be compiled anew
+    /// whenever somebody calls cargo without this program in between.
     pub fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.cargo);
-        command.current_dir(&self.root).args(arguments);
+        command.current_dir(&self.root).args(arguments).env_remove("CARGO_MANIFEST_DIR");
         command
     }
 
