@@ -30,7 +30,7 @@ fn administer(data_dir: &Path) {
         (&["withdraw", "1"][..], "UUID"),
         (&["withdraw", "123e4567-e89b-42d3-a456-426614174000"], "no such Consent"),
         (&[&needed[..], &["--scope", "vocabulary"]].concat(), "`individual`, `group`, `program_membership`"),
-        (&[&needed[..], &["--scope", "group", "--fields", "nam"]].concat(), "fields"),
+        (&[&needed[..], &["--scope", "individual", "--fields", "nam"]].concat(), "fields"),
     ] {
         let refused = run(data_dir, &[&["consent"], arguments].concat());
         assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
