@@ -184,7 +184,7 @@ fn of_consent(field: &str) -> Values {
         "purpose" => Some(("purpose", [json!("vaccination"), json!("cash")], true)),
         "effective_date" => Some(("effective_date", [json!("2026-01-01"), json!("2026-02-01")], false)),
         "expiry_date" => Some(("expiry_date", [json!("2027-01-01"), json!("2027-02-01")], true)),
-        "scopes" => Some(("scopes", [json!(["individual"]), json!(["group"])], false)),
+        "scopes" => Some(("scopes", [json!(["individual"]), json!(["individual", "program_membership"])], false)),
         "fields" => Some(("fields", [json!(["name"]), json!(["gender"])], true)),
         "legal_basis" => Some(("legal_basis", [json!("consent"), json!("public_task")], false)),
         other => panic!("give `{other}` of consents two values in the samples of this test"),
