@@ -94,7 +94,7 @@ pub fn code() -> Operation {
         .answers("The code.", named("Concept"))
         .conditional(true)
         .refuses(&[404, 503]);
-    for answer in operation.answers.iter_mut().filter(|answer| answer.status == 200) {
+    for answer in operation.answers.iter_mut().filter(|answer| matches!(answer.status, 200 | 304)) {
         answer.headers.push("Content-Location");
     }
     operation.example(
