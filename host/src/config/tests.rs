@@ -1,0 +1,80 @@
+//! What a file of settings may say.
+
+use std::path::Path;
+
+use super::*;
+
+#[test]
+fn an_empty_file_gives_the_defaults() {
+    let config = Config::parse("").unwrap();
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.server.admin_listen.to_string(), "127.0.0.1:8081");
+    assert_eq!(config.token.issuer, "svc-api-v2");
+}
+
+/// The example names every key, and all but the paths and the URL are the defaults.
+#[test]
+fn the_example_file_can_be_loaded_and_says_the_defaults() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/daftar.example.toml");
+    let example = Config::load(&path).unwrap();
+    let default = Config::default();
+    assert_eq!(example.server.listen, default.server.listen);
+    assert_eq!(example.server.admin_listen, default.server.admin_listen);
+    assert_eq!(example.server.request_timeout_ms, default.server.request_timeout_ms);
+    assert_eq!(example.token.lifetime_s, default.token.lifetime_s);
+    assert_eq!(example.token.issuer, default.token.issuer);
+    assert_eq!(example.token.audience, default.token.audience);
+    assert_eq!(example.store.cache_mib, default.store.cache_mib);
+    assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
+    assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
+    assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
+    assert_eq!(example.audit.retention_days, default.audit.retention_days);
+    assert_eq!(example.log.level, default.log.level);
+    assert_eq!(example.log.format, default.log.format);
+    let table: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+    assert_eq!(keys::known_but_absent(&table), Vec::<&str>::new());
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_one() {
+    let error = Config::parse("[server]\nlistne = '127.0.0.1:1'\n[tokens]\nissuer = 'x'\n").unwrap_err();
+    assert_eq!(
+        error.problems,
+        ["unknown key `server.listne`; did you mean `server.listen`?", "unknown key `tokens`; did you mean `token`?"]
+    );
+}
+
+#[test]
+fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
+    let key = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
+    let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
+    assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("{key} ours")]);
+    let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', 'ed25519:AAAA']")).unwrap_err();
+    assert!(error.to_string().contains("`ed25519:AAAA` is no public key for plugins"), "{error}");
+    assert!(error.to_string().contains("trusted_keys"), "{error}");
+    let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', '{key} again']")).unwrap_err();
+    assert!(error.to_string().contains("twice") && error.to_string().contains(" again"), "{error}");
+}
+
+#[test]
+fn plain_http_stays_on_loopback() {
+    let error = Config::parse("[server]\nlisten = '0.0.0.0:8080'\nadmin_listen = '0.0.0.0:8081'").unwrap_err();
+    assert_eq!(error.problems.len(), 2, "{error}");
+    assert!(error.problems[0].contains("server.tls.cert"), "{error}");
+}
+
+#[test]
+fn metrics_leave_the_machine_by_https_only_and_have_an_address_of_their_own() {
+    let parse = |address: &str| Config::parse(&format!("[server]\nmetrics_listen = '{address}'"));
+    assert!(parse("127.0.0.1:9090").is_ok());
+    assert!(parse("0.0.0.0:9090").unwrap_err().problems[0].contains("without HTTPS"));
+    assert!(parse("127.0.0.1:8081").unwrap_err().problems[0].contains("`server.admin_listen` are the same"));
+    let tls = "[server]\nmetrics_listen = '0.0.0.0:9090'\n[server.tls]\ncert = 'c'\nkey = 'k'";
+    assert!(Config::parse(tls).is_ok());
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let text = "[token]\nlifetime_s = 1\nissuer = ''\n[store]\ncache_mib = 1\n[server]\npublic_url = 'https://a/b'";
+    assert_eq!(Config::parse(text).unwrap_err().problems.len(), 4);
+}
