@@ -1,36 +1,26 @@
 //! What is done with memberships in programs: enrol, change, read, search.
 
+mod read;
 mod replace;
 mod rules;
 mod search;
+mod write;
 
 use std::sync::Arc;
 
+pub use self::read::read;
 pub use self::replace::{MakeMembership, replace};
 pub use self::search::{MembershipQuery, check_search, search};
+pub use self::write::create;
 
-use self::replace::Present;
-use self::rules::{Entry, check_dates, check_transition};
-use super::eligibility::access::may_be_told;
-use super::eligibility::program_rule::{RuleWord, ask_program};
 use super::registry::Registry;
-use super::written;
-use super::{audit, changed, identifiers, records, subjects, visibility};
-use crate::columns::{Found, MembershipConditions, MembershipTerm, SearchLimits, Snapshot, Sorting};
-use crate::context::OpContext;
-use crate::domain::audit::{AuditAction, AuditOutcome};
-use crate::domain::calendar::utc_day;
+use super::{records, subjects};
 use crate::domain::field::FieldSet;
-use crate::domain::identifier::IdentifierKey;
-use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
-use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
-use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::scope::Resource;
-use crate::domain::search::{PAGE_COUNT_MAX, Page};
-use crate::domain::subject::{Subject, SubjectReference};
-use crate::error::{AppError, FieldProblem, FieldUse};
-use crate::plugin::EligibilityEngine;
-use crate::store::{IDENTIFIER_OWNERS_MAX, Operation, RecordDetails, StoreError, Write};
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::program::ProgramDetails;
+use crate::domain::program_membership::{ProgramMembership, ProgramMembershipDetails};
+use crate::domain::record::RecordKind;
+use crate::error::AppError;
 
 /// A membership as a request gives it: program and beneficiary by identifier.
 pub type MembershipDraft = ProgramMembershipDetails<IdentifierKey, IdentifierKey>;
@@ -56,335 +46,6 @@ pub struct MembershipAddress {
     pub program: Option<IdentifierKey>,
 }
 
-/// Enrols a beneficiary, or writes down that it applied, left, or was refused.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`], [`AppError::Invalid`] with every field that is not right, references that do not resolve among
-/// them; [`AppError::Conflict`] for a second open membership and for a program that is over; [`AppError::NotEligible`].
-pub async fn create(
-    ctx: &OpContext,
-    registry: &Registry,
-    engine: &Arc<dyn EligibilityEngine>,
-    draft: MembershipDraft,
-) -> Result<MembershipView, AppError> {
-    let targets = targets_of(&draft);
-    written::check_new(ctx, Resource::ProgramMembership, &fields_of(&draft))?;
-    let outcome = write(ctx, registry, engine, None, draft).await;
-    answer(ctx, registry, AuditAction::Create, targets, outcome).await
-}
-
-/// Writes a refusal down, or shows what was written.
-async fn answer(
-    ctx: &OpContext,
-    registry: &Registry,
-    action: AuditAction,
-    targets: Vec<String>,
-    outcome: Result<Arc<ProgramMembership>, AppError>,
-) -> Result<MembershipView, AppError> {
-    match outcome {
-        Ok(membership) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::ProgramMembership, membership.id);
-            view(registry, membership, fields).await
-        }
-        Err(error) => {
-            let mut entry = audit::entry(ctx, action, AuditOutcome::Refused, targets);
-            if let AppError::NotEligible { outcome, .. } = &error {
-                entry.note = Some(format!("the program's expression says {outcome}"));
-            }
-            registry.audit.record(ctx, entry).await?;
-            Err(error)
-        }
-    }
-}
-
-/// Checks a draft against what is there, and writes it.
-async fn write(
-    ctx: &OpContext,
-    registry: &Registry,
-    engine: &Arc<dyn EligibilityEngine>,
-    present: Option<Present<'_>>,
-    draft: MembershipDraft,
-) -> Result<Arc<ProgramMembership>, AppError> {
-    let today = utc_day(ctx.now);
-    let before = present.as_ref().map(|present| present.before);
-    let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
-    let mut targets = targets_of(&draft);
-    let mut problems = Vec::new();
-    let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
-    let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
-    identifiers::check(&generation, kind, known, &draft.identifiers, &mut problems);
-    let program = match kept("program") {
-        Some(present) => Some(records::by_id(&*registry.store, present.before.details.program).await?),
-        None => resolve_program(registry, &draft.program, &mut problems).await?,
-    };
-    let beneficiary = match kept("beneficiary") {
-        Some(present) => Some(present.before.details.beneficiary),
-        None => resolve_beneficiary(ctx, registry, &draft.beneficiary, &mut problems).await?,
-    };
-    let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
-    check_target(&program, &beneficiary, &mut problems);
-    if let Some(before) = before {
-        let (was, is) = (before.details.slot(), (program.id, beneficiary));
-        for (field, is_same) in [("program", was.program == is.0), ("beneficiary", was.beneficiary == is.1)] {
-            if !is_same {
-                problems.push(problem(field, "immutable", "it never changes: end this membership and create another"));
-            }
-        }
-        identifiers::check_kept(&before.details.identifiers, &draft.identifiers, &mut problems);
-    }
-    let mut details = ProgramMembershipDetails {
-        identifiers: draft.identifiers,
-        program: program.id,
-        beneficiary,
-        status: draft.status,
-        enrollment_date: draft.enrollment_date,
-        exit_date: draft.exit_date,
-        exit_reason: draft.exit_reason,
-        override_reason: draft.override_reason,
-    };
-    check_dates(&mut details, present.as_ref(), today, &mut problems);
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
-    let mut note = format!("status {}", details.status.name());
-    if check_transition(present.as_ref(), details.status)? == Entry::Enrolled {
-        check_open(&program, today)?;
-        // A reason that was given for something else, and that the client may not see, is none.
-        let is_overridden = details.override_reason.is_some() && kept("override").is_none();
-        if let Some(word) = ask(ctx, registry, engine, &program, (&details, is_overridden)).await? {
-            note = format!("{note}; the program's expression says {}", word.name());
-            if word != RuleWord::Eligible {
-                note.push_str("; overridden");
-            }
-        }
-    }
-    targets.extend(records::references(RecordKind::ProgramMembership, &details.identifiers));
-    let fields = changed::of_membership(before.map(|before| &before.details), &details);
-    let details = RecordDetails::ProgramMembership(details);
-    let (action, operation) = match before {
-        None => (AuditAction::Create, Operation::Create(details)),
-        Some(before) => (AuditAction::Update, Operation::Update(before.id, before.meta.version, details)),
-    };
-    let entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_fields(fields).with_note(note);
-    let write = Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry] };
-    match registry.store.commit(write).await {
-        Ok(committed) => records::written(committed),
-        Err(error @ StoreError::MembershipOpen) => {
-            Err(AppError::Conflict(format!("{error}; change that one, or end it first")))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What the expression of a program that enforces it says of whoever enters; nothing, where it is not enforced.
-async fn ask(
-    ctx: &OpContext,
-    registry: &Registry,
-    engine: &Arc<dyn EligibilityEngine>,
-    program: &Arc<Program>,
-    (details, is_overridden): (&ProgramMembershipDetails, bool),
-) -> Result<Option<RuleWord>, AppError> {
-    let Some(expression) = program.details.eligibility.as_ref().filter(|_| program.details.enforce_eligibility) else {
-        return Ok(None);
-    };
-    let answer = ask_program(ctx, registry, engine, expression, details.beneficiary).await;
-    match answer {
-        Ok(answer) if answer.word == RuleWord::Eligible || is_overridden => Ok(Some(answer.word)),
-        Ok(answer) => {
-            let kind = details.beneficiary.kind;
-            // What is missing may be missing of somebody whom a client that needs consents does not see.
-            let is_told = |fact: &String| ctx.consent.is_none() && may_be_told(ctx, kind, fact);
-            let missing = answer.missing.into_iter().filter(is_told).collect();
-            Err(AppError::NotEligible { outcome: answer.word.name(), missing })
-        }
-        // Who overrides the word of an expression need not wait until it can be had.
-        Err(_) if is_overridden => Ok(Some(RuleWord::Silent)),
-        Err(AppError::Expression(refused)) => Err(AppError::Conflict(format!(
-            "the program's eligibility expression cannot be evaluated any more ({refused}): the administrator mends it with `daftar program update`, or enrol with `override {{reason}}`"
-        ))),
-        Err(other) => Err(other),
-    }
-}
-
-fn check_open(program: &Program, today: jiff::civil::Date) -> Result<(), AppError> {
-    if program.details.is_active() && program.details.phase(today) != ProgramPhase::Ended {
-        return Ok(());
-    }
-    Err(AppError::Conflict("nobody is enrolled in a program that has ended or is not active".to_owned()))
-}
-
-fn check_target(program: &Program, beneficiary: &SubjectReference, problems: &mut Vec<FieldProblem>) {
-    let target = program.details.target_type;
-    if beneficiary.kind != target {
-        let message = format!(
-            "the program enrols beneficiaries of type `{}`: write `{}/<system>|<value>`",
-            target.name(),
-            target.record_kind()
-        );
-        problems.push(problem("beneficiary", "wrong_target_type", &message));
-    }
-}
-
-async fn resolve_beneficiary(
-    ctx: &OpContext,
-    registry: &Registry,
-    given: &SubjectReference<IdentifierKey>,
-    problems: &mut Vec<FieldProblem>,
-) -> Result<Option<SubjectReference>, AppError> {
-    match visibility::beneficiary(ctx, registry, given.kind, &given.id).await {
-        Ok(beneficiary) => Ok(Some(beneficiary)),
-        Err(error) => subjects::unresolved("beneficiary", error, problems).map(|()| None),
-    }
-}
-
-async fn resolve_program(
-    registry: &Registry,
-    key: &IdentifierKey,
-    problems: &mut Vec<FieldProblem>,
-) -> Result<Option<Arc<Program>>, AppError> {
-    match records::find::<ProgramDetails>(&*registry.store, key).await {
-        Ok(program) => Ok(Some(program)),
-        Err(error) => subjects::unresolved("program", error, problems).map(|()| None),
-    }
-}
-
-fn problem(field: &str, code: &'static str, message: &str) -> FieldProblem {
-    FieldProblem { field: field.to_owned(), code, message: message.to_owned() }
-}
-
-/// The fields that a new membership would have; one that does not say where it stands is a draft.
-fn fields_of(draft: &MembershipDraft) -> FieldSet {
-    let optional = [
-        ("status", draft.status != MembershipStatus::Draft),
-        ("enrollment_date", draft.enrollment_date.is_some()),
-        ("exit_date", draft.exit_date.is_some()),
-        ("exit_reason", draft.exit_reason.is_some()),
-        ("override", draft.override_reason.is_some()),
-    ];
-    let optional = optional.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name);
-    written::named(Resource::ProgramMembership, ["program", "beneficiary"].into_iter().chain(optional))
-}
-
-fn targets_of(draft: &MembershipDraft) -> Vec<String> {
-    vec![
-        records::reference(RecordKind::Program, &draft.program),
-        records::reference(draft.beneficiary.kind.record_kind(), &draft.beneficiary.id),
-    ]
-}
-
-/// Reads a membership.
-///
-/// # Errors
-/// [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
-pub async fn read(
-    ctx: &OpContext,
-    registry: &Registry,
-    address: &MembershipAddress,
-) -> Result<MembershipView, AppError> {
-    let found = find(ctx, registry, address).await;
-    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
-    let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
-    let membership = found?;
-    let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id);
-    let fields = fields.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
-    view(registry, membership, fields).await
-}
-
-/// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the
-/// program that is named. Who may not see beneficiaries finds memberships by their own identifiers alone, and who may not see
-/// statuses is not told which of several is open.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`] where a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
-async fn find(
-    ctx: &OpContext,
-    registry: &Registry,
-    address: &MembershipAddress,
-) -> Result<Arc<ProgramMembership>, AppError> {
-    let store = &*registry.store;
-    let known = visibility::known(ctx, Resource::ProgramMembership);
-    if address.program.is_some() {
-        visibility::check(&known, Resource::ProgramMembership, "program", FieldUse::Filter)?;
-    }
-    let program = match &address.program {
-        Some(key) => Some(owners(registry, RecordKind::Program, key).await?),
-        None => None,
-    };
-    let is_in = |membership: &ProgramMembership| {
-        program.as_ref().is_none_or(|programs| programs.contains(&membership.details.program))
-    };
-    match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {
-        Ok((id, _)) => {
-            let own = records::by_id(store, id).await?;
-            if is_in(&own) {
-                return Ok(own);
-            }
-        }
-        Err(AppError::NotFound(_)) => {}
-        Err(error) => return Err(error),
-    }
-    if !known.allows("beneficiary") {
-        return Err(AppError::NotFound(RecordKind::ProgramMembership));
-    }
-    let mut conditions =
-        vec![beneficiary_terms(ctx, registry, &[Subject::Individual, Subject::Group], &address.key).await?];
-    conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
-    let page = Page { offset: 0, count: PAGE_COUNT_MAX };
-    let snapshot = registry.columns.snapshot();
-    let several = matching(ctx, &snapshot, conditions.clone(), page);
-    match several.ids.as_slice() {
-        [] => Err(AppError::NotFound(RecordKind::ProgramMembership)),
-        [only] => records::by_id(store, *only).await,
-        [..] => {
-            conditions.push(open_terms());
-            let open = matching(ctx, &snapshot, conditions, page);
-            match (open.ids.as_slice(), &program) {
-                ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
-                (_, None) => Err(AppError::Conflict(
-                    "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier".to_owned(),
-                )),
-                (_, Some(_)) => Err(AppError::Conflict(
-                    "the beneficiary has several memberships in that program and none that is known to be open: name the membership by its own identifier".to_owned(),
-                )),
-            }
-        }
-    }
-}
-
-/// The memberships that are there for the client and hold one term of each list.
-fn matching(ctx: &OpContext, snapshot: &Snapshot, terms: Vec<Vec<MembershipTerm>>, page: Page) -> Found {
-    let limits = visibility::limits(ctx, snapshot, RecordKind::ProgramMembership);
-    let limits = SearchLimits { records: limits.as_deref(), groups: None };
-    let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
-    snapshot.search_memberships(&conditions, limits, Sorting::REGISTERED, &page.into())
-}
-
-fn open_terms() -> Vec<MembershipTerm> {
-    let open = MembershipStatus::ALL.into_iter().filter(|status| status.is_open());
-    open.map(MembershipTerm::Status).collect()
-}
-
-fn terms_of(ids: &[RecordId], term: impl Fn(RecordId) -> MembershipTerm) -> Vec<MembershipTerm> {
-    ids.iter().copied().map(term).collect()
-}
-
-/// Every record of a kind that carries or carried an identifier.
-async fn owners(registry: &Registry, kind: RecordKind, key: &IdentifierKey) -> Result<Vec<RecordId>, AppError> {
-    let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
-    Ok(owners.into_iter().map(|owner| owner.id).collect())
-}
-
-async fn beneficiary_terms(
-    ctx: &OpContext,
-    registry: &Registry,
-    kinds: &[Subject],
-    key: &IdentifierKey,
-) -> Result<Vec<MembershipTerm>, AppError> {
-    let beneficiaries = visibility::beneficiaries(ctx, registry, kinds, key).await?;
-    Ok(beneficiaries.into_iter().map(MembershipTerm::Beneficiary).collect())
-}
-
 /// A membership with what its program and its beneficiary are called now, and what of it may be shown.
 ///
 /// # Errors
@@ -401,7 +62,7 @@ pub async fn view(
     Ok(MembershipView { membership, program, beneficiary, fields })
 }
 
-fn called(kind: RecordKind, identifiers: &[crate::domain::identifier::Identifier]) -> Result<String, AppError> {
+fn called(kind: RecordKind, identifiers: &[Identifier]) -> Result<String, AppError> {
     let key = records::called(identifiers);
     let key = key.ok_or_else(|| AppError::internal(format!("a {kind} has no identifier")))?;
     Ok(records::reference(kind, key))

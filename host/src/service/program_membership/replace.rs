@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{MembershipAddress, MembershipDraft, MembershipView, answer, find, view, write};
+use super::read::find;
+use super::write::{answer, write};
+use super::{MembershipAddress, MembershipDraft, MembershipView, view};
 use crate::context::OpContext;
 use crate::domain::audit::AuditAction;
 use crate::domain::field::FieldSet;
@@ -23,7 +25,7 @@ pub type MakeMembership<'a> =
 /// others stay as they are.
 ///
 /// # Errors
-/// As [`super::create`]; [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
+/// As [`create`](super::create); [`AppError::NotFound`], [`AppError::Ambiguous`], [`AppError::Conflict`] where several are meant; and [`AppError::VersionMismatch`] when the condition is not met.
 pub async fn replace(
     ctx: &OpContext,
     registry: &Registry,

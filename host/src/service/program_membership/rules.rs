@@ -2,8 +2,8 @@
 
 use jiff::civil::Date;
 
-use super::problem;
 use super::replace::Present;
+use super::write::problem;
 use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use crate::error::{AppError, FieldProblem};
 

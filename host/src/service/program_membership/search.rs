@@ -1,6 +1,7 @@
 //! Searching memberships in programs.
 
-use super::{MembershipView, beneficiary_terms, owners, terms_of, view};
+use super::read::{beneficiary_terms, owners, terms_of};
+use super::{MembershipView, view};
 use crate::columns::{MembershipConditions, MembershipTerm, SearchLimits};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};

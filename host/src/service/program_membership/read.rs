@@ -1,0 +1,137 @@
+//! Finding one membership by its own identifier or by its beneficiary's.
+
+use std::sync::Arc;
+
+use super::{MembershipAddress, MembershipView, view};
+use crate::columns::{Found, MembershipConditions, MembershipTerm, SearchLimits, Snapshot, Sorting};
+use crate::context::OpContext;
+use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::program_membership::{MembershipStatus, ProgramMembership};
+use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::scope::Resource;
+use crate::domain::search::{PAGE_COUNT_MAX, Page};
+use crate::domain::subject::Subject;
+use crate::error::{AppError, FieldUse};
+use crate::service::registry::Registry;
+use crate::service::{audit, records, visibility};
+use crate::store::IDENTIFIER_OWNERS_MAX;
+
+/// Reads a membership.
+///
+/// # Errors
+/// [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
+pub async fn read(
+    ctx: &OpContext,
+    registry: &Registry,
+    address: &MembershipAddress,
+) -> Result<MembershipView, AppError> {
+    let found = find(ctx, registry, address).await;
+    let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
+    let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
+    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
+    let membership = found?;
+    let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id);
+    let fields = fields.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
+    view(registry, membership, fields).await
+}
+
+/// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the
+/// program that is named. Who may not see beneficiaries finds memberships by their own identifiers alone, and who may not see
+/// statuses is not told which of several is open.
+///
+/// # Errors
+/// [`AppError::FieldNotGranted`] where a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
+pub(super) async fn find(
+    ctx: &OpContext,
+    registry: &Registry,
+    address: &MembershipAddress,
+) -> Result<Arc<ProgramMembership>, AppError> {
+    let store = &*registry.store;
+    let known = visibility::known(ctx, Resource::ProgramMembership);
+    if address.program.is_some() {
+        visibility::check(&known, Resource::ProgramMembership, "program", FieldUse::Filter)?;
+    }
+    let program = match &address.program {
+        Some(key) => Some(owners(registry, RecordKind::Program, key).await?),
+        None => None,
+    };
+    let is_in = |membership: &ProgramMembership| {
+        program.as_ref().is_none_or(|programs| programs.contains(&membership.details.program))
+    };
+    match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {
+        Ok((id, _)) => {
+            let own = records::by_id(store, id).await?;
+            if is_in(&own) {
+                return Ok(own);
+            }
+        }
+        Err(AppError::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
+    if !known.allows("beneficiary") {
+        return Err(AppError::NotFound(RecordKind::ProgramMembership));
+    }
+    let mut conditions =
+        vec![beneficiary_terms(ctx, registry, &[Subject::Individual, Subject::Group], &address.key).await?];
+    conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
+    let page = Page { offset: 0, count: PAGE_COUNT_MAX };
+    let snapshot = registry.columns.snapshot();
+    let several = matching(ctx, &snapshot, conditions.clone(), page);
+    match several.ids.as_slice() {
+        [] => Err(AppError::NotFound(RecordKind::ProgramMembership)),
+        [only] => records::by_id(store, *only).await,
+        [..] => {
+            conditions.push(open_terms());
+            let open = matching(ctx, &snapshot, conditions, page);
+            match (open.ids.as_slice(), &program) {
+                ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
+                (_, None) => Err(AppError::Conflict(
+                    "the beneficiary has several memberships: name the program with `?program=`, or the membership by its own identifier".to_owned(),
+                )),
+                (_, Some(_)) => Err(AppError::Conflict(
+                    "the beneficiary has several memberships in that program and none that is known to be open: name the membership by its own identifier".to_owned(),
+                )),
+            }
+        }
+    }
+}
+
+/// The memberships that are there for the client and hold one term of each list.
+fn matching(ctx: &OpContext, snapshot: &Snapshot, terms: Vec<Vec<MembershipTerm>>, page: Page) -> Found {
+    let limits = visibility::limits(ctx, snapshot, RecordKind::ProgramMembership);
+    let limits = SearchLimits { records: limits.as_deref(), groups: None };
+    let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
+    snapshot.search_memberships(&conditions, limits, Sorting::REGISTERED, &page.into())
+}
+
+fn open_terms() -> Vec<MembershipTerm> {
+    let open = MembershipStatus::ALL.into_iter().filter(|status| status.is_open());
+    open.map(MembershipTerm::Status).collect()
+}
+
+/// One term for each record.
+pub(super) fn terms_of(ids: &[RecordId], term: impl Fn(RecordId) -> MembershipTerm) -> Vec<MembershipTerm> {
+    ids.iter().copied().map(term).collect()
+}
+
+/// Every record of a kind that carries or carried an identifier.
+pub(super) async fn owners(
+    registry: &Registry,
+    kind: RecordKind,
+    key: &IdentifierKey,
+) -> Result<Vec<RecordId>, AppError> {
+    let owners = registry.store.identifier_owners(kind, key, IDENTIFIER_OWNERS_MAX).await?;
+    Ok(owners.into_iter().map(|owner| owner.id).collect())
+}
+
+/// The terms of all beneficiaries that carry or carried an identifier and that the client may see.
+pub(super) async fn beneficiary_terms(
+    ctx: &OpContext,
+    registry: &Registry,
+    kinds: &[Subject],
+    key: &IdentifierKey,
+) -> Result<Vec<MembershipTerm>, AppError> {
+    let beneficiaries = visibility::beneficiaries(ctx, registry, kinds, key).await?;
+    Ok(beneficiaries.into_iter().map(MembershipTerm::Beneficiary).collect())
+}
