@@ -1,34 +1,20 @@
 //! Every endpoint of the router that is for clients: allowed and refused, what it leaves in the audit log.
 
+mod rows;
+
 use std::collections::BTreeSet;
 
 use daftar::api::access::Access;
 use daftar::api::router::endpoints;
-use daftar_tests::records::{FEMALE, household, path, person, reference, with};
+use daftar_tests::records::{FEMALE, household, path, person, reference};
 use daftar_tests::{ApiClient, Response, TestApp};
 use serde_json::{Value, json};
 
+use self::rows::{P1, ROWS, Row, membership};
 use super::{lines, texts};
 use crate::program;
 
 const ORGANIZATION: &str = "Ministry of Health";
-
-/// What a call of an endpoint leaves.
-struct Row {
-    method: &'static str,
-    /// The endpoint's first spelling, below the API's base path.
-    path: &'static str,
-    /// What is asked for, below the base path.
-    target: fn(&World) -> String,
-    body: Option<fn() -> Value>,
-    /// The status for a client that may do anything.
-    status: u16,
-    action: &'static str,
-    /// Records that its line names.
-    records: &'static [&'static str],
-    /// Fields that it names, among others.
-    fields: &'static [&'static str],
-}
 
 /// A register with one of everything.
 struct World {
@@ -37,254 +23,6 @@ struct World {
     client: ApiClient,
     consent: String,
 }
-
-const P1: &str = "Individual/urn:svc:vocab:id-type#national_id|1";
-const G1: &str = "Group/urn:svc:vocab:id-type#national_id|G1";
-const PR1: &str = "Program/urn:svc:vocab:id-type#national_id|PR1";
-const M1: &str = "ProgramMembership/urn:svc:vocab:id-type#national_id|M1";
-
-const ROWS: &[Row] = &[
-    Row {
-        method: "GET",
-        path: "/Individual",
-        target: |_| "/Individual?name=amina".to_owned(),
-        body: None,
-        status: 200,
-        action: "search",
-        records: &[P1],
-        fields: &["identifier", "name", "gender"],
-    },
-    Row {
-        method: "POST",
-        path: "/Individual",
-        target: |_| "/Individual".to_owned(),
-        body: Some(|| person("new", json!({"birth_date": "1990-01-02"}))),
-        status: 201,
-        action: "create",
-        records: &["Individual/urn:svc:vocab:id-type#national_id|new"],
-        fields: &["identifier", "birth_date"],
-    },
-    Row {
-        method: "GET",
-        path: "/Individual/{identifier}",
-        target: |_| path("Individual", "1"),
-        body: None,
-        status: 200,
-        action: "read",
-        records: &[P1],
-        fields: &["identifier", "name", "gender"],
-    },
-    Row {
-        method: "PATCH",
-        path: "/Individual/{identifier}",
-        target: |_| path("Individual", "1"),
-        body: Some(|| json!({"birth_date": "1991-01-01"})),
-        status: 200,
-        action: "update",
-        records: &[P1],
-        fields: &["birth_date"],
-    },
-    Row {
-        method: "PUT",
-        path: "/Individual/{identifier}",
-        target: |_| path("Individual", "1"),
-        body: Some(|| person("1", json!({"name": {"given": "Amina"}, "gender": FEMALE}))),
-        status: 200,
-        action: "update",
-        records: &[P1],
-        fields: &["birth_date"],
-    },
-    Row {
-        method: "POST",
-        path: "/Group",
-        target: |_| "/Group".to_owned(),
-        body: Some(|| household("G2", &[])),
-        status: 201,
-        action: "create",
-        records: &["Group/urn:svc:vocab:id-type#national_id|G2"],
-        fields: &["identifier", "group_type", "member"],
-    },
-    Row {
-        method: "GET",
-        path: "/Group",
-        target: |_| "/Group".to_owned(),
-        body: None,
-        status: 200,
-        action: "search",
-        records: &[G1],
-        fields: &["identifier", "member"],
-    },
-    Row {
-        method: "GET",
-        path: "/Group/{identifier}",
-        target: |_| path("Group", "G1"),
-        body: None,
-        status: 200,
-        action: "read",
-        records: &[G1, P1],
-        fields: &["identifier", "member"],
-    },
-    Row {
-        method: "PATCH",
-        path: "/Group/{identifier}",
-        target: |_| path("Group", "G1"),
-        body: Some(|| json!({"name": "the first"})),
-        status: 200,
-        action: "update",
-        records: &[G1],
-        fields: &["name"],
-    },
-    Row {
-        method: "PUT",
-        path: "/Group/{identifier}",
-        target: |_| path("Group", "G1"),
-        body: Some(|| household("G1", &[("1", "head")])),
-        status: 200,
-        action: "update",
-        records: &[G1],
-        fields: &["name"],
-    },
-    Row {
-        method: "GET",
-        path: "/Individual/{identifier}/groups",
-        target: |_| format!("{}/groups", path("Individual", "1")),
-        body: None,
-        status: 200,
-        action: "read",
-        records: &[P1, G1],
-        fields: &[],
-    },
-    Row {
-        method: "POST",
-        path: "/Group/{identifier}/$add-member",
-        target: |_| format!("{}/$add-member", path("Group", "G1")),
-        body: Some(|| json!({"entity": {"reference": reference("2")}})),
-        status: 201,
-        action: "update",
-        records: &[G1],
-        fields: &["member"],
-    },
-    Row {
-        method: "PATCH",
-        path: "/Group/{identifier}/member/{member}",
-        target: |_| format!("{}/member/{}", path("Group", "G1"), path("x", "2").trim_start_matches("/x/")),
-        body: Some(|| json!({"period": {"start": "2026-01-01"}})),
-        status: 200,
-        action: "update",
-        records: &[G1],
-        fields: &["member"],
-    },
-    Row {
-        method: "POST",
-        path: "/Group/{identifier}/$remove-member",
-        target: |_| format!("{}/$remove-member", path("Group", "G1")),
-        body: Some(|| json!({"entity": {"reference": reference("2")}})),
-        status: 200,
-        action: "update",
-        records: &[G1],
-        fields: &["member"],
-    },
-    Row {
-        method: "GET",
-        path: "/Group/{identifier}/membership-history",
-        target: |_| format!("{}/membership-history", path("Group", "G1")),
-        body: None,
-        status: 200,
-        action: "read",
-        records: &[G1, P1],
-        fields: &[],
-    },
-    Row {
-        method: "GET",
-        path: "/Program",
-        target: |_| "/Program".to_owned(),
-        body: None,
-        status: 200,
-        action: "search",
-        records: &[PR1],
-        fields: &["identifier", "name"],
-    },
-    Row {
-        method: "GET",
-        path: "/Program/{identifier}",
-        target: |_| path("Program", "PR1"),
-        body: None,
-        status: 200,
-        action: "read",
-        records: &[PR1],
-        fields: &["identifier", "name"],
-    },
-    Row {
-        method: "POST",
-        path: "/ProgramMembership",
-        target: |_| "/ProgramMembership".to_owned(),
-        body: Some(|| json!({"program": PR1, "beneficiary": reference("2"), "status": "draft"})),
-        status: 201,
-        action: "create",
-        records: &["Individual/urn:svc:vocab:id-type#national_id|2", PR1],
-        fields: &["program", "beneficiary", "status"],
-    },
-    Row {
-        method: "GET",
-        path: "/ProgramMembership",
-        target: |_| "/ProgramMembership".to_owned(),
-        body: None,
-        status: 200,
-        action: "search",
-        records: &[P1],
-        fields: &["beneficiary", "status"],
-    },
-    Row {
-        method: "GET",
-        path: "/ProgramMembership/{identifier}",
-        target: |_| path("ProgramMembership", "M1"),
-        body: None,
-        status: 200,
-        action: "read",
-        records: &[M1],
-        fields: &["beneficiary", "status"],
-    },
-    Row {
-        method: "PUT",
-        path: "/ProgramMembership/{identifier}",
-        target: |_| path("ProgramMembership", "M1"),
-        body: Some(|| with(membership(), json!({"status": "enrolled"}))),
-        status: 200,
-        action: "update",
-        records: &[P1, PR1, M1],
-        fields: &["status"],
-    },
-    Row {
-        method: "GET",
-        path: "/Consent/{consent_id}",
-        target: |world| format!("/Consent/{}", world.consent),
-        body: None,
-        status: 200,
-        action: "read",
-        records: &[P1],
-        fields: &["subject", "status"],
-    },
-    Row {
-        method: "DELETE",
-        path: "/Consent/{consent_id}",
-        target: |world| format!("/Consent/{}", world.consent),
-        body: None,
-        status: 204,
-        action: "update",
-        records: &[P1],
-        fields: &[],
-    },
-    Row {
-        method: "POST",
-        path: "/Eligibility/$evaluate",
-        target: |_| "/Eligibility/$evaluate".to_owned(),
-        body: Some(|| json!({"expression": "is_female(me)", "subjects": [reference("1")]})),
-        status: 200,
-        action: "evaluate",
-        records: &[P1],
-        fields: &[],
-    },
-];
 
 /// Endpoints that say nothing of a person: what they allow leaves no line. What they refuse does.
 const IMPERSONAL: &[(&str, &str)] = &[
@@ -303,11 +41,6 @@ const IMPERSONAL: &[(&str, &str)] = &[
 
 /// Endpoints whose entries are calls of others, each with lines of its own.
 const OF_OTHERS: &[(&str, &str)] = &[("POST", "/$batch")];
-
-fn membership() -> Value {
-    json!({"program": PR1, "beneficiary": reference("1"), "status": "draft",
-        "identifier": [{"system": daftar_tests::records::NATIONAL_ID, "value": "M1"}]})
-}
 
 fn world() -> World {
     let app = TestApp::start();
