@@ -9,6 +9,7 @@ pub mod decision;
 pub mod evaluate;
 pub mod exhausted;
 pub mod facts;
+mod failure;
 mod layout;
 mod load;
 pub mod program_rule;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::evaluate::{engine_error, refused};
+use super::failure::{engine_error, refused};
 use super::questions;
 use super::schema::schema;
 use crate::domain::eligibility::{Diagnostic, Subject};

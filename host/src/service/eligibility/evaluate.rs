@@ -9,6 +9,7 @@ use super::access;
 use super::decision::{Decision, expression_digest};
 use super::exhausted::Asked;
 use super::facts::{InlineSubject, SubjectFacts};
+use super::failure::{Failure, refused, unless_exhausted};
 use super::layout;
 use super::load::{Loader, Needs, inline_codes};
 use super::questions;
@@ -23,8 +24,8 @@ use crate::domain::eligibility::{
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::VersionId;
 use crate::domain::subject::SubjectReference;
-use crate::error::{AppError, ExpressionProblem};
-use crate::plugin::{EligibilityEngine, EngineError, FaultKind, RuleSession, run_rule};
+use crate::error::AppError;
+use crate::plugin::{EligibilityEngine, RuleSession, run_rule};
 use crate::service::audit;
 use crate::service::open;
 use crate::service::registry::Registry;
@@ -132,18 +133,7 @@ pub async fn evaluate_for(
         under: format!("{:?} {engine_name}", request.subject),
         subjects: request.subjects.len(),
     };
-    let outcome = match registry.exhausted.recall(&ctx.actor, &asked, ctx.now) {
-        Some(message) => Err(budget_problem(message)),
-        None => run(ctx, registry, engine, request, authority).await.map_err(|failure| match failure {
-            Failure::App(error) => error,
-            Failure::Engine(error) => {
-                if let Some(message) = exhaustion(&error) {
-                    registry.exhausted.remember(&ctx.actor, asked, message, ctx.now);
-                }
-                engine_error(error)
-            }
-        }),
-    };
+    let outcome = unless_exhausted(ctx, registry, asked, run(ctx, registry, engine, request, authority)).await;
     // Whoever was read is named, members of households included; of a refused request, whoever was asked about.
     let (audited, targets) = match &outcome {
         Ok(evaluated) => {
@@ -154,24 +144,6 @@ pub async fn evaluate_for(
     };
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Evaluate, audited, targets)).await?;
     outcome
-}
-
-/// Why there is no answer: for a reason of ours, or of the engine's.
-enum Failure {
-    App(AppError),
-    Engine(EngineError),
-}
-
-impl From<AppError> for Failure {
-    fn from(error: AppError) -> Self {
-        Self::App(error)
-    }
-}
-
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
 }
 
 /// Runs the rule on a thread of the sandbox.
@@ -300,68 +272,4 @@ fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -
         }
     }
     results
-}
-
-pub(super) fn refused(diagnostics: Vec<Diagnostic>) -> AppError {
-    let message = match diagnostics.first() {
-        Some(first) => format!("line {}, column {}: {}", first.line, first.column, first.message),
-        None => "it was refused".to_owned(),
-    };
-    AppError::Expression(ExpressionProblem { message, diagnostics })
-}
-
-/// Which budget an expression exhausted, if that is what went wrong.
-fn exhaustion(error: &EngineError) -> Option<String> {
-    match error {
-        EngineError::Exhausted { budget, allowed } => Some(format!(
-            "it exhausted its budget of {allowed} for `{budget}`; make it simpler or ask about fewer subjects"
-        )),
-        EngineError::EngineBudget { budget } => {
-            Some(format!("it exhausted the engine's own budget for `{budget}`; make it simpler"))
-        }
-        EngineError::Diagnostics(_)
-        | EngineError::Fault(_)
-        | EngineError::SetAside { .. }
-        | EngineError::Busy
-        | EngineError::NoEngine
-        | EngineError::Abandoned => None,
-    }
-}
-
-fn budget_problem(message: String) -> AppError {
-    AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new() })
-}
-
-/// What a failure of the engine means for whoever asked. A fault that the expression caused is its author's to mend and
-/// never a 5xx.
-pub(super) fn engine_error(error: EngineError) -> AppError {
-    match error {
-        EngineError::Diagnostics(diagnostics) => refused(diagnostics),
-        EngineError::Exhausted { .. } | EngineError::EngineBudget { .. } => {
-            budget_problem(exhaustion(&error).unwrap_or_default())
-        }
-        EngineError::SetAside { plugin, retry_after_s } => AppError::PluginSetAside { plugin, retry_after_s },
-        EngineError::Busy | EngineError::Abandoned => AppError::Busy,
-        EngineError::NoEngine => AppError::NoEngine,
-        EngineError::Fault(fault) => {
-            tracing::warn!(plugin = %fault.plugin, fault = fault.kind.name(), "the eligibility engine failed");
-            match fault.kind {
-                // The wall clock is the back-stop: the machine is too busy, and that decides nothing about the rule.
-                FaultKind::Timeout | FaultKind::Unavailable => AppError::Busy,
-                FaultKind::Fuel
-                | FaultKind::Memory
-                | FaultKind::Table
-                | FaultKind::Instances
-                | FaultKind::Stack
-                | FaultKind::Trap
-                | FaultKind::OutputTooLarge
-                | FaultKind::HostCalls
-                | FaultKind::InvalidAnswer
-                | FaultKind::RefusedInput => AppError::Expression(ExpressionProblem {
-                    message: format!("the engine could not evaluate it ({})", fault.kind.name()),
-                    diagnostics: Vec::new(),
-                }),
-            }
-        }
-    }
 }
