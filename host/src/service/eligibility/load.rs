@@ -1,40 +1,37 @@
 //! Fetches what is known of the subjects of a rule.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod inline;
+mod reads;
+
+use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
+pub(super) use self::inline::inline_codes;
+use self::reads::{Reads, too_many};
 use super::evaluate::{Authority, SubjectInput};
-use super::facts::{
-    InlineMe, InlinePerson, InlineSubject, Me, Members, MembershipFact, Person, PersonInHousehold, Programs,
-    SubjectFacts,
-};
+use super::facts::{Me, Members, MembershipFact, Person, PersonInHousehold, Programs, SubjectFacts};
 use crate::columns::MembershipTerm;
 use crate::context::OpContext;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
-use crate::domain::group::{Group, GroupDetails};
-use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::group::GroupDetails;
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::IndividualDetails;
+use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::search::Page;
 use crate::domain::subject::{Subject, SubjectReference};
-use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
-use crate::service::codes::{Held, resolve, resolve_group, resolve_individual};
-use crate::service::program_membership::{self, MembershipView};
+use crate::service::program_membership;
 use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
-use crate::service::{group, identifiers, individual, records};
+use crate::service::{identifiers, records};
 use crate::vocab::Generation;
 
 /// How many groups of one person are read before others have their turn.
 const GROUPS_PER_TURN: usize = 32;
 /// The code of a group that is a household.
 const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
-/// The most people that one request looks at, members of households included: some 1,000 large households.
-const ROWS_MAX: usize = 20_000;
-
 /// The most memberships of one subject that a rule looks at.
 const MEMBERSHIPS_MAX: u32 = 1_000;
 
@@ -65,55 +62,6 @@ pub(super) struct Loaded {
     pub reads: Reads,
 }
 
-/// What was read of the register for one rule, each person once.
-#[derive(Default)]
-pub(super) struct Reads {
-    /// Every record read, by reference, with its version.
-    pub versions: BTreeMap<String, VersionId>,
-    people: HashMap<RecordId, Seen<IndividualDetails>>,
-    named: HashSet<(RecordKind, RecordId)>,
-    rows: usize,
-}
-
-impl Reads {
-    /// Counts a person that the rule will see, as subject or as member, however often it is the same one.
-    fn count_row(&mut self) -> Result<(), AppError> {
-        self.rows += 1;
-        if self.rows <= ROWS_MAX { Ok(()) } else { Err(too_many()) }
-    }
-
-    fn note_person(&mut self, stored: &Individual) {
-        self.note(RecordKind::Individual, stored.id, &stored.details.identifiers, stored.meta.version);
-    }
-
-    /// A membership without an identifier of its own is named by beneficiary and program; of several such, the newest counts.
-    fn note_membership(&mut self, view: &MembershipView) {
-        let membership = &view.membership;
-        let reference = match records::called(&membership.details.identifiers) {
-            Some(own) => records::reference(RecordKind::ProgramMembership, own),
-            None => format!("ProgramMembership of {} in {}", view.beneficiary, view.program),
-        };
-        self.versions.insert(reference, membership.meta.version);
-    }
-
-    fn note_group(&mut self, stored: &Group) {
-        self.note(RecordKind::Group, stored.id, &stored.details.identifiers, stored.meta.version);
-    }
-
-    /// Names a record by what it is called; by another of its identifiers where another record is called so.
-    fn note(&mut self, kind: RecordKind, id: RecordId, identifiers: &[Identifier], version: VersionId) {
-        if !self.named.insert((kind, id)) {
-            return;
-        }
-        let called = records::called(identifiers).into_iter();
-        let names = called.chain(identifiers.iter().map(|identifier| &identifier.key));
-        let free = names.map(|key| records::reference(kind, key)).find(|name| !self.versions.contains_key(name));
-        if let Some(name) = free {
-            self.versions.insert(name, version);
-        }
-    }
-}
-
 impl Loader<'_> {
     /// Fetches what the register knows of the subjects.
     ///
@@ -131,7 +79,7 @@ impl Loader<'_> {
                 SubjectInput::Inline(_) => continue,
             };
             match facts {
-                Err(_) if loaded.reads.rows > ROWS_MAX => return Err(too_many()),
+                Err(_) if loaded.reads.are_too_many() => return Err(too_many()),
                 facts @ (Ok(_) | Err(AppError::NotFound(_) | AppError::Ambiguous)) => {
                     drop(loaded.stored.insert(at, facts));
                 }
@@ -139,35 +87,6 @@ impl Loader<'_> {
             }
         }
         Ok(loaded)
-    }
-
-    /// Puts the inline records beside what was loaded: one a subject, in the order asked.
-    ///
-    /// # Errors
-    /// [`AppError::Invalid`] with every problem of inline records.
-    pub(super) fn with_inline(
-        &self,
-        mut stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
-        subjects: &[SubjectInput],
-    ) -> Result<Vec<Result<SubjectFacts, AppError>>, AppError> {
-        let mut all = Vec::with_capacity(subjects.len());
-        let mut problems = Vec::new();
-        for (at, subject) in subjects.iter().enumerate() {
-            match subject {
-                SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => {
-                    all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(kind.record_kind()))));
-                }
-                SubjectInput::Inline(inline) => match self.inline(inline) {
-                    Ok(facts) => all.push(Ok(facts)),
-                    Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
-                        problem.field = format!("subjects[{at}].{}", problem.field);
-                        problem
-                    })),
-                    Err(other) => return Err(other),
-                },
-            }
-        }
-        if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
     }
 
     async fn find(&self, kind: RecordKind, key: &IdentifierKey) -> Result<RecordId, AppError> {
@@ -300,88 +219,6 @@ impl Loader<'_> {
         }
         Ok(members)
     }
-
-    fn inline(&self, inline: &InlineSubject) -> Result<SubjectFacts, AppError> {
-        let mut problems = Vec::new();
-        let mut members = Vec::new();
-        for (at, member) in inline.members.iter().flatten().enumerate() {
-            match self.inline_person(member) {
-                Ok(member) => members.push(member),
-                Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
-                    problem.field = format!("members[{at}].{}", problem.field);
-                    problem
-                })),
-                Err(other) => return Err(other),
-            }
-        }
-        let me = match &inline.me {
-            InlineMe::Person(person) => match self.inline_person(person) {
-                Ok(person) => Some(Me::Person(person)),
-                Err(AppError::Invalid(found)) => {
-                    problems.extend(found);
-                    None
-                }
-                Err(other) => return Err(other),
-            },
-            InlineMe::Group(draft) => Some(Me::InlineGroup(Box::new(resolve_group(
-                self.generation,
-                &Held::default(),
-                (**draft).clone(),
-                &mut problems,
-            )))),
-        };
-        let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
-        let programs = inline.programs.clone().map_or(Programs::Unknown, Programs::Known);
-        match me {
-            Some(me) if problems.is_empty() => Ok(SubjectFacts { me, members, programs }),
-            Some(_) | None => Err(AppError::Invalid(problems)),
-        }
-    }
-
-    fn inline_person(&self, person: &InlinePerson) -> Result<PersonInHousehold, AppError> {
-        let mut problems = Vec::new();
-        let role = person
-            .role
-            .as_ref()
-            .and_then(|code| resolve(self.generation, CodedField::MemberRole, "role".to_owned(), code, &mut problems));
-        match resolve_individual(self.generation, &Held::default(), person.details.clone()) {
-            Ok(details) if problems.is_empty() => {
-                Ok(PersonInHousehold { person: Person::Inline(Box::new(details)), role })
-            }
-            Ok(_) => Err(AppError::Invalid(problems)),
-            Err(AppError::Invalid(found)) => {
-                problems.extend(found);
-                Err(AppError::Invalid(problems))
-            }
-            Err(other) => Err(other),
-        }
-    }
-}
-
-/// Every code of the inline records among some subjects.
-pub(super) fn inline_codes(subjects: &[SubjectInput]) -> Vec<CodeUri> {
-    let mut codes = Vec::new();
-    for subject in subjects {
-        let SubjectInput::Inline(inline) = subject else { continue };
-        let me = match &inline.me {
-            InlineMe::Person(person) => Some(person),
-            InlineMe::Group(draft) => {
-                codes.extend(group::codes_of(draft));
-                None
-            }
-        };
-        for person in me.into_iter().map(|person| &**person).chain(inline.members.iter().flatten()) {
-            codes.extend(person.role.clone());
-            codes.extend(individual::codes_of(&person.details));
-        }
-    }
-    codes
-}
-
-fn too_many() -> AppError {
-    let message =
-        format!("subjects and members of their households are more than {ROWS_MAX} people; ask about fewer at once");
-    AppError::invalid("subjects", "too_many", message)
 }
 
 fn is_stored_as(member: &PersonInHousehold, id: RecordId) -> bool {
