@@ -2,6 +2,8 @@
 //!
 //! Both ways go through the same router, so that a command does the same on either.
 
+mod download;
+
 use std::io::Read;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
+pub use self::download::Download;
 use super::{CliError, GlobalArgs};
 use crate::admin::router::{BASE_PATH, router};
 use crate::admin::routes::plugin::SIGNATURE_HEADER;
@@ -20,7 +23,7 @@ use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::auth::admin_token::AdminToken;
 use crate::config::{Config, admin_token_from_environment};
 
-/// How long a command waits for the server, which answers before that.
+/// How long a command waits for the server, which answers before that; of a long answer, for its next bytes.
 const TIMEOUT: Duration = Duration::from_secs(150);
 /// The biggest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -43,6 +46,15 @@ pub enum AdminClient {
         /// The register.
         app: AppState,
     },
+}
+
+/// For what a command waits no longer than [`TIMEOUT`].
+#[derive(Clone, Copy)]
+enum Patience {
+    /// For the whole answer.
+    ForAll,
+    /// For each part of the answer: a long one takes as long as it takes, and a connection that died ends.
+    ForEachRead,
 }
 
 /// What is sent.
@@ -90,7 +102,7 @@ impl AdminClient {
     }
 
     fn remote(url: String, token: AdminToken) -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false).build();
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
         Self::Remote { url, token, agent: config.into() }
     }
 
@@ -108,44 +120,59 @@ impl AdminClient {
     /// # Errors
     /// The answer's `detail` when it is refused, or what is wrong with the connection.
     pub fn call(&self, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
+        let (status, answer) = self.send(method, path, payload, Patience::ForAll)?;
+        read_answer(status, answer)
+    }
+
+    /// Sends a request below the admin API's path and gives its answer as it arrives, however large it is.
+    ///
+    /// # Errors
+    /// The answer's `detail` when it is refused, or what is wrong with the connection.
+    #[expect(dead_code, reason = "commands that read long answers come next")]
+    pub fn download(&self, method: &str, path: &str, payload: Payload<'_>) -> Result<Download<'_>, CliError> {
+        let (status, answer) = self.send(method, path, payload, Patience::ForEachRead)?;
+        if is_success(status) { Ok(answer) } else { Err(refused(status, answer)?) }
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        payload: Payload<'_>,
+        patience: Patience,
+    ) -> Result<(u16, Download<'_>), CliError> {
         let (headers, bytes) = headers_and_body(payload);
         let path = format!("{BASE_PATH}{path}");
-        let (status, body) = match self {
-            Self::Remote { url, token, agent } => {
-                let mut request = Request::builder()
-                    .method(method)
-                    .uri(format!("{url}{path}"))
-                    .header(header::AUTHORIZATION, format!("Bearer {}", token.secret().expose_secret()));
-                for (name, value) in &headers {
-                    request = request.header(*name, value);
-                }
+        let (uri, token) = match self {
+            Self::Remote { url, token, .. } => (format!("{url}{path}"), token),
+            Self::Local { app, .. } => (path, &app.admin_token),
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .header(header::AUTHORIZATION, format!("Bearer {}", token.secret().expose_secret()));
+        for (name, value) in &headers {
+            request = request.header(*name, value);
+        }
+        match self {
+            Self::Remote { url, agent, .. } => {
                 let request = request.body(bytes).map_err(CliError::failed)?;
+                let request = match patience {
+                    Patience::ForAll => agent.configure_request(request).timeout_global(Some(TIMEOUT)).build(),
+                    Patience::ForEachRead => agent.configure_request(request).timeout_per_read(Some(TIMEOUT)).build(),
+                };
                 let response = agent.run(request);
-                let mut response =
+                let response =
                     response.map_err(|error| CliError::failed(format!("cannot reach the server at {url}: {error}")))?;
-                let mut body = Vec::new();
-                let mut reader = response.body_mut().as_reader().take(ANSWER_BYTES_MAX);
-                reader.read_to_end(&mut body).map_err(CliError::failed)?;
-                (response.status().as_u16(), body)
+                Ok((response.status().as_u16(), Download::of_server(response)))
             }
             Self::Local { runtime, app } => {
-                let mut request = Request::builder()
-                    .method(method)
-                    .uri(path)
-                    .header(header::AUTHORIZATION, format!("Bearer {}", app.admin_token.secret().expose_secret()));
-                for (name, value) in &headers {
-                    request = request.header(*name, value);
-                }
                 let request = request.body(Body::from(bytes)).map_err(CliError::failed)?;
                 let Ok(response) = runtime.block_on(router(app.clone()).oneshot(request));
-                let status = response.status().as_u16();
-                let limit = usize::try_from(ANSWER_BYTES_MAX).unwrap_or(usize::MAX);
-                let body =
-                    runtime.block_on(axum::body::to_bytes(response.into_body(), limit)).map_err(CliError::failed)?;
-                (status, body.to_vec())
+                Ok((response.status().as_u16(), Download::of_router(runtime, response.into_body())))
             }
-        };
-        read_answer(status, &body)
+        }
     }
 
     /// Ends the work on a stopped server's folder: everything is on disk afterwards.
@@ -170,13 +197,29 @@ fn headers_and_body(payload: Payload<'_>) -> (Vec<(&'static str, String)>, Vec<u
     }
 }
 
-fn read_answer(status: u16, body: &[u8]) -> Result<Value, CliError> {
-    let value: Value = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).unwrap_or(Value::Null) };
-    if (200..300).contains(&status) {
-        return Ok(value);
+fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+fn read_answer(status: u16, answer: Download<'_>) -> Result<Value, CliError> {
+    if !is_success(status) {
+        return Err(refused(status, answer)?);
     }
-    match value.get("detail").and_then(Value::as_str) {
-        Some(detail) => Err(CliError::failed(detail)),
-        None => Err(CliError::failed(format!("the server answered with status {status} and no explanation"))),
-    }
+    let body = read_whole(answer)?;
+    Ok(if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap_or(Value::Null) })
+}
+
+/// What an answer says that is a refusal.
+fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
+    let value: Value = serde_json::from_slice(&read_whole(answer)?).unwrap_or(Value::Null);
+    Ok(match value.get("detail").and_then(Value::as_str) {
+        Some(detail) => CliError::failed(detail),
+        None => CliError::failed(format!("the server answered with status {status} and no explanation")),
+    })
+}
+
+fn read_whole(answer: Download<'_>) -> Result<Vec<u8>, CliError> {
+    let mut body = Vec::new();
+    answer.take(ANSWER_BYTES_MAX).read_to_end(&mut body).map_err(CliError::failed)?;
+    Ok(body)
 }
