@@ -88,6 +88,11 @@ impl TextColumn {
         self.heads.get(row)
     }
 
+    /// The beginnings of a chunk's texts as [`head`] gives them.
+    pub(super) fn heads(&self, chunk: usize) -> &[u64] {
+        self.heads.chunk(chunk)
+    }
+
     /// The text of a row, if it has one.
     pub(super) fn get(&self, row: u32) -> Option<&[u8]> {
         let (chunk, slot) = split(row);

@@ -3,6 +3,10 @@
 //! **Invariant:** every place of a group that is not set aside is here once, under its person's row, and nothing else is. Whether its
 //! period holds is asked on the day of the search.
 
+use std::borrow::Cow;
+
+use roaring::RoaringBitmap;
+
 use super::bitmaps::Posting;
 use super::column::Column;
 use super::tree::SharedTree;
@@ -40,6 +44,18 @@ impl Place {
     }
 }
 
+/// The first places of the people of one chunk, column by column. Rows past the end of a column have no value.
+pub(super) struct FirstPlaces<'a> {
+    /// The rows of their groups; missing where somebody has no place.
+    pub(super) groups: &'a [u32],
+    /// The numbers of their roles.
+    pub(super) roles: &'a [u32],
+    /// Their first days, where there is one.
+    pub(super) starts: &'a [i32],
+    /// Their last days, where there is one.
+    pub(super) ends: &'a [i32],
+}
+
 /// The places of everybody, cheap to copy. Nearly everybody has one, which stands in columns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
@@ -70,6 +86,21 @@ impl Places {
     pub(super) fn of(&self, row: u32) -> impl Iterator<Item = Place> + Clone + '_ {
         let more = self.several.contains(row).then(|| self.further(row));
         self.first(row).into_iter().chain(more.into_iter().flatten())
+    }
+
+    /// The places of a chunk of people, but for those of people with several.
+    pub(super) fn first_of(&self, chunk: usize) -> FirstPlaces<'_> {
+        FirstPlaces {
+            groups: self.groups.chunk(chunk),
+            roles: self.roles.chunk(chunk),
+            starts: self.starts.chunk(chunk),
+            ends: self.ends.chunk(chunk),
+        }
+    }
+
+    /// The people of a segment who have several places.
+    pub(super) fn with_several(&self, segment: u16) -> Option<Cow<'_, RoaringBitmap>> {
+        self.several.segment(segment)
     }
 
     fn first(&self, row: u32) -> Option<Place> {

@@ -1,8 +1,10 @@
 //! Searches: which rows meet every condition, how many, and those of one page in the wanted order.
 
+mod best;
 pub(super) mod filter;
 mod groups;
 mod individuals;
+pub(super) mod marks;
 mod memberships;
 pub(super) mod order;
 mod scans;
@@ -12,8 +14,9 @@ pub(super) use individuals::individuals;
 pub use memberships::MembershipConditions;
 pub(super) use memberships::memberships;
 
+use best::Best;
 use filter::Filter;
-use order::{Best, Order, place_of};
+use order::{Order, place_of};
 
 use super::bitmaps;
 use super::rows::Rows;
@@ -102,10 +105,14 @@ fn in_order(
     // There are never more rows than 32 bits count, so a greater offset skips all of them.
     let skipped = usize::try_from(offset).unwrap_or(usize::MAX).min(u32::MAX as usize);
     let mut best = Best::new(order, position, skipped.saturating_add(window.count as usize));
-    for segment in filter.segments() {
+    let mut segments: Vec<u16> = filter.segments().collect();
+    if order.begins_with_late_rows() {
+        segments.reverse();
+    }
+    for segment in segments {
         let matches = filter.segment(segment);
         total = total.saturating_add(matches.len());
-        best.add(segment, matches.iter());
+        best.add(segment, &matches);
     }
     let (page, remaining) = best.page(skipped);
     let in_reach = remaining.unwrap_or(total.saturating_sub(offset));

@@ -5,10 +5,7 @@ use std::borrow::Cow;
 use roaring::RoaringBitmap;
 
 use crate::columns::bitmaps::{self, Posting, RowSet, SEGMENT_ROWS};
-use crate::columns::chunk::{CHUNK_ROWS, Cell};
 
-/// The chunks of one segment of a bitmap.
-pub(in crate::columns) const SEGMENT_CHUNKS: usize = SEGMENT_ROWS as usize / CHUNK_ROWS;
 /// With more rows than this left in a segment, a whole column is compared in one go rather than row by row.
 const SINGLE_LOOKUPS_MAX: u64 = 4_096;
 
@@ -150,20 +147,4 @@ fn every_row(row_count: u32, segment: u16) -> RoaringBitmap {
     let mut rows = RoaringBitmap::new();
     rows.insert_range(0..count);
     rows
-}
-
-/// The rows of a segment whose cell holds, column by column: `cells` gives those of a chunk, or nothing where none can hold.
-pub(in crate::columns) fn mark_cells<'c, T: Cell + 'c>(
-    segment: u16,
-    cells: impl Fn(usize) -> &'c [T],
-    holds: impl Fn(T) -> bool,
-) -> RoaringBitmap {
-    let mut bits = vec![0_u8; SEGMENT_ROWS as usize / 8];
-    for (index, bits) in bits.chunks_mut(CHUNK_ROWS / 8).enumerate() {
-        let cells = cells(usize::from(segment) * SEGMENT_CHUNKS + index);
-        for (byte, cells) in bits.iter_mut().zip(cells.chunks(8)) {
-            *byte = cells.iter().rev().fold(0, |bits, cell| (bits << 1) | u8::from(holds(*cell)));
-        }
-    }
-    RoaringBitmap::from_lsb0_bytes(0, &bits)
 }

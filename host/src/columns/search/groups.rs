@@ -52,7 +52,7 @@ fn filter<'a>(snapshot: &'a Snapshot, query: &'a GroupQuery, limits: SearchLimit
         conditions.push(Condition { test: Test::Among(Rows::Set(rows)), looked_at: None });
     }
     if !query.last_updated.is_empty() {
-        let scan = InstantScan { column: &groups.last_updated, conditions: &query.last_updated };
+        let scan = InstantScan::new(&groups.last_updated, &query.last_updated);
         conditions.push(Condition { test: Test::Scanned(Box::new(scan)), looked_at: None });
     }
     let visible = limits.records.map(|records| records.visible());

@@ -44,7 +44,7 @@ fn filter<'a>(about: &'a About, conditions: &'a MembershipConditions, limits: Se
         .collect();
     if !conditions.last_updated.is_empty() {
         let column = &about.of_memberships.last_updated;
-        let scan = InstantScan { column, conditions: &conditions.last_updated };
+        let scan = InstantScan::new(column, &conditions.last_updated);
         all.push(Condition { test: Test::Scanned(Box::new(scan)), looked_at: None });
     }
     let visible = limits.records.map(|records| records.visible());

@@ -1,18 +1,13 @@
-//! Puts matching rows in order and cuts a page out, without sorting all of them.
-//!
-//! One pass over the matches keeps the best so far: as many as the page and what lies before it need. Each row is compared by
-//! one number first, so that nearly all fall out at once; texts are compared where these numbers are equal.
+//! The orders in which rows are given, and how two rows lie to each other: each is compared by one number first; texts are compared
+//! where these numbers are equal.
 
 use std::cmp::Ordering;
 
-use crate::columns::bitmaps::{self, Posting};
-use crate::columns::chunk::{Cells, Chunk, split};
+use crate::columns::bitmaps::Posting;
+use crate::columns::chunk::{CHUNK_ROWS, Cell, Cells, Chunk, split};
 use crate::columns::column::{Column, TextColumn, head};
 use crate::domain::record::RecordId;
 use crate::domain::search::order::{Direction, Position, SortValue};
-
-/// The fewest candidates that are kept before the worse half is dropped.
-const CANDIDATES_MIN: usize = 1_024;
 
 /// Where a key reads its values.
 pub(in crate::columns) enum SortColumn<'a> {
@@ -52,6 +47,14 @@ fn of_code(number: u32, ranks: &[u32]) -> u64 {
     }
 }
 
+/// Writes the numbers of cells, and the greatest of all for what is missing and past the end.
+fn put<T: Cell>(to: &mut [u64], cells: &[T], number: impl Fn(T) -> u64) {
+    for (to, cell) in to.iter_mut().zip(cells) {
+        *to = if cell.is_missing() { u64::MAX } else { number(*cell) };
+    }
+    to.iter_mut().skip(cells.len()).for_each(|to| *to = u64::MAX);
+}
+
 impl SortColumn<'_> {
     /// A number that sorts as the value does, or as its beginning for texts; absent where there is no value.
     fn number(&self, row: u32) -> Option<u64> {
@@ -70,6 +73,25 @@ impl SortColumn<'_> {
             Self::Codes(column, ranks) => column.get(row).map(|number| of_code(number, ranks)),
             Self::Words(column) => column.get(row).map(|word| u64::from(word) + 1),
             Self::Nothing => None,
+        }
+    }
+
+    /// The numbers of a chunk's rows, the greatest of all where there is no value.
+    fn numbers(&self, chunk: usize, to: &mut [u64]) {
+        match self {
+            Self::Texts(column) => put(to, column.heads(chunk), |head| head),
+            Self::Instants(column) => put(to, column.chunk(chunk), of_instant),
+            Self::Days(column) => put(to, column.chunk(chunk), of_day),
+            Self::ChunkDays(chunks, cells) => {
+                put(to, chunks.get(chunk).map_or(&[], |chunk| cells(chunk).as_slice()), of_day);
+            }
+            Self::ChunkCodes(chunks, column, ranks) => {
+                let cells = chunks.get(chunk).map_or(&[][..], |chunk| chunk.code_column(*column).as_slice());
+                put(to, cells, |number| of_code(number, ranks));
+            }
+            Self::Codes(column, ranks) => put(to, column.chunk(chunk), |number| of_code(number, ranks)),
+            Self::Words(column) => put(to, column.chunk(chunk), |word| u64::from(word) + 1),
+            Self::Nothing => put(to, &[], |head: u64| head),
         }
     }
 
@@ -134,6 +156,19 @@ impl OrderKey<'_> {
         if self.is_hidden(row) { u64::MAX } else { self.rank(self.column.number(row)) }
     }
 
+    /// The ranks of a chunk's rows.
+    pub(super) fn ranks(&self, chunk: usize, to: &mut [u64]) {
+        self.column.numbers(chunk, to);
+        if self.direction == Direction::Descending {
+            to.iter_mut().filter(|rank| **rank != u64::MAX).for_each(|rank| *rank = !*rank);
+        }
+        if let Some(rows) = self.looked_at {
+            let first = chunk.saturating_mul(CHUNK_ROWS);
+            let hidden = (first..).zip(to).filter(|(row, _)| !u32::try_from(*row).is_ok_and(|row| rows.contains(row)));
+            hidden.for_each(|(_, rank)| *rank = u64::MAX);
+        }
+    }
+
     fn compare_texts(&self, one: &[u8], other: &[u8]) -> Ordering {
         match self.direction {
             Direction::Ascending => one.cmp(other),
@@ -151,7 +186,7 @@ impl OrderKey<'_> {
 }
 
 /// A row with its rank by the first key.
-type Candidate = (u64, u32);
+pub(super) type Candidate = (u64, u32);
 
 /// An order of the rows of one kind of record; at least one key.
 pub(in crate::columns) struct Order<'a> {
@@ -160,8 +195,10 @@ pub(in crate::columns) struct Order<'a> {
 }
 
 /// Where a walk stands, in terms of an order.
-struct After<'p> {
+pub(super) struct After<'p> {
     keys: Vec<(u64, &'p [u8])>,
+    /// The rank by the first key, which settles nearly every row.
+    first_rank: u64,
     /// The row of the record that was given last, or where it would be.
     row: u32,
     /// Whether that row itself was given.
@@ -175,7 +212,8 @@ impl<'a> Order<'a> {
         Some(Self { first: keys.next()?, others: keys.collect() })
     }
 
-    fn compare(&self, one: Candidate, other: Candidate) -> Ordering {
+    /// How two rows lie to each other.
+    pub(super) fn compare(&self, one: Candidate, other: Candidate) -> Ordering {
         let mut order = self.first.compare_ranked(one, other);
         for key in &self.others {
             if order.is_ne() {
@@ -186,22 +224,42 @@ impl<'a> Order<'a> {
         order.then_with(|| one.1.cmp(&other.1))
     }
 
+    /// The rank of a row by the first key.
+    pub(super) fn first_rank(&self, row: u32) -> u64 {
+        self.first.rank_of(row)
+    }
+
+    /// The ranks of a chunk's rows by the first key.
+    pub(super) fn first_ranks(&self, chunk: usize, to: &mut [u64]) {
+        self.first.ranks(chunk, to);
+    }
+
+    /// Whether the rows that were registered last are probably among the first: then they are looked at first, and hardly any
+    /// other has to be kept for a while.
+    pub(super) fn begins_with_late_rows(&self) -> bool {
+        matches!(self.first.column, SortColumn::Instants(_)) && self.first.direction == Direction::Descending
+    }
+
     fn keys(&self) -> impl Iterator<Item = &OrderKey<'a>> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
     /// Where a position lies; none, where it is of another order.
-    fn after<'p>(&self, position: &'p Position, (row, is_passed): (u32, bool)) -> Option<After<'p>> {
+    pub(super) fn after<'p>(&self, position: &'p Position, (row, is_passed): (u32, bool)) -> Option<After<'p>> {
         let mut keys = Vec::with_capacity(position.values.len());
         for (key, value) in self.keys().zip(&position.values) {
             let (number, text) = key.column.read(value);
             keys.push((key.rank(number), text));
         }
-        (keys.len() == self.keys().count()).then_some(After { keys, row, is_passed })
+        let first_rank = keys.first().map(|(rank, _)| *rank)?;
+        (keys.len() == self.keys().count()).then_some(After { keys, first_rank, row, is_passed })
     }
 
     /// Whether a row was given before the position.
-    fn is_passed(&self, candidate: Candidate, after: &After<'_>) -> bool {
+    pub(super) fn is_passed(&self, candidate: Candidate, after: &After<'_>) -> bool {
+        if candidate.0 != after.first_rank {
+            return candidate.0 < after.first_rank;
+        }
         for (key, (rank, text)) in self.keys().zip(&after.keys) {
             let own = if std::ptr::eq(key, &self.first) { candidate.0 } else { key.rank_of(candidate.1) };
             let mut order = own.cmp(rank);
@@ -222,89 +280,60 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Collects matches and keeps those of a page.
-pub(in crate::columns) struct Best<'o, 'a, 'p> {
-    order: &'o Order<'a>,
-    after: Option<After<'p>>,
-    /// How many of the best are needed.
-    needed: usize,
-    candidates: Vec<Candidate>,
-    /// The worst that is still good enough.
-    worst: Option<Candidate>,
-    remaining: u64,
-}
-
-impl<'o, 'a, 'p> Best<'o, 'a, 'p> {
-    /// Keeps the first `needed` matches of those that lie after the position, whose record has, or would have, that row.
-    pub(in crate::columns) fn new(
-        order: &'o Order<'a>,
-        position: Option<(&'p Position, (u32, bool))>,
-        needed: usize,
-    ) -> Self {
-        let after = position.and_then(|(position, place)| order.after(position, place));
-        Self { order, after, needed, candidates: Vec::new(), worst: None, remaining: 0 }
-    }
-
-    /// Takes a segment's matches.
-    pub(in crate::columns) fn add(&mut self, segment: u16, lows: impl Iterator<Item = u32>) {
-        let room = (2 * self.needed).max(CANDIDATES_MIN);
-        for low in lows {
-            let row = bitmaps::join(segment, low);
-            let candidate = (self.order.first.rank_of(row), row);
-            if let Some(after) = &self.after {
-                if self.order.is_passed(candidate, after) {
-                    continue;
-                }
-                self.remaining += 1;
-            }
-            if let Some(worst) = self.worst
-                && (candidate.0 > worst.0 || self.order.compare(candidate, worst).is_gt())
-            {
-                continue;
-            }
-            self.candidates.push(candidate);
-            if self.candidates.len() >= room {
-                self.drop_worse();
-            }
-        }
-    }
-
-    fn drop_worse(&mut self) {
-        let Some(last) = self.needed.checked_sub(1) else { return self.candidates.clear() };
-        let order = self.order;
-        if last < self.candidates.len() {
-            let (_, worst, _) = self.candidates.select_nth_unstable_by(last, |one, other| order.compare(*one, *other));
-            self.worst = Some(*worst);
-            self.candidates.truncate(self.needed);
-        }
-    }
-
-    /// The rows of the page, which begins after `skipped` of the best; and how many matches lie after the position, where one
-    /// was given.
-    pub(in crate::columns) fn page(mut self, skipped: usize) -> (Vec<u32>, Option<u64>) {
-        let order = self.order;
-        if skipped >= self.candidates.len() {
-            return (Vec::new(), self.after.map(|_| self.remaining));
-        }
-        let compare = |one: &Candidate, other: &Candidate| order.compare(*one, *other);
-        if skipped > 0 {
-            self.candidates.select_nth_unstable_by(skipped, compare);
-        }
-        let page = self.candidates.get_mut(skipped..).unwrap_or_default();
-        let count = self.needed.saturating_sub(skipped).min(page.len());
-        if count < page.len() && count > 0 {
-            page.select_nth_unstable_by(count - 1, compare);
-        }
-        let page = page.get_mut(..count).unwrap_or_default();
-        page.sort_unstable_by(compare);
-        (page.iter().map(|(_, row)| *row).collect(), self.after.map(|_| self.remaining))
-    }
-}
-
 /// The row that a record has, and whether it has one; else the row of the first record after it.
 pub(in crate::columns) fn place_of(rows: &crate::columns::rows::Rows, record: RecordId) -> (u32, bool) {
     match rows.find(record) {
         Some(row) => (row, true),
         None => (rows.first_after(record), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ranks_of_a_chunk_are_those_of_its_rows() {
+        let (mut texts, mut instants, mut days) = (TextColumn::default(), Column::default(), Column::default());
+        let (mut codes, mut words, mut shown) = (Column::default(), Column::default(), Posting::default());
+        // The last chunk ends before its last row.
+        let rows = 2 * CHUNK_ROWS as u32 + 100;
+        for row in 0..rows {
+            let dice = row.wrapping_mul(2_654_435_761) >> 20;
+            let is_there = dice % 5 > 0;
+            texts.set(row, is_there.then(|| format!("name {dice}")).as_deref());
+            instants.set(row, is_there.then(|| i64::from(dice) - 2_000));
+            days.set(row, is_there.then(|| dice.cast_signed() - 2_000));
+            codes.set(row, is_there.then_some(dice % 7));
+            words.set(row, is_there.then_some((dice % 2) as u8));
+            if dice % 3 > 0 {
+                shown.insert(row);
+            }
+        }
+        let code_ranks = [4, 2, 0, 1, 3];
+        let columns = || {
+            [
+                SortColumn::Texts(&texts),
+                SortColumn::Instants(&instants),
+                SortColumn::Days(&days),
+                SortColumn::Codes(&codes, &code_ranks),
+                SortColumn::Words(&words),
+                SortColumn::Nothing,
+            ]
+        };
+        let mut ranks = vec![0; CHUNK_ROWS];
+        for direction in [Direction::Ascending, Direction::Descending] {
+            for looked_at in [None, Some(&shown)] {
+                for (number, column) in columns().into_iter().enumerate() {
+                    let key = OrderKey { column, direction, looked_at };
+                    for chunk in 0..4 {
+                        key.ranks(chunk, &mut ranks);
+                        let first = (chunk * CHUNK_ROWS) as u32;
+                        let each: Vec<u64> = (first..).take(CHUNK_ROWS).map(|row| key.rank_of(row)).collect();
+                        assert_eq!(ranks, each, "column {number}, {direction:?}, chunk {chunk}");
+                    }
+                }
+            }
+        }
     }
 }

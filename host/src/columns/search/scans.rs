@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::filter::{Scan, mark_cells};
+use super::filter::Scan;
+use super::marks::{Flags, mark, mark_cells};
 use crate::columns::bitmaps;
 use crate::columns::chunk::{CHUNK_ROWS, Cell, Chunk, split};
 use crate::columns::column::Column;
 use crate::columns::limits::RowLimits;
-use crate::columns::places::{Place, Places};
+use crate::columns::places::{FirstPlaces, Place, Places};
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::search::instant::InstantCondition;
 use crate::domain::search::{DateCondition, DateOperator};
@@ -63,19 +64,46 @@ impl Scan for DayScan<'_> {
             Some(chunk) if chunk.birth_date.may_meet(self.least, self.most) => chunk.birth_date.cells().as_slice(),
             _ => &[],
         };
+        if self.excluded.is_empty() {
+            return mark_cells(segment, days, |day| (self.least <= day) & (day <= self.most));
+        }
         mark_cells(segment, days, |day| self.matches(day))
     }
 }
 
-/// When records were last written.
-pub(in crate::columns) struct InstantScan<'a> {
-    pub(in crate::columns) column: &'a Column<i64>,
-    pub(in crate::columns) conditions: &'a [InstantCondition],
+/// When records were last written: within the bounds and not left out.
+pub(super) struct InstantScan<'a> {
+    column: &'a Column<i64>,
+    least: i64,
+    most: i64,
+    excluded: Vec<&'a InstantCondition>,
 }
 
-impl InstantScan<'_> {
+impl<'a> InstantScan<'a> {
+    /// All conditions in one.
+    pub(super) fn new(column: &'a Column<i64>, conditions: &'a [InstantCondition]) -> Self {
+        // The least number stands for a missing instant, which no condition matches.
+        let mut scan = Self { column, least: i64::MIN + 1, most: i64::MAX, excluded: Vec::new() };
+        for condition in conditions {
+            let (least, most) = match condition.operator {
+                DateOperator::Equal => (condition.first_ms, condition.last_ms),
+                DateOperator::NotEqual => {
+                    scan.excluded.push(condition);
+                    continue;
+                }
+                DateOperator::After => (condition.last_ms.saturating_add(1), i64::MAX),
+                DateOperator::OnOrAfter => (condition.first_ms, i64::MAX),
+                DateOperator::Before => (i64::MIN + 1, condition.first_ms.saturating_sub(1)),
+                DateOperator::OnOrBefore => (i64::MIN + 1, condition.last_ms),
+            };
+            scan.least = scan.least.max(least);
+            scan.most = scan.most.min(most);
+        }
+        scan
+    }
+
     fn matches(&self, at_ms: i64) -> bool {
-        !at_ms.is_missing() && self.conditions.iter().all(|condition| condition.holds(at_ms))
+        self.least <= at_ms && at_ms <= self.most && self.excluded.iter().all(|condition| condition.holds(at_ms))
     }
 }
 
@@ -85,7 +113,11 @@ impl Scan for InstantScan<'_> {
     }
 
     fn mark(&self, segment: u16) -> RoaringBitmap {
-        mark_cells(segment, |chunk| self.column.chunk(chunk), |at_ms| self.matches(at_ms))
+        let instants = |chunk| self.column.chunk(chunk);
+        if self.excluded.is_empty() {
+            return mark_cells(segment, instants, |at_ms| (self.least <= at_ms) & (at_ms <= self.most));
+        }
+        mark_cells(segment, instants, |at_ms| self.matches(at_ms))
     }
 }
 
@@ -103,20 +135,16 @@ pub(super) struct PlaceScan<'a> {
 }
 
 impl PlaceScan<'_> {
-    fn counts(&self, place: &Place) -> bool {
-        place.holds_on(self.day)
-            && self.limits.is_none_or(|limits| {
-                limits.visible().contains(place.group) && limits.field("member").contains(place.group)
-            })
+    fn may_count(&self, group: u32) -> bool {
+        self.limits.is_none_or(|limits| limits.visible().contains(group) && limits.field("member").contains(group))
     }
 
     fn is_in_role(&self, place: &Place) -> bool {
-        let is_one_of = |roles: &Vec<u32>| place.role.is_some_and(|role| roles.binary_search(&role).is_ok());
-        self.roles.iter().all(is_one_of)
+        self.roles.iter().all(|roles| place.role.is_some_and(|role| is_among(role, roles)))
     }
 
     fn matches<'p>(&self, places: impl Iterator<Item = Place> + Clone + 'p) -> bool {
-        let mut counted = places.filter(|place| self.counts(place));
+        let mut counted = places.filter(|place| place.holds_on(self.day) && self.may_count(place.group));
         if self.is_none {
             return counted.next().is_none() && self.groups.is_empty() && self.roles.is_empty();
         }
@@ -124,8 +152,55 @@ impl PlaceScan<'_> {
         if self.groups.is_empty() {
             return in_role.clone().next().is_some();
         }
-        let is_in = |groups: &Vec<u32>| in_role.clone().any(|place| groups.binary_search(&place.group).is_ok());
+        let is_in = |groups: &Vec<u32>| in_role.clone().any(|place| is_among(place.group, groups));
         self.groups.iter().all(is_in)
+    }
+
+    /// Raises the flags of those whom the one place that stands in columns lets match.
+    fn flag(&self, chunk: usize, flags: &mut Flags) {
+        let FirstPlaces { groups, roles, starts, ends } = self.places.first_of(chunk);
+        keep(flags, groups, |group| !group.is_missing(), true);
+        // No day is the least number, so that nobody begins too late.
+        keep(flags, starts, |start| start <= self.day, false);
+        keep(flags, ends, |end| end.is_missing() | (self.day <= end), false);
+        if self.limits.is_some() {
+            for (flag, group) in flags.iter_mut().zip(groups).filter(|(flag, _)| **flag == 1) {
+                *flag = u8::from(self.may_count(*group));
+            }
+        }
+        if self.is_none {
+            for flag in flags.iter_mut() {
+                *flag ^= 1;
+            }
+            if !self.groups.is_empty() || !self.roles.is_empty() {
+                flags.fill(0);
+            }
+            return;
+        }
+        for wanted in &self.groups {
+            keep(flags, groups, |group| is_among(group, wanted), false);
+        }
+        for wanted in &self.roles {
+            keep(flags, roles, |role| is_among(role, wanted), true);
+        }
+    }
+}
+
+/// Whether a number is in an ascending list.
+fn is_among(number: u32, ascending: &[u32]) -> bool {
+    match ascending {
+        [only] => *only == number,
+        several => several.binary_search(&number).is_ok(),
+    }
+}
+
+/// Keeps the flags of rows whose cell holds; of rows past the end of the column none, where a cell must be there.
+fn keep<T: Cell>(flags: &mut Flags, cells: &[T], holds: impl Fn(T) -> bool, must_be_there: bool) {
+    for (flag, cell) in flags.iter_mut().zip(cells) {
+        *flag &= u8::from(holds(*cell));
+    }
+    if must_be_there {
+        flags.iter_mut().skip(cells.len()).for_each(|flag| *flag = 0);
     }
 }
 
@@ -136,16 +211,19 @@ impl Scan for PlaceScan<'_> {
 
     fn mark(&self, segment: u16) -> RoaringBitmap {
         let first = bitmaps::join(segment, 0);
-        let count = self.places.row_count().saturating_sub(first).min(bitmaps::SEGMENT_ROWS);
-        let mut bits = vec![0_u8; bitmaps::SEGMENT_ROWS as usize / 8];
-        for (start, bits) in (first..first + count).step_by(CHUNK_ROWS).zip(bits.chunks_mut(CHUNK_ROWS / 8)) {
-            let end = (start + CHUNK_ROWS as u32).min(first + count);
-            for (row, slot) in (start..end).zip(0_usize..) {
-                if let Some(byte) = bits.get_mut(slot / 8).filter(|_| self.holds(row)) {
-                    *byte |= 1 << (slot % 8);
-                }
+        let mut marked = mark(segment, |chunk, flags| {
+            let rows = (self.places.row_count() as usize).saturating_sub(chunk * CHUNK_ROWS);
+            flags.iter_mut().take(rows).for_each(|flag| *flag = 1);
+            self.flag(chunk, flags);
+            flags.iter_mut().skip(rows).for_each(|flag| *flag = 0);
+        });
+        for low in self.places.with_several(segment).iter().flat_map(|rows| rows.iter()) {
+            if self.holds(first | low) {
+                marked.insert(low);
+            } else {
+                marked.remove(low);
             }
         }
-        RoaringBitmap::from_lsb0_bytes(0, &bits)
+        marked
     }
 }
