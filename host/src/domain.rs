@@ -13,6 +13,7 @@ pub mod consent;
 pub mod consent_filter;
 pub mod deployment;
 pub mod eligibility;
+pub mod explanation;
 pub mod extension;
 pub mod field;
 pub mod grant;

@@ -171,6 +171,12 @@ pub struct Reference {
     pub path: String,
     /// Whether the texts of its codes are needed.
     pub needs_texts: bool,
+    /// Line of the first place where it is read; 0 where the engine does not say.
+    pub line: u32,
+    /// Its column.
+    pub column: u32,
+    /// Its length in characters.
+    pub length: u32,
 }
 
 /// Something about codes that only the host knows.

@@ -9,6 +9,7 @@ use super::breaker::SetAside;
 use super::fault::PluginFault;
 use super::stats::Usage;
 use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema, Severity};
+use crate::domain::explanation::{Explanation, RuleSummary};
 use crate::domain::manifest::PluginName;
 
 /// A compiled rule in its sandbox, for one request.
@@ -22,6 +23,9 @@ pub trait RuleSession {
     /// What is doubtful about it; it runs all the same.
     fn warnings(&self) -> &[Diagnostic];
 
+    /// The type of its value and what it costs; none from an engine of interface 0.1.0, which cannot tell.
+    fn summary(&self) -> Option<&RuleSummary>;
+
     /// Answers its questions. Once, before the first `evaluate`, also when it asks nothing.
     ///
     /// # Errors
@@ -33,6 +37,13 @@ pub trait RuleSession {
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
     fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError>;
+
+    /// How the outcome of one row of a batch comes about; none from an engine of interface 0.1.0, which cannot tell. The first
+    /// part is the whole expression, and its value is the outcome that [`RuleSession::evaluate`] gives.
+    ///
+    /// # Errors
+    /// A budget was exhausted, or a fault ended the session.
+    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Option<Explanation>, EngineError>;
 
     /// The engine that compiled it, as the decision block names it: another may be active by now.
     fn engine_name(&self) -> &str;
@@ -56,10 +67,12 @@ pub enum EngineError {
         allowed: u64,
     },
     /// The expression needs more room than the engine allows itself.
-    #[error("the expression exhausts the engine's own budget `{budget}`")]
+    #[error("the expression exhausts the engine's own budget `{budget}`{}", of_size(*.allowed))]
     EngineBudget {
         /// The engine's name for it.
         budget: String,
+        /// How large it is; none from an engine of interface 0.1.0, which does not say.
+        allowed: Option<u64>,
     },
     /// The engine did not answer as it should.
     #[error(transparent)]
@@ -124,6 +137,10 @@ pub async fn run_rule<R: Send + 'static>(
     };
     engine.submit(expression, schema, Box::new(answer))?;
     receiver.await.map_err(|_| EngineError::Abandoned)?
+}
+
+fn of_size(allowed: Option<u64>) -> String {
+    allowed.map(|allowed| format!(" of {allowed}")).unwrap_or_default()
 }
 
 fn first_error(diagnostics: &[Diagnostic]) -> String {

@@ -8,17 +8,20 @@ use super::install::LoadedPlugin;
 use super::limits::{PluginLimits, STACK_BYTES};
 use super::sandbox::Sandbox;
 use super::stats::Usage;
-use super::wit::{Evaluated, LinkedEngine, RuleHandle, Rules};
+use super::wit::{Answered, EngineBudget, LinkedEngine, RuleHandle, Rules};
 use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema, Subject};
+use crate::domain::explanation::{ExplainedPart, Explanation, RuleSummary};
 
 /// A compiled rule with everything that it said about itself.
 pub(super) struct SandboxedRule {
     sandbox: Sandbox<Rules>,
     engine_name: String,
+    expression: String,
     rule: RuleHandle,
     references: Vec<Reference>,
     questions: Vec<PlacedQuestion>,
     warnings: Vec<Diagnostic>,
+    summary: Option<RuleSummary>,
 }
 
 impl SandboxedRule {
@@ -45,7 +48,9 @@ impl SandboxedRule {
         let references = sandbox.call(fuel, |store, rules| rules.references(store, rule, schema)).map_err(charged)?;
         let questions = sandbox.call(fuel, |store, rules| rules.questions(store, rule)).map_err(charged)?;
         let warnings = sandbox.call(fuel, |store, rules| rules.warnings(store, rule)).map_err(charged)?;
-        Ok(Self { sandbox, engine_name: plugin.reference(), rule, references, questions, warnings })
+        let summary = sandbox.call(fuel, |store, rules| rules.summary(store, rule)).map_err(charged)?;
+        let (engine_name, expression) = (plugin.reference(), expression.to_owned());
+        Ok(Self { sandbox, engine_name, expression, rule, references, questions, warnings, summary })
     }
 }
 
@@ -62,6 +67,10 @@ impl RuleSession for SandboxedRule {
         &self.warnings
     }
 
+    fn summary(&self) -> Option<&RuleSummary> {
+        self.summary.as_ref()
+    }
+
     fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError> {
         let (rule, fuel) = (self.rule, self.sandbox.limits().fuel_base);
         let bound = self.sandbox.call(fuel, |store, rules| rules.bind(store, rule, bindings));
@@ -72,11 +81,28 @@ impl RuleSession for SandboxedRule {
         let (rule, fuel) = (self.rule, self.sandbox.limits().fuel_for(batch.rows));
         let evaluated = self.sandbox.call(fuel, |store, rules| rules.evaluate(store, rule, batch));
         match evaluated.map_err(|fault| charged(fault, self.sandbox.limits(), batch.rows))? {
-            Evaluated::Outcomes(outcomes) => {
+            Answered::Answer(outcomes) => {
                 self.sandbox.note_output(outcomes_bytes(&outcomes));
                 Ok(outcomes)
             }
-            Evaluated::Exhausted(budget) => Err(EngineError::EngineBudget { budget }),
+            Answered::Exhausted(EngineBudget { name: budget, allowed }) => {
+                Err(EngineError::EngineBudget { budget, allowed })
+            }
+        }
+    }
+
+    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Option<Explanation>, EngineError> {
+        let (rule, fuel) = (self.rule, self.sandbox.limits().fuel_for(batch.rows));
+        let expression = self.expression.as_str();
+        let explained = self.sandbox.call(fuel, |store, rules| rules.explain(store, rule, batch, row, expression));
+        match explained.map_err(|fault| charged(fault, self.sandbox.limits(), batch.rows))? {
+            Answered::Answer(explanation) => {
+                self.sandbox.note_output(explanation.as_ref().map_or(0, explanation_bytes));
+                Ok(explanation)
+            }
+            Answered::Exhausted(EngineBudget { name: budget, allowed }) => {
+                Err(EngineError::EngineBudget { budget, allowed })
+            }
         }
     }
 
@@ -180,6 +206,15 @@ fn outcomes_bytes(outcomes: &Outcomes) -> usize {
     outcomes.verdicts.len().saturating_add(names).saturating_add(numbers.saturating_mul(size_of::<u32>()))
 }
 
+/// What an explanation takes, about as the host counts it.
+fn explanation_bytes(explanation: &Explanation) -> usize {
+    let names = |part: &ExplainedPart| -> usize {
+        let missing: usize = part.missing.iter().map(String::len).sum();
+        missing.saturating_add(part.seen.iter().map(|fact| fact.name.len()).sum())
+    };
+    explanation.parts.iter().map(|part| names(part).saturating_add(size_of::<ExplainedPart>())).sum()
+}
+
 /// The first call into an engine. Which language it speaks is not for us to know: any answer that keeps to the interface is
 /// good, a rule as well as diagnostics.
 ///
@@ -194,6 +229,7 @@ pub(super) fn try_out(plugin: &LoadedPlugin, linked: &LinkedEngine, engine: &San
         sandbox.call(fuel, |store, rules| rules.references(store, rule, &schema))?;
         sandbox.call(fuel, |store, rules| rules.questions(store, rule))?;
         sandbox.call(fuel, |store, rules| rules.warnings(store, rule))?;
+        sandbox.call(fuel, |store, rules| rules.summary(store, rule))?;
     }
     Ok(())
 }

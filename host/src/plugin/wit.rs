@@ -16,6 +16,7 @@ use wasmtime::{Engine, Store};
 use super::sandbox::{CallError, HostState};
 use crate::domain::code::{Code, Namespace};
 use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema};
+use crate::domain::explanation::{Explanation, RuleSummary};
 use crate::domain::manifest::{PluginKind, PluginVersion};
 use crate::domain::vocabulary::{Concept, ConceptGroup, VocabularyDescription};
 
@@ -226,11 +227,20 @@ pub(super) struct RuleHandle(wasmtime::component::ResourceAny);
 
 /// What an engine says about a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Evaluated {
-    /// It decided.
-    Outcomes(Outcomes),
-    /// The rule needs more room than the engine's own budget of that name.
-    Exhausted(String),
+pub(super) enum Answered<T> {
+    /// What was asked for.
+    Answer(T),
+    /// The rule needs more than that budget of the engine's own.
+    Exhausted(EngineBudget),
+}
+
+/// A budget of an engine's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EngineBudget {
+    /// The engine's name for it.
+    pub name: String,
+    /// How large it is, where the engine says so.
+    pub allowed: Option<u64>,
 }
 
 impl Rules {
@@ -276,6 +286,14 @@ impl Rules {
         }
     }
 
+    /// The type of a rule's value and what it costs, where the version has words for it.
+    pub fn summary(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Option<RuleSummary>, CallError> {
+        match self {
+            Self::Latest(rules) => rules.summary(store, rule).map(Some),
+            Self::V0_1(_) => Ok(None),
+        }
+    }
+
     /// Answers a rule's questions.
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
         match self {
@@ -290,10 +308,25 @@ impl Rules {
         store: &mut Store<HostState>,
         rule: RuleHandle,
         batch: &Batch,
-    ) -> Result<Evaluated, CallError> {
+    ) -> Result<Answered<Outcomes>, CallError> {
         match self {
             Self::Latest(rules) => rules.evaluate(store, rule, batch),
             Self::V0_1(rules) => rules.evaluate(store, rule, batch),
+        }
+    }
+
+    /// How the outcome of one row comes about, where the version has words for it.
+    pub fn explain(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        batch: &Batch,
+        row: u32,
+        expression: &str,
+    ) -> Result<Answered<Option<Explanation>>, CallError> {
+        match self {
+            Self::Latest(rules) => rules.explain(store, rule, batch, row, expression),
+            Self::V0_1(_) => Ok(Answered::Answer(None)),
         }
     }
 }

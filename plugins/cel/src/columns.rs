@@ -93,6 +93,13 @@ impl Columns {
         }
     }
 
+    /// Of an item of a list column: the row that has the list, and the number of the item in it.
+    pub fn owner_of_item(&self, list: ColumnId, item: u32) -> Option<(u32, u32)> {
+        let CheckedValues::Lists(offsets) = &self.columns.get(list)?.values else { return None };
+        let owner = offsets.partition_point(|offset| *offset <= item).checked_sub(1)?;
+        Some((u32::try_from(owner).ok()?, item.checked_sub(*offsets.get(owner)?)?))
+    }
+
     /// The value of a row; a list reads the values of its items from the column `items`.
     pub fn read(&self, column: ColumnId, items: Option<ColumnId>, row: u32, at: Span) -> Evaluated<'_> {
         let Some(column) = self.columns.get(column) else {

@@ -4,6 +4,7 @@ use crate::batch::{Batch, Children, Column, ColumnValues};
 use crate::bind::{Answer, BindFault, Bindings, CodeTexts};
 use crate::columns::BatchFault;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::explanation::{Explained, ExplainedValue, SeenFact};
 use crate::outcome::Outcomes;
 use crate::plan::Question;
 use crate::rule::{EvaluationFault, Rule};
@@ -56,10 +57,16 @@ impl wit::GuestRule for BoundRule {
     fn references(&self) -> Vec<wit::Reference> {
         let references = self.rule.references().into_iter();
         references
-            .map(|reference| wit::Reference {
-                space: wit_space(reference.space),
-                path: reference.path,
-                needs_texts: reference.needs_texts,
+            .map(|reference| {
+                let place = reference.span.place(self.rule.source());
+                wit::Reference {
+                    space: wit_space(reference.space),
+                    path: reference.path,
+                    needs_texts: reference.needs_texts,
+                    line: place.line,
+                    column: place.column,
+                    length: place.length,
+                }
             })
             .collect()
     }
@@ -83,6 +90,18 @@ impl wit::GuestRule for BoundRule {
         self.rule.warnings().iter().map(|warning| diagnostic(warning, self.rule.source())).collect()
     }
 
+    fn summary(&self) -> wit::Summary {
+        let cost = self.rule.cost();
+        wit::Summary {
+            result_type: self.rule.tree().value.cel_name().to_owned(),
+            cost: wit::Cost {
+                steps_min: cost.steps_min,
+                steps_max: cost.steps_max,
+                list_items: crate::limits::COST_LIST_ITEMS,
+            },
+        }
+    }
+
     fn bind(&self, sent: wit::Bindings) -> Result<(), wit::BindError> {
         let answers = sent.answers.into_iter().map(answer).collect();
         let texts = sent
@@ -102,16 +121,60 @@ impl wit::GuestRule for BoundRule {
     fn evaluate(&self, sent: wit_columns::Batch) -> Result<wit::Outcomes, wit::EvaluationError> {
         let bindings = self.bindings.borrow();
         let Some(bindings) = bindings.as_ref() else { return Err(wit::EvaluationError::NotBound) };
-        match self.rule.evaluate(bindings, batch(sent)) {
-            Ok(evaluated) => Ok(outcomes(evaluated)),
-            Err(EvaluationFault::Batch(BatchFault::MissingColumn(name))) => {
-                Err(wit::EvaluationError::MissingColumn(name))
-            }
-            Err(EvaluationFault::Batch(BatchFault::Malformed(sentence))) => {
-                Err(wit::EvaluationError::MalformedBatch(sentence))
-            }
-            Err(EvaluationFault::Exhausted(budget)) => Err(wit::EvaluationError::Exhausted(budget.name().to_owned())),
-        }
+        self.rule.evaluate(bindings, batch(sent)).map(outcomes).map_err(evaluation_error)
+    }
+
+    fn explain(&self, sent: wit_columns::Batch, row: u32) -> Result<Option<wit::Explanation>, wit::EvaluationError> {
+        let bindings = self.bindings.borrow();
+        let Some(bindings) = bindings.as_ref() else { return Err(wit::EvaluationError::NotBound) };
+        let explained = self.rule.explain(bindings, batch(sent), row).map_err(evaluation_error)?;
+        Ok(explained.map(|explanation| wit::Explanation {
+            parts: explanation.parts.into_iter().map(explained_part).collect(),
+            is_cut: explanation.is_cut,
+        }))
+    }
+}
+
+fn evaluation_error(fault: EvaluationFault) -> wit::EvaluationError {
+    match fault {
+        EvaluationFault::Batch(BatchFault::MissingColumn(name)) => wit::EvaluationError::MissingColumn(name),
+        EvaluationFault::Batch(BatchFault::Malformed(sentence)) => wit::EvaluationError::MalformedBatch(sentence),
+        EvaluationFault::Exhausted(budget) => wit::EvaluationError::Exhausted(wit::Budget {
+            name: budget.name().to_owned(),
+            size: u64::try_from(budget.size()).unwrap_or(u64::MAX),
+        }),
+    }
+}
+
+fn explained_part(part: Explained) -> wit::Explained {
+    let byte = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+    wit::Explained {
+        parent: part.parent.map(byte),
+        start: byte(part.span.start),
+        end: byte(part.span.end),
+        item: part.item,
+        value: explained_value(part.value),
+        missing: part.missing,
+        error: part.error.map(str::to_owned),
+        seen: part.seen.into_iter().map(seen_fact).collect(),
+    }
+}
+
+fn seen_fact(fact: SeenFact) -> wit::SeenFact {
+    wit::SeenFact { name: fact.name, value: explained_value(fact.value) }
+}
+
+fn explained_value(value: ExplainedValue) -> wit::ExplainedValue {
+    match value {
+        ExplainedValue::Unknown => wit::ExplainedValue::Unknown,
+        ExplainedValue::Boolean(truth) => wit::ExplainedValue::Boolean(truth),
+        ExplainedValue::Integer(integer) => wit::ExplainedValue::Integer(integer),
+        ExplainedValue::Number(number) => wit::ExplainedValue::Number(number),
+        ExplainedValue::Day(days) => wit::ExplainedValue::Day(days),
+        ExplainedValue::Code(number) => wit::ExplainedValue::Code(number),
+        ExplainedValue::Text(text) => wit::ExplainedValue::Text(text),
+        ExplainedValue::Items(low, high) => wit::ExplainedValue::Items((low, high)),
+        ExplainedValue::Structure => wit::ExplainedValue::Structure,
     }
 }
 

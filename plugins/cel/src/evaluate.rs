@@ -10,12 +10,14 @@
 
 mod arithmetic;
 mod compare;
+mod explain;
 mod lists;
 
 use crate::bind::Bindings;
 use crate::calendar;
 use crate::columns::Columns;
 use crate::facts::{Fact, FactSet};
+use crate::limits::{LIST_ITEMS_MAX, TEXT_BYTES_MAX};
 use crate::schema::Space;
 use crate::span::Span;
 use crate::tree::{CodePart, Constant, Kind, Node, TextTest, Type};
@@ -32,6 +34,14 @@ pub enum Budget {
 }
 
 impl Budget {
+    /// How much of it there is.
+    pub fn size(self) -> usize {
+        match self {
+            Budget::TextBytes => TEXT_BYTES_MAX,
+            Budget::ListItems => LIST_ITEMS_MAX,
+        }
+    }
+
     /// The stable name that clients see.
     pub fn name(self) -> &'static str {
         match self {

@@ -42,6 +42,15 @@ pub const CHILD_ROWS_MAX: usize = 1 << 20;
 /// Most bytes of text in one column of a batch.
 pub const COLUMN_TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// Items that every list of the registry is assumed to have where a cost is estimated: few households have more members.
+pub const COST_LIST_ITEMS: u32 = 100;
+
+/// Most parts of one explanation: nobody reads more, and each costs an evaluation of its own.
+pub const EXPLAINED_PARTS_MAX: usize = 1_000;
+
+/// Longest text that an explanation repeats, in characters.
+pub const EXPLAINED_TEXT_CHARACTERS_MAX: usize = 200;
+
 /// Longest text that a rule may build, in bytes: doubling a text 28 times needs 340 bytes of expression.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 

@@ -17,6 +17,8 @@ pub struct Reference {
     pub path: String,
     /// Whether the rule reads texts of its codes.
     pub needs_texts: bool,
+    /// Where it is first read.
+    pub span: Span,
 }
 
 /// A column that every batch must bring.
@@ -102,8 +104,8 @@ pub struct Plan {
     columns: Vec<ColumnPlan>,
     fields: Vec<FieldColumns>,
     questions: Vec<PlacedQuestion>,
-    reads_members: bool,
-    reads_programs: bool,
+    reads_members: Option<Span>,
+    reads_programs: Option<Span>,
 }
 
 impl Plan {
@@ -126,17 +128,30 @@ impl Plan {
     pub fn reads_rows_of(&self, space: Space) -> bool {
         match space {
             Space::Me => true,
+            Space::Members => self.reads_members.is_some(),
+            Space::Programs => self.reads_programs.is_some(),
+        }
+    }
+
+    /// Where the rule first asks which rows of that space there are.
+    pub fn rows_read_at(&self, space: Space) -> Option<Span> {
+        match space {
+            Space::Me => None,
             Space::Members => self.reads_members,
             Space::Programs => self.reads_programs,
         }
     }
 
     /// Notes that the rule asks which rows of that space there are.
-    pub fn read_rows(&mut self, space: Space) {
+    pub fn read_rows(&mut self, space: Space, span: Span) {
         match space {
             Space::Me => {}
-            Space::Members => self.reads_members = true,
-            Space::Programs => self.reads_programs = true,
+            Space::Members => {
+                self.reads_members.get_or_insert(span);
+            }
+            Space::Programs => {
+                self.reads_programs.get_or_insert(span);
+            }
         }
     }
 
@@ -145,7 +160,7 @@ impl Plan {
     /// # Errors
     ///
     /// The rule reads too many fields.
-    pub fn read_field(&mut self, field: &Field, domain: Domain) -> Result<FieldColumns, PlanFull> {
+    pub fn read_field(&mut self, field: &Field, domain: Domain, span: Span) -> Result<FieldColumns, PlanFull> {
         let known = self.references.iter().position(|read| read.space == field.space && read.path == field.path);
         if let Some(columns) = known.and_then(|number| self.fields.get(number)) {
             return Ok(*columns);
@@ -154,7 +169,7 @@ impl Plan {
         if reference == FIELDS_READ_MAX {
             return Err(PlanFull::Fields);
         }
-        self.references.push(Reference { space: field.space, path: field.path.clone(), needs_texts: false });
+        self.references.push(Reference { space: field.space, path: field.path.clone(), needs_texts: false, span });
         let value = Shape::Value(field.kind);
         let shape = if field.is_repeated { Shape::List } else { value };
         let column = self.add_column(field, &field.path, domain, shape, reference);

@@ -4,8 +4,10 @@ use crate::batch::Batch;
 use crate::bind::Bindings;
 use crate::check;
 use crate::columns::{self, BatchFault};
+use crate::cost::Cost;
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{Budget, Evaluator};
+use crate::explanation::Explanation;
 use crate::outcome::{Collector, Outcomes};
 use crate::plan::{Plan, Reference};
 use crate::schema::{Schema, Space};
@@ -66,11 +68,32 @@ impl Rule {
     pub fn references(&self) -> Vec<Reference> {
         let mut references = self.plan.references().to_vec();
         for space in [Space::Members, Space::Programs] {
-            if self.plan.reads_rows_of(space) && !references.iter().any(|reference| reference.space == space) {
-                references.push(Reference { space, path: String::new(), needs_texts: false });
+            let Some(span) = self.plan.rows_read_at(space) else { continue };
+            if !references.iter().any(|reference| reference.space == space) {
+                references.push(Reference { space, path: String::new(), needs_texts: false, span });
             }
         }
         references
+    }
+
+    /// What it costs to evaluate the rule about one subject.
+    pub fn cost(&self) -> Cost {
+        Cost::of(&self.tree)
+    }
+
+    /// How the outcome of one subject of a batch comes about; nothing where there is no such row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::evaluate`].
+    pub fn explain(&self, bindings: &Bindings, batch: Batch, row: u32) -> Result<Option<Explanation>, EvaluationFault> {
+        let columns = columns::validate(batch, &self.plan, bindings).map_err(EvaluationFault::Batch)?;
+        if row >= columns.rows() {
+            return Ok(None);
+        }
+        let mut evaluator = Evaluator::new(bindings, &columns);
+        let explained = evaluator.explain(&self.tree, &self.plan, &self.source, row);
+        explained.map(Some).map_err(EvaluationFault::Exhausted)
     }
 
     /// One outcome for each subject of a batch, in order.

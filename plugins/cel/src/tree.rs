@@ -59,6 +59,21 @@ pub struct RecordType {
 }
 
 impl Type {
+    /// The type's name in CEL.
+    pub fn cel_name(&self) -> &'static str {
+        match self {
+            Type::Boolean => "bool",
+            Type::Integer => "int",
+            Type::Number => "double",
+            Type::Text => "string",
+            Type::Date => "date",
+            Type::Coded(_) => "code",
+            Type::Record(_) => "record",
+            Type::List(_) => "list",
+            Type::Nothing => "dyn",
+        }
+    }
+
     /// What a value of this type is called in a message.
     pub fn name(&self) -> String {
         match self {
@@ -107,6 +122,37 @@ pub struct Node {
     pub span: Span,
     /// Where it fails when it fails: its operator or function name.
     pub at: Span,
+}
+
+impl Node {
+    /// The parts that it is made of, in the order in which they are written; of a comprehension only its list.
+    pub fn operands(&self) -> Vec<&Node> {
+        match &self.kind {
+            Kind::Constant(_) | Kind::AsOf | Kind::Code(_) | Kind::Variable(_) | Kind::Rows(_) => Vec::new(),
+            Kind::IsRecorded(fields) => fields.iter().collect(),
+            Kind::List(elements) => elements.iter().collect(),
+            Kind::Field { record: operand, .. }
+            | Kind::CodeText(_, operand)
+            | Kind::Not(operand)
+            | Kind::Negate(operand)
+            | Kind::IsAmong(operand, _)
+            | Kind::IsAlive(operand)
+            | Kind::AgeYears(operand)
+            | Kind::DaysSince(operand)
+            | Kind::ParseDate(operand)
+            | Kind::Size(operand)
+            | Kind::Convert(_, operand)
+            | Kind::Comprehension { list: operand, .. } => vec![operand],
+            Kind::And(left, right)
+            | Kind::Or(left, right)
+            | Kind::Compare(_, left, right)
+            | Kind::Arithmetic(_, left, right)
+            | Kind::In(left, right)
+            | Kind::Index(left, right)
+            | Kind::TestText(_, left, right) => vec![left, right],
+            Kind::Conditional(first, second, third) | Kind::Between(first, second, third) => vec![first, second, third],
+        }
+    }
 }
 
 /// A value written out in the expression.

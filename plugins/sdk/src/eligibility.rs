@@ -9,8 +9,8 @@
 //!
 //! ```
 //! use daftar_sdk::eligibility::{
-//!     Batch, BindError, Bindings, CompiledRule, Diagnostic, EligibilityEngine, EvaluationError, FieldType, Outcomes,
-//!     PlacedQuestion, Reference, RegistrySchema, RowOutcome, RowSpace, Rule,
+//!     Batch, BindError, Bindings, CompiledRule, Diagnostic, EligibilityEngine, EvaluationError, Explained, Explanation,
+//!     FieldType, Outcomes, PlacedQuestion, Reference, RegistrySchema, RowOutcome, RowSpace, Rule, Summary,
 //! };
 //!
 //! struct Engine;
@@ -29,7 +29,7 @@
 //!
 //! impl CompiledRule for IsTrue {
 //!     fn references(&self) -> Vec<Reference> {
-//!         vec![Reference { space: RowSpace::Me, path: self.0.clone(), needs_texts: false }]
+//!         vec![Reference::to(RowSpace::Me, &self.0)]
 //!     }
 //!
 //!     fn questions(&self) -> Vec<PlacedQuestion> {
@@ -38,6 +38,10 @@
 //!
 //!     fn warnings(&self) -> Vec<Diagnostic> {
 //!         Vec::new()
+//!     }
+//!
+//!     fn summary(&self) -> Summary {
+//!         Summary::truth_of_steps(1)
 //!     }
 //!
 //!     fn bind(&self, _bindings: Bindings) -> Result<(), BindError> {
@@ -49,6 +53,12 @@
 //!         let fact = format!("me.{}", self.0);
 //!         Ok(Outcomes::from_rows((0..batch.rows as usize).map(|row| RowOutcome::of(column.boolean(row), &fact))))
 //!     }
+//!
+//!     fn explain(&self, batch: Batch, row: u32) -> Result<Option<Explanation>, EvaluationError> {
+//!         let (truth, fact) = (batch.column(RowSpace::Me, &self.0)?.boolean(row as usize), format!("me.{}", self.0));
+//!         let whole = Explained::whole(&self.0, &RowOutcome::of(truth, &fact)).seeing_truth(&fact, truth);
+//!         Ok((row < batch.rows).then(|| Explanation { parts: vec![whole], is_cut: false }))
+//!     }
 //! }
 //!
 //! # #[cfg(target_arch = "wasm32")]
@@ -56,14 +66,17 @@
 //! ```
 
 mod column;
+mod explanation;
 mod outcome;
 
 use crate::bindings::eligibility_engine as generated;
 
+pub use explanation::COST_LIST_ITEMS;
 pub use generated::daftar::plugin::columns::{Batch, Children, Column, ColumnValues, TextValues};
 pub use generated::daftar::plugin::schema::{Field, FieldType, RegistrySchema, RowSpace, Subject};
 pub use generated::exports::daftar::plugin::eligibility::{
-    Answer, BindError, Bindings, CodeTexts, Diagnostic, EvaluationError, Guest as EligibilityEngine,
-    GuestRule as CompiledRule, Outcomes, PlacedQuestion, Question, Reference, RowError, Rule, Severity, TruthTable,
+    Answer, BindError, Bindings, Budget, CodeTexts, Cost, Diagnostic, EvaluationError, Explained, ExplainedValue,
+    Explanation, Guest as EligibilityEngine, GuestRule as CompiledRule, Outcomes, PlacedQuestion, Question, Reference,
+    RowError, Rule, SeenFact, Severity, Summary, TruthTable,
 };
 pub use outcome::RowOutcome;

@@ -3,8 +3,8 @@
 pub mod logic;
 
 use daftar_sdk::eligibility::{
-    Batch, BindError, Bindings, CompiledRule, Diagnostic, EligibilityEngine, EvaluationError, FieldType, Outcomes,
-    PlacedQuestion, Reference, RegistrySchema, RowOutcome, RowSpace, Rule,
+    Batch, BindError, Bindings, CompiledRule, Diagnostic, EligibilityEngine, EvaluationError, Explained, Explanation,
+    FieldType, Outcomes, PlacedQuestion, Reference, RegistrySchema, RowOutcome, RowSpace, Rule, Summary,
 };
 use logic::Expression;
 
@@ -22,18 +22,21 @@ impl EligibilityEngine for Engine {
             .map(|field| field.path.as_str())
             .collect();
         match logic::parse(&expression, &truths) {
-            Ok(expression) => Ok(Rule::new(CompiledExpression(expression))),
+            Ok(parsed) => Ok(Rule::new(CompiledExpression { text: expression, parsed })),
             Err(error) => Err(vec![Diagnostic::error(error.code, error.message).at(1, error.column, error.length)]),
         }
     }
 }
 
 /// A rule, ready to be evaluated.
-pub struct CompiledExpression(Expression);
+pub struct CompiledExpression {
+    text: String,
+    parsed: Expression,
+}
 
 impl CompiledRule for CompiledExpression {
     fn references(&self) -> Vec<Reference> {
-        vec![Reference { space: RowSpace::Me, path: self.0.path.clone(), needs_texts: false }]
+        vec![Reference::to(RowSpace::Me, &self.parsed.path)]
     }
 
     fn questions(&self) -> Vec<PlacedQuestion> {
@@ -44,15 +47,27 @@ impl CompiledRule for CompiledExpression {
         Vec::new()
     }
 
+    fn summary(&self) -> Summary {
+        Summary::truth_of_steps(1)
+    }
+
     fn bind(&self, _bindings: Bindings) -> Result<(), BindError> {
         Ok(())
     }
 
     fn evaluate(&self, batch: Batch) -> Result<Outcomes, EvaluationError> {
-        let column = batch.column(RowSpace::Me, &self.0.path)?;
-        let fact = format!("me.{}", self.0.path);
-        let rows = (0..batch.rows as usize).map(|row| RowOutcome::of(self.0.truth(column.boolean(row)), &fact));
+        let column = batch.column(RowSpace::Me, &self.parsed.path)?;
+        let fact = format!("me.{}", self.parsed.path);
+        let rows = (0..batch.rows as usize).map(|row| RowOutcome::of(self.parsed.truth(column.boolean(row)), &fact));
         Ok(Outcomes::from_rows(rows))
+    }
+
+    fn explain(&self, batch: Batch, row: u32) -> Result<Option<Explanation>, EvaluationError> {
+        let recorded = batch.column(RowSpace::Me, &self.parsed.path)?.boolean(row as usize);
+        let fact = format!("me.{}", self.parsed.path);
+        let outcome = RowOutcome::of(self.parsed.truth(recorded), &fact);
+        let whole = Explained::whole(&self.text, &outcome).seeing_truth(&fact, recorded);
+        Ok((row < batch.rows).then(|| Explanation { parts: vec![whole], is_cut: false }))
     }
 }
 

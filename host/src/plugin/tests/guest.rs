@@ -117,6 +117,14 @@ impl Image {
         address
     }
 
+    /// Puts bytes at an address divisible by eight, and gives it.
+    pub fn put_wide(&mut self, bytes: &[u8]) -> u32 {
+        while !(self.base as usize + self.bytes.len()).is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        self.put(bytes)
+    }
+
     /// Puts a text and gives its address and length as a record's field.
     pub fn text(&mut self, text: &str) -> [u8; 8] {
         let address = self.put(text.as_bytes());

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::guest::{TestLibrary, now};
-use super::rules::verdicts;
+use super::rules::{told, verdicts};
 use crate::domain::eligibility::Verdict;
 use crate::plugin::{EngineError, FaultKind};
 
@@ -28,6 +28,8 @@ fn an_engine_of_interface_0_1_0_is_installed_and_decides() {
     let test = TestLibrary::new();
     test.library.install(old_guest("0.1.0/engine.wasm"), now(), &|_| Ok(())).unwrap();
     assert_eq!(verdicts(&test, "true", 3).unwrap(), [Verdict::Eligible; 3]);
+    let (summary, explanation) = told(&test, "true", 0);
+    assert_eq!((summary, explanation), (None, Ok(None)), "it has no words for them");
     let fault = verdicts(&test, "panic in evaluate", 1).unwrap_err();
     assert!(matches!(&fault, EngineError::Fault(fault) if fault.kind == FaultKind::Trap), "{fault:?}");
     let budget = verdicts(&test, "allocate in compile", 1).unwrap_err();

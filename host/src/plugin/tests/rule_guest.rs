@@ -44,23 +44,35 @@ fn text() -> String {
         let mut reference = vec![0, 0, 0, 0]; // `me`
         reference.extend(image.text("secret"));
         reference.extend([0; 4]);
+        for number in [1u32, 1, 1] {
+            reference.extend(number.to_le_bytes());
+        }
         let references = image.put(&reference);
         image.put(&pair(references, 1))
     };
     let bound = image.put(&[0; 8]);
     let exhausted = {
         let budget = image.text("width");
-        image.put(&[&[1, 0, 0, 0, 3, 0, 0, 0][..], &budget].concat())
+        // A budget holds a number of 64 bits, so what a result or a variant holds begins at a multiple of eight.
+        image
+            .put_wide(&[&[1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0][..], &budget, &80_u64.to_le_bytes()].concat())
     };
     let missing_column = {
         let path = image.text("me.gender");
-        image.put(&[&[1, 0, 0, 0, 1, 0, 0, 0][..], &path].concat())
+        image.put_wide(&[&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0][..], &path, &[0; 8]].concat())
     };
     // Verdicts of ones, offsets of zeros: room for 4,096 rows.
     let verdicts = image.put(&[1; 4_097]);
     let offsets = image.put(&[0; 4 * 4_097]);
-    let outcomes = image
-        .put(&[&[0; 4][..], &pair(verdicts, 0), &pair(0, 0), &pair(offsets, 0), &pair(0, 0), &pair(0, 0)].concat());
+    let summary = {
+        let result_type = image.text("bool");
+        let cost = [1_u64.to_le_bytes(), 1_u64.to_le_bytes(), 100_u64.to_le_bytes()].concat();
+        image.put_wide(&[&result_type[..], &cost].concat())
+    };
+    let unexplained = image.put_wide(&[0; 24]);
+    let outcomes = image.put_wide(
+        &[&[0; 8][..], &pair(verdicts, 0), &pair(0, 0), &pair(offsets, 0), &pair(0, 0), &pair(0, 0)].concat(),
+    );
     let data = image.data();
     let evaluate_parameters = "(param $rule i32) (param $as_of i32) (param $rows i32)
         (param i32 i32 i32 i32 i32) (param i32 i32 i32 i32 i32) (param $columns i32) (param $columns_length i32)";
@@ -87,6 +99,9 @@ fn text() -> String {
             (i32.const {empty}))
         (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.questions") (param i32) (result i32) (i32.const {empty}))
         (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.warnings") (param i32) (result i32) (i32.const {empty}))
+        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.summary") (param i32) (result i32) (i32.const {summary}))
+        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.explain") {evaluate_parameters} (param $row i32) (result i32)
+            (i32.const {unexplained}))
         (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.bind") (param i32 i32 i32 i32 i32) (result i32)
             (if (i32.ne (local.get 2) (i32.const 0)) (then
                 (i32.store8 (i32.const {bound}) (i32.const 1))
@@ -100,12 +115,12 @@ fn text() -> String {
             (if (i32.eq (local.get $rule) (i32.const {t})) (then (unreachable)))
             (if (i32.eq (local.get $rule) (i32.const {x})) (then (return (i32.const {exhausted}))))
             (if (i32.eq (local.get $rule) (i32.const {c})) (then (return (i32.const {missing_column}))))
-            (i32.store offset=8 (i32.const {outcomes}) (local.get $rows))
+            (i32.store offset=12 (i32.const {outcomes}) (local.get $rows))
             (if (i32.eq (local.get $rule) (i32.const {v})) (then
-                (i32.store offset=8 (i32.const {outcomes}) (i32.add (local.get $rows) (i32.const 1)))))
+                (i32.store offset=12 (i32.const {outcomes}) (i32.add (local.get $rows) (i32.const 1)))))
             (if (i32.eq (local.get $rule) (i32.const {o})) (then
-                (i32.store offset=8 (i32.const {outcomes}) (i32.const 9000000))))
-            (i32.store offset=24 (i32.const {outcomes}) (i32.add (local.get $rows) (i32.const 1)))
+                (i32.store offset=12 (i32.const {outcomes}) (i32.const 9000000))))
+            (i32.store offset=28 (i32.const {outcomes}) (i32.add (local.get $rows) (i32.const 1)))
             (i32.const {outcomes}))
         (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
             (local $address i32)

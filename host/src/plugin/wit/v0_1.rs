@@ -1,7 +1,9 @@
-//! Interface version 0.1.0, by the newest one: its types are the same, it only lacks the import `log`.
+//! Interface version 0.1.0, by the newest one: it lacks the import `log` and a rule's `summary` and `explain`, and its types are
+//! the same but for two.
 //!
 //! **Invariant:** nothing is read or checked here. Functions are found under their old name, called with the newest version's
-//! types (wasmtime compares those with the component's at each start), and answered by the newest version's readers.
+//! types where they are the same (wasmtime compares them with the component's at each start), and answered by the newest version's
+//! readers.
 
 pub(in crate::plugin) mod eligibility;
 pub(in crate::plugin) mod vocabulary;

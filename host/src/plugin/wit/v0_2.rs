@@ -2,5 +2,6 @@
 
 pub(in crate::plugin) mod eligibility;
 mod eligibility_input;
+mod explanation;
 pub(in crate::plugin) mod log;
 pub(in crate::plugin) mod vocabulary;

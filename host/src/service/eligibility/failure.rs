@@ -71,7 +71,10 @@ fn exhaustion(error: &EngineError) -> Option<String> {
         EngineError::Exhausted { budget, allowed } => Some(format!(
             "it exhausted its budget of {allowed} for `{budget}`; make it simpler or ask about fewer subjects"
         )),
-        EngineError::EngineBudget { budget } => {
+        EngineError::EngineBudget { budget, allowed: Some(allowed) } => {
+            Some(format!("it exhausted the engine's own budget of {allowed} for `{budget}`; make it simpler"))
+        }
+        EngineError::EngineBudget { budget, allowed: None } => {
             Some(format!("it exhausted the engine's own budget for `{budget}`; make it simpler"))
         }
         EngineError::Diagnostics(_)

@@ -37,7 +37,7 @@ impl Checker<'_> {
             _ => return self.unknown_name(name, span),
         };
         if let Kind::Rows(space) = kind {
-            self.plan.read_rows(space);
+            self.plan.read_rows(space, span);
         }
         Some(Node { kind, value, span, at: span })
     }
@@ -142,7 +142,7 @@ impl Checker<'_> {
     }
 
     fn read(&mut self, operand: Node, field: &Field, record: &RecordType, span: Span, at: Span) -> Option<Node> {
-        let columns = match self.plan.read_field(field, record.domain) {
+        let columns = match self.plan.read_field(field, record.domain, span) {
             Ok(columns) => columns,
             Err(full) => {
                 self.plan_full(full, at);

@@ -43,7 +43,7 @@ impl<'a> Evaluator<'a> {
         Elements { columns: self.columns, at, rows, items, made: made.into_iter() }
     }
 
-    fn elements_of(&mut self, node: &'a Node) -> Result<Elements<'a>, Unknown> {
+    pub(super) fn elements_of(&mut self, node: &'a Node) -> Result<Elements<'a>, Unknown> {
         match self.evaluate(node)? {
             Value::List(list) => Ok(self.elements(list, node.at)),
             _ => Err(wrong_type(node.at)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Diagnostic, Outcomes, Severity};
+use super::{Diagnostic, Outcomes, Reference, RowSpace, Severity};
 
 /// What a rule says of one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +78,13 @@ impl Outcomes {
             outcomes.missing_offsets.push(u32::try_from(outcomes.missing.len()).unwrap_or(u32::MAX));
         }
         outcomes
+    }
+}
+
+impl Reference {
+    /// A field that is read, at a place that is not told.
+    pub fn to(space: RowSpace, path: impl Into<String>) -> Self {
+        Self { space, path: path.into(), needs_texts: false, line: 1, column: 1, length: 0 }
     }
 }
 

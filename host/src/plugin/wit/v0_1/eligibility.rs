@@ -1,15 +1,15 @@
 //! Eligibility engines of interface version 0.1.0.
 
 use wasmtime::Store;
-use wasmtime::component::{Func, InstancePre, ResourceAny};
+use wasmtime::component::{ComponentType, Func, InstancePre, Lift, ResourceAny};
 
 use super::Functions;
-use crate::domain::eligibility::{Batch, Bindings, Diagnostic, PlacedQuestion, Reference, Schema};
+use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema};
 use crate::plugin::bindings::engine::daftar::plugin::{columns as wire_columns, schema as wire_schema};
 use crate::plugin::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::plugin::sandbox::{CallError, HostState};
 use crate::plugin::wit::latest::eligibility as read;
-use crate::plugin::wit::{Evaluated, RuleHandle};
+use crate::plugin::wit::{Answered, EngineBudget, RuleHandle};
 
 /// An engine, ready to be instantiated.
 #[derive(Clone)]
@@ -31,6 +31,48 @@ impl Linked {
     pub fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Rules> {
         let [compile, references, questions, warnings, bind, evaluate] = self.0.instantiate(store)?;
         Ok(Rules { compile, references, questions, warnings, bind, evaluate })
+    }
+}
+
+/// A field that a rule reads: in 0.2.0 with its place.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+struct WireReference {
+    space: wire_schema::RowSpace,
+    path: String,
+    #[component(name = "needs-texts")]
+    needs_texts: bool,
+}
+
+impl From<WireReference> for Reference {
+    fn from(from: WireReference) -> Self {
+        let WireReference { space, path, needs_texts } = from;
+        Self { space: read::space(space), path, needs_texts, line: 0, column: 0, length: 0 }
+    }
+}
+
+/// Why a batch gave no outcomes: in 0.2.0 a budget has a size.
+#[derive(ComponentType, Lift)]
+#[component(variant)]
+enum EvaluationError {
+    #[component(name = "not-bound")]
+    NotBound,
+    #[component(name = "missing-column")]
+    MissingColumn(String),
+    #[component(name = "malformed-batch")]
+    MalformedBatch(String),
+    #[component(name = "exhausted")]
+    Exhausted(String),
+}
+
+impl From<EvaluationError> for read::Refusal {
+    fn from(error: EvaluationError) -> Self {
+        match error {
+            EvaluationError::NotBound => Self::NotBound,
+            EvaluationError::MissingColumn(path) => Self::MissingColumn(path),
+            EvaluationError::MalformedBatch(reason) => Self::MalformedBatch(reason),
+            EvaluationError::Exhausted(name) => Self::Exhausted(EngineBudget { name, allowed: None }),
+        }
     }
 }
 
@@ -65,8 +107,9 @@ impl Rules {
         rule: RuleHandle,
         schema: &Schema,
     ) -> Result<Vec<Reference>, CallError> {
-        let call = self.references.typed::<(ResourceAny,), (Vec<wire::Reference>,)>(&mut *store)?;
-        read::references(call.call(store, (rule.0,))?.0, schema)
+        let call = self.references.typed::<(ResourceAny,), (Vec<WireReference>,)>(&mut *store)?;
+        let answer = call.call(store, (rule.0,))?.0;
+        read::references(answer.into_iter().map(Reference::from).collect(), schema)
     }
 
     pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
@@ -93,12 +136,12 @@ impl Rules {
         store: &mut Store<HostState>,
         rule: RuleHandle,
         batch: &Batch,
-    ) -> Result<Evaluated, CallError> {
+    ) -> Result<Answered<Outcomes>, CallError> {
         store.data().give("the batch", read::batch_bytes(batch))?;
         read::evaluated(batch, |batch| {
-            type Answer = Result<wire::Outcomes, wire::EvaluationError>;
+            type Answer = Result<wire::Outcomes, EvaluationError>;
             let call = self.evaluate.typed::<(ResourceAny, wire_columns::Batch<'_>), (Answer,)>(&mut *store)?;
-            Ok(call.call(&mut *store, (rule.0, batch))?.0)
+            Ok(call.call(&mut *store, (rule.0, batch))?.0.map_err(read::Refusal::from))
         })
     }
 }

@@ -8,17 +8,19 @@ use wasmtime::component::{InstancePre, ResourceAny};
 
 pub(in crate::plugin::wit) use super::eligibility_input::{batch_bytes, bindings_bytes};
 use super::eligibility_input::{with_batch, with_bindings, with_schema};
+use super::explanation::{explanation, rule_summary};
 use crate::domain::eligibility::{
     Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Severity,
     Verdict,
 };
+use crate::domain::explanation::{Explanation, RuleSummary};
 use crate::plugin::bindings::engine as generated;
 use crate::plugin::bindings::engine::daftar::plugin::{columns as wire_columns, schema as wire_schema};
 use crate::plugin::bindings::engine::exports::daftar::plugin::eligibility as wire;
 use crate::plugin::fault::excerpt;
 use crate::plugin::sandbox::{CallError, HostState};
 use crate::plugin::wit::read::{filled, invalid, list, text};
-use crate::plugin::wit::{Evaluated, RuleHandle};
+use crate::plugin::wit::{Answered, EngineBudget, RuleHandle};
 
 /// The longest expression that is given to an engine, in bytes. Engines have tighter bounds of their own.
 const EXPRESSION_BYTES_MAX: usize = 64 << 10;
@@ -31,9 +33,9 @@ const QUESTIONS_MAX: usize = 1_000;
 /// The most distinct missing facts of one batch.
 const MISSING_NAMES_MAX: usize = 10_000;
 /// The longest stable name, in bytes.
-const NAME_BYTES_MAX: usize = 300;
+pub(super) const NAME_BYTES_MAX: usize = 300;
 /// The longest message, suggestion, path or URI, in bytes.
-const LINE_BYTES_MAX: usize = 4_000;
+pub(super) const LINE_BYTES_MAX: usize = 4_000;
 
 /// An engine, ready to be instantiated.
 #[derive(Clone)]
@@ -69,7 +71,8 @@ impl Rules {
         rule: RuleHandle,
         schema: &Schema,
     ) -> Result<Vec<Reference>, CallError> {
-        references(self.exports().rule().call_references(store, rule.0)?, schema)
+        let answer = self.exports().rule().call_references(store, rule.0)?;
+        references(answer.into_iter().map(Reference::from).collect(), schema)
     }
 
     pub fn questions(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<PlacedQuestion>, CallError> {
@@ -78,6 +81,10 @@ impl Rules {
 
     pub fn warnings(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<Vec<Diagnostic>, CallError> {
         warnings(self.exports().rule().call_warnings(store, rule.0)?)
+    }
+
+    pub fn summary(&self, store: &mut Store<HostState>, rule: RuleHandle) -> Result<RuleSummary, CallError> {
+        rule_summary(self.exports().rule().call_summary(store, rule.0)?)
     }
 
     pub fn bind(&self, store: &mut Store<HostState>, rule: RuleHandle, bindings: &Bindings) -> Result<(), CallError> {
@@ -90,9 +97,33 @@ impl Rules {
         store: &mut Store<HostState>,
         rule: RuleHandle,
         batch: &Batch,
-    ) -> Result<Evaluated, CallError> {
+    ) -> Result<Answered<Outcomes>, CallError> {
         store.data().give("the batch", batch_bytes(batch))?;
-        evaluated(batch, |batch| Ok(self.exports().rule().call_evaluate(store, rule.0, batch)?))
+        evaluated(batch, |batch| {
+            let answer = self.exports().rule().call_evaluate(store, rule.0, batch)?;
+            Ok(answer.map_err(Refusal::from))
+        })
+    }
+
+    pub fn explain(
+        &self,
+        store: &mut Store<HostState>,
+        rule: RuleHandle,
+        batch: &Batch,
+        row: u32,
+        expression: &str,
+    ) -> Result<Answered<Option<Explanation>>, CallError> {
+        if row >= batch.rows {
+            return Err(CallError::RefusedInput(format!("explain: row {row} of a batch of {} rows", batch.rows)));
+        }
+        store.data().give("the batch", batch_bytes(batch))?;
+        match with_batch(batch, |batch| Ok(self.exports().rule().call_explain(store, rule.0, batch, row)?))? {
+            Ok(Some(answered)) => Ok(Answered::Answer(Some(explanation(answered, expression)?))),
+            Ok(None) => {
+                Err(invalid(&|| "explain".to_owned(), format_args!("no explanation of row {row}, which there is")))
+            }
+            Err(error) => refused("explain", error.into()),
+        }
     }
 
     fn exports(&self) -> &wire::Guest {
@@ -122,14 +153,17 @@ pub(in crate::plugin::wit) fn compiled(
     Ok(Err(diagnostics))
 }
 
+impl From<wire::Reference> for Reference {
+    fn from(from: wire::Reference) -> Self {
+        let wire::Reference { space: rows, path, needs_texts, line, column, length } = from;
+        Self { space: space(rows), path, needs_texts, line, column, length }
+    }
+}
+
 /// What a rule answered to `references`.
-pub(in crate::plugin::wit) fn references(
-    answer: Vec<wire::Reference>,
-    schema: &Schema,
-) -> Result<Vec<Reference>, CallError> {
+pub(in crate::plugin::wit) fn references(answer: Vec<Reference>, schema: &Schema) -> Result<Vec<Reference>, CallError> {
     let place = || "references".to_owned();
-    list(answer, REFERENCES_MAX, &place, |from| {
-        let reference = Reference { space: space(from.space), path: from.path, needs_texts: from.needs_texts };
+    list(answer, REFERENCES_MAX, &place, |reference| {
         // What is not in the schema may be something that the client must not see. An empty path reads no field, only
         // which members or memberships there are.
         let is_empty = reference.path.is_empty() && reference.space != RowSpace::Me;
@@ -185,21 +219,48 @@ pub(in crate::plugin::wit) fn bound(
 /// Puts a batch to a rule by `call`, and reads its outcomes.
 pub(in crate::plugin::wit) fn evaluated(
     batch: &Batch,
-    call: impl FnOnce(wire_columns::Batch<'_>) -> Result<Result<wire::Outcomes, wire::EvaluationError>, CallError>,
-) -> Result<Evaluated, CallError> {
-    let refused = match with_batch(batch, call)? {
-        Ok(answered) => return outcomes(answered, batch.rows).map(Evaluated::Outcomes),
-        Err(error) => error,
-    };
-    Err(CallError::RefusedInput(match refused {
-        wire::EvaluationError::Exhausted(budget) => return Ok(Evaluated::Exhausted(excerpt(&budget))),
-        wire::EvaluationError::NotBound => "evaluate: the rule is not bound".to_owned(),
-        wire::EvaluationError::MissingColumn(path) => format!("evaluate: no column `{}`", excerpt(&path)),
-        wire::EvaluationError::MalformedBatch(reason) => format!("evaluate: {}", excerpt(&reason)),
+    call: impl FnOnce(wire_columns::Batch<'_>) -> Result<Result<wire::Outcomes, Refusal>, CallError>,
+) -> Result<Answered<Outcomes>, CallError> {
+    match with_batch(batch, call)? {
+        Ok(answered) => outcomes(answered, batch.rows).map(Answered::Answer),
+        Err(refusal) => refused("evaluate", refusal),
+    }
+}
+
+/// Why a batch was refused, in any version's words.
+pub(in crate::plugin::wit) enum Refusal {
+    NotBound,
+    MissingColumn(String),
+    MalformedBatch(String),
+    Exhausted(EngineBudget),
+}
+
+impl From<wire::EvaluationError> for Refusal {
+    fn from(error: wire::EvaluationError) -> Self {
+        match error {
+            wire::EvaluationError::NotBound => Self::NotBound,
+            wire::EvaluationError::MissingColumn(path) => Self::MissingColumn(path),
+            wire::EvaluationError::MalformedBatch(reason) => Self::MalformedBatch(reason),
+            wire::EvaluationError::Exhausted(wire::Budget { name, size }) => {
+                Self::Exhausted(EngineBudget { name, allowed: Some(size) })
+            }
+        }
+    }
+}
+
+/// A budget that the rule exhausted is an answer; every other refusal is a mistake of the host's.
+fn refused<T>(call: &str, refusal: Refusal) -> Result<Answered<T>, CallError> {
+    Err(CallError::RefusedInput(match refusal {
+        Refusal::Exhausted(EngineBudget { name, allowed }) => {
+            return Ok(Answered::Exhausted(EngineBudget { name: excerpt(&name), allowed }));
+        }
+        Refusal::NotBound => format!("{call}: the rule is not bound"),
+        Refusal::MissingColumn(path) => format!("{call}: no column `{}`", excerpt(&path)),
+        Refusal::MalformedBatch(reason) => format!("{call}: {}", excerpt(&reason)),
     }))
 }
 
-fn space(from: wire_schema::RowSpace) -> RowSpace {
+pub(in crate::plugin::wit) fn space(from: wire_schema::RowSpace) -> RowSpace {
     match from {
         wire_schema::RowSpace::Me => RowSpace::Me,
         wire_schema::RowSpace::Members => RowSpace::Members,

@@ -20,7 +20,7 @@ fn person(details: IndividualDetails, role: Option<u32>) -> PersonInHousehold {
 }
 
 fn reference(space: RowSpace, path: &str) -> Reference {
-    Reference { space, path: path.to_owned(), needs_texts: true }
+    Reference { space, path: path.to_owned(), needs_texts: true, line: 1, column: 1, length: 1 }
 }
 
 /// A field of every type and a list.

@@ -1,0 +1,186 @@
+//! Explains the outcome of one subject: what each part of the expression came to, and what it looked at.
+//!
+//! Each part is evaluated by itself, with the variables as they stand there, so that also those parts are told that an
+//! evaluation passes over. Fields, constants and variables are no parts of their own, but what their part looked at.
+
+use super::{Budget, Evaluator};
+use crate::explanation::{Explained, ExplainedValue, Explanation, SeenFact};
+use crate::facts::FactSet;
+use crate::limits::EXPLAINED_PARTS_MAX;
+use crate::plan::{ColumnPlan, Plan};
+use crate::schema::Space;
+use crate::tree::{Domain, Kind, Node, Type};
+use crate::value::{Evaluated, Value};
+
+/// An explanation in the making.
+struct Story<'p> {
+    plan: &'p Plan,
+    source: &'p str,
+    parts: Vec<Explained>,
+    is_cut: bool,
+}
+
+/// Where a part stands.
+#[derive(Clone, Copy)]
+struct Place {
+    parent: Option<usize>,
+    item: Option<u32>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// How the verdict on one subject comes about.
+    ///
+    /// # Errors
+    ///
+    /// The rule needs more room than it may have.
+    pub fn explain(&mut self, tree: &'a Node, plan: &Plan, source: &str, subject: u32) -> Result<Explanation, Budget> {
+        // A budget that only parts exhaust which the verdict does not ask for is told beside them.
+        let _ = self.verdict(tree, subject)?;
+        let mut story = Story { plan, source, parts: Vec::new(), is_cut: false };
+        self.part(tree, Place { parent: None, item: None }, &mut story);
+        Ok(Explanation { parts: story.parts, is_cut: story.is_cut })
+    }
+
+    fn part(&mut self, node: &'a Node, place: Place, story: &mut Story<'_>) {
+        if story.parts.len() == EXPLAINED_PARTS_MAX {
+            story.is_cut = true;
+            return;
+        }
+        let value = self.evaluate(node);
+        let exhausted = self.exhausted.take();
+        let mut part = Explained {
+            parent: place.parent,
+            span: node.span,
+            item: place.item,
+            value: ExplainedValue::Unknown,
+            missing: Vec::new(),
+            error: exhausted.map(Budget::name),
+            seen: Vec::new(),
+        };
+        match value {
+            Ok(value) => part.value = ExplainedValue::from(&value),
+            Err(reasons) => {
+                part.missing = self.names_of(reasons.missing);
+                part.error = part.error.or(reasons.error.map(|failure| failure.kind.name()));
+            }
+        }
+        let number = story.parts.len();
+        let below = Place { parent: Some(number), ..place };
+        self.look(node, story, &mut part.seen);
+        story.parts.push(part);
+        for operand in node.operands() {
+            if is_told_apart(node, operand) {
+                self.part(operand, below, story);
+            } else {
+                let mut seen = Vec::new();
+                self.look(operand, story, &mut seen);
+                self.parts_behind(operand, below, story);
+                if let Some(part) = story.parts.get_mut(number) {
+                    part.seen.extend(seen);
+                }
+            }
+        }
+        if let Kind::Comprehension { list, body, .. } = &node.kind {
+            self.items(list, body, number, story);
+        }
+    }
+
+    /// The parts that a field hangs on, such as the list in `me.address[size(members)].city`.
+    fn parts_behind(&mut self, node: &'a Node, place: Place, story: &mut Story<'_>) {
+        for operand in node.operands() {
+            if is_plain(operand) { self.parts_behind(operand, place, story) } else { self.part(operand, place, story) }
+        }
+    }
+
+    /// What the body of a comprehension came to for each item.
+    fn items(&mut self, list: &'a Node, body: &'a Node, parent: usize, story: &mut Story<'_>) {
+        let elements = self.elements_of(list);
+        // That the list exhausts a budget is told where the list is.
+        self.exhausted = None;
+        let Ok(elements) = elements else { return };
+        for (item, element) in (0..).zip(elements) {
+            if story.is_cut {
+                return;
+            }
+            self.variables.push(element.value);
+            self.part(body, Place { parent: Some(parent), item: Some(item) }, story);
+            self.variables.pop();
+        }
+    }
+
+    /// What a node looks at by itself.
+    fn look(&mut self, node: &'a Node, story: &Story<'_>, seen: &mut Vec<SeenFact>) {
+        let name = match &node.kind {
+            Kind::Field { record, column, .. } => {
+                let Some(name) = self.name_of(record, *column, story.plan) else { return };
+                name
+            }
+            Kind::Rows(space) => space.root().to_owned(),
+            Kind::Variable(number) if *number > 0 && !matches!(node.value, Type::Record(_)) => {
+                node.span.text(story.source).to_owned()
+            }
+            _ => return,
+        };
+        let value = self.evaluate(node);
+        let fact = SeenFact { name, value: explained(&value) };
+        if !seen.contains(&fact) {
+            seen.push(fact);
+        }
+    }
+
+    /// The name of a field of one record, with the number of the row where it is one of several.
+    fn name_of(&mut self, record: &'a Node, column: usize, plan: &Plan) -> Option<String> {
+        let row = self.row(record).ok()?;
+        let column = plan.columns().get(column)?;
+        let owner = self.row_name(column.domain, row, plan)?;
+        Some(format!("{owner}.{}", own_path(column, plan)))
+    }
+
+    fn row_name(&self, domain: Domain, row: u32, plan: &Plan) -> Option<String> {
+        match domain {
+            Domain::Space(Space::Me) => Some(Space::Me.root().to_owned()),
+            Domain::Space(space) => {
+                let Some(Ok(Value::Row(subject))) = self.variables.first() else { return None };
+                let first = self.columns.children(space, *subject)?.start;
+                Some(format!("{}[{}]", space.root(), row.checked_sub(first)?))
+            }
+            Domain::Items(list) => {
+                let (owner, item) = self.columns.owner_of_item(list, row)?;
+                let list = plan.columns().get(list)?;
+                let owner = self.row_name(list.domain, owner, plan)?;
+                Some(format!("{owner}.{}[{item}]", own_path(list, plan)))
+            }
+        }
+    }
+
+    fn names_of(&self, facts: FactSet) -> Vec<String> {
+        let names = self.bindings.names().iter().filter(|(_, these)| these.intersects(facts));
+        names.map(|(name, _)| name.clone()).collect()
+    }
+}
+
+fn explained(value: &Evaluated<'_>) -> ExplainedValue {
+    value.as_ref().map_or(ExplainedValue::Unknown, ExplainedValue::from)
+}
+
+/// The path of a column below the record that has it.
+fn own_path<'p>(column: &'p ColumnPlan, plan: &'p Plan) -> &'p str {
+    let Domain::Items(list) = column.domain else { return &column.path };
+    let list = plan.columns().get(list).map_or("", |list| list.path.as_str());
+    let below = column.path.strip_prefix(list).and_then(|rest| rest.strip_prefix("[]"));
+    below.map_or(&column.path, |rest| rest.strip_prefix('.').unwrap_or(rest))
+}
+
+/// Whether an operand is a part of its own. One that is true or false always is, where logic is done with it.
+fn is_told_apart(node: &Node, operand: &Node) -> bool {
+    let is_logic = matches!(node.kind, Kind::And(..) | Kind::Or(..) | Kind::Not(_) | Kind::Conditional(..));
+    (is_logic && !matches!(operand.kind, Kind::Constant(_))) || !is_plain(operand)
+}
+
+/// Whether a node only stands for a value: its part tells it as what it looked at.
+fn is_plain(node: &Node) -> bool {
+    matches!(
+        node.kind,
+        Kind::Constant(_) | Kind::AsOf | Kind::Code(_) | Kind::Variable(_) | Kind::Rows(_) | Kind::Field { .. }
+    )
+}
