@@ -33,5 +33,6 @@ mod plugin;
 mod program;
 mod program_membership;
 mod receipt;
+mod secret;
 mod token;
 mod vocabulary;

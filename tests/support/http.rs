@@ -78,11 +78,7 @@ impl Connection {
     /// Sends bytes as they are and returns what comes back until the server closes the connection.
     #[must_use]
     pub fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
-        socket.bind(&SocketAddr::new(IpAddr::V4(self.source), 0).into()).expect("a loopback address can be bound");
-        socket.connect(&self.server().into()).expect("the server accepts connections");
-        let mut stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
+        let mut stream = self.open();
         // A server that refuses early stops reading; its answer is what counts.
         let _is_read_to_the_end = stream.write_all(bytes).is_ok();
         let mut answer = Vec::new();
@@ -90,6 +86,33 @@ impl Connection {
             assert!(!answer.is_empty(), "no answer came: {error}");
         }
         answer
+    }
+
+    /// Sends the head of a request and waits until the server asks for the body, which it does when whoever answers it is
+    /// known. Then does something, sends the body and returns the answer. The head says neither length nor `Expect`.
+    #[must_use]
+    pub fn exchange_slowly(&self, head: &str, body: &str, meanwhile: impl FnOnce()) -> Response {
+        let mut stream = self.open();
+        let length = body.len();
+        let head = format!("{head}Content-Length: {length}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("the server reads");
+        let mut line = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+        stream.read_exact(&mut line).expect("the server answers");
+        assert!(line.starts_with(b"HTTP/1.1 100"), "the body is not asked for: {:?}", String::from_utf8_lossy(&line));
+        meanwhile();
+        stream.write_all(body.as_bytes()).expect("the server reads on");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("the server answers");
+        Response::parse(&answer)
+    }
+
+    fn open(&self) -> TcpStream {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
+        socket.bind(&SocketAddr::new(IpAddr::V4(self.source), 0).into()).expect("a loopback address can be bound");
+        socket.connect(&self.server().into()).expect("the server accepts connections");
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
+        stream
     }
 
     fn server(&self) -> SocketAddr {

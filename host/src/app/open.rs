@@ -127,6 +127,7 @@ impl App {
             directory,
             hasher: Arc::new(hasher),
             ids: ids.clone(),
+            clock: clock.clone(),
             changing: Arc::default(),
         };
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");

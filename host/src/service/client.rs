@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use crate::auth::directory::ClientDirectory;
 use crate::auth::secret::{SecretHasher, new_client_secret};
-use crate::context::{IdSource, OpContext};
+use crate::context::{Clock, IdSource, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus, RateLimit};
 use crate::domain::consent_filter::Purpose;
@@ -37,6 +37,9 @@ pub struct ClientAdministration {
     pub hasher: Arc<SecretHasher>,
     /// Names new clients.
     pub ids: Arc<dyn IdSource>,
+    /// Tells from when on tokens and secrets are refused. Not the request's own instant: while its body arrives and while it waits
+    /// for its turn, the client may still get tokens.
+    pub clock: Arc<dyn Clock>,
     /// Held while a client is changed: one change at a time, so that none is made from a state that another one is replacing.
     pub changing: Arc<AsyncMutex<()>>,
 }
@@ -157,13 +160,12 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
     pub async fn disable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
-        let now = ctx.now;
-        let disable = move |client: &mut Client| {
+        let disable = |client: &mut Client, now| {
             client.status = ClientStatus::Disabled;
-            client.not_before = Some(now);
+            refuse_tokens_until(client, now);
             Ok(())
         };
-        self.change(ctx, id, "disabled".to_owned(), disable).await
+        self.change(ctx, id, "disabled".to_owned(), (Tokens::Ended, disable)).await
     }
 
     /// Lets a disabled client in again; it has to get a new token.
@@ -171,11 +173,11 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
     pub async fn enable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
-        let enable = |client: &mut Client| {
+        let enable = |client: &mut Client, _| {
             client.status = ClientStatus::Active;
             Ok(())
         };
-        self.change(ctx, id, "enabled".to_owned(), enable).await
+        self.change(ctx, id, "enabled".to_owned(), (Tokens::Kept, enable)).await
     }
 
     /// Changes settings of a client; its next call goes by them.
@@ -184,11 +186,11 @@ impl ClientAdministration {
     /// As [`Self::create`], and [`AppError::UnknownClient`].
     pub async fn set(&self, ctx: &OpContext, id: &ClientId, changes: ClientChanges) -> Result<Arc<Client>, AppError> {
         let note = format!("set {}", changes.names());
-        let set = move |client: &mut Client| {
+        let set = move |client: &mut Client, _| {
             changes.apply(client);
             check_consent(client)
         };
-        self.change(ctx, id, note, set).await
+        self.change(ctx, id, note, (Tokens::Kept, set)).await
     }
 
     /// Grants a scope on some fields; a scope that is held gets these fields instead of its own.
@@ -212,11 +214,11 @@ impl ClientAdministration {
                 )
             }
         };
-        let grant = move |client: &mut Client| {
+        let grant = move |client: &mut Client, _| {
             client.grants.insert(scope, fields);
             Ok(())
         };
-        self.change(ctx, id, note, grant).await
+        self.change(ctx, id, note, (Tokens::Kept, grant)).await
     }
 
     /// Revokes a scope; a scope that the client does not hold is a conflict, since something else was meant.
@@ -224,7 +226,7 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], [`AppError::Conflict`], or when the store fails.
     pub async fn revoke(&self, ctx: &OpContext, id: &ClientId, scope: Scope) -> Result<Arc<Client>, AppError> {
-        let revoke = move |client: &mut Client| {
+        let revoke = move |client: &mut Client, _| {
             let (id, held) = (&client.id, &client.grants);
             if !held.contains(scope) {
                 return Err(AppError::Conflict(format!("`{id}` does not hold `{scope}` itself; it holds: {held}")));
@@ -232,15 +234,16 @@ impl ClientAdministration {
             client.grants.remove(scope);
             Ok(())
         };
-        self.change(ctx, id, format!("revoked {scope}"), revoke).await
+        self.change(ctx, id, format!("revoked {scope}"), (Tokens::Kept, revoke)).await
     }
 
+    /// Makes one change, which is told the instant from which on it holds.
     async fn change(
         &self,
         ctx: &OpContext,
         id: &ClientId,
         note: String,
-        change: impl FnOnce(&mut Client) -> Result<(), AppError> + Send + 'static,
+        change: (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Send + 'static),
     ) -> Result<Arc<Client>, AppError> {
         let (this, ctx, id) = (self.clone(), ctx.clone(), id.clone());
         to_the_end(async move { this.change_alone(&ctx, &id, &note, change).await }).await
@@ -251,14 +254,27 @@ impl ClientAdministration {
         ctx: &OpContext,
         id: &ClientId,
         note: &str,
-        change: impl FnOnce(&mut Client) -> Result<(), AppError> + Send,
+        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Send),
     ) -> Result<Arc<Client>, AppError> {
         let _changing = self.changing.lock().await;
         let present = self.show(id)?;
+        if tokens == Tokens::Ended {
+            // No token is issued from here on, so that none is younger than the instant up to which they are refused.
+            self.directory.put(Arc::new(without_secrets(&present)));
+        }
+        let now = self.clock.now();
         let mut changed = Client::clone(&present);
-        change(&mut changed)?;
-        changed.updated_at = after(present.updated_at, ctx.now);
-        self.write(ctx, Operation::UpdateClient(changed.clone(), present.updated_at), changed, note).await
+        let outcome = match change(&mut changed, now) {
+            Ok(()) => {
+                changed.updated_at = after(present.updated_at, now);
+                self.write(ctx, Operation::UpdateClient(changed.clone(), present.updated_at), changed, note).await
+            }
+            Err(refused) => Err(refused),
+        };
+        if outcome.is_err() && tokens == Tokens::Ended {
+            self.directory.put(present);
+        }
+        outcome
     }
 
     async fn write(
@@ -285,6 +301,29 @@ impl ClientAdministration {
         self.directory.put(stored.clone());
         Ok(stored)
     }
+}
+
+/// What becomes of the tokens that a client holds when it is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tokens {
+    /// They stay good.
+    Kept,
+    /// They are refused from then on.
+    Ended,
+}
+
+/// Refuses the tokens issued until then, and never fewer than before: a clock may step back.
+fn refuse_tokens_until(client: &mut Client, now: Timestamp) {
+    client.not_before = client.not_before.max(Some(now));
+}
+
+/// The same client, to which no token is issued.
+fn without_secrets(client: &Client) -> Client {
+    let mut client = client.clone();
+    for secret in &mut client.secrets {
+        secret.expires_at = Some(Timestamp::MIN);
+    }
+    client
 }
 
 /// A client that sees what is consented to belongs to whom it is consented to, and only such a one has a purpose.
@@ -322,77 +361,4 @@ fn after(last: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::task::{Context, Waker};
-
-    use super::*;
-    use crate::context::RandomIds;
-    use crate::context::trail::Trail;
-    use crate::domain::audit::Actor;
-    use crate::domain::scope::ScopeSet;
-    use crate::store::memory::MemoryStore;
-
-    fn administration(folder: &std::path::Path) -> ClientAdministration {
-        ClientAdministration {
-            store: Arc::new(MemoryStore::default()),
-            directory: Arc::default(),
-            hasher: Arc::new(SecretHasher::load_or_create(folder, context().now).unwrap()),
-            ids: Arc::new(RandomIds),
-            changing: Arc::default(),
-        }
-    }
-
-    fn context() -> OpContext {
-        OpContext {
-            actor: Actor::Administrator,
-            organization: None,
-            consent: None,
-            scopes: ScopeSet::default(),
-            grants: Grants::default(),
-            request_id: "test".into(),
-            now: "2026-03-01T12:00:00Z".parse().unwrap(),
-            trail: Trail::default(),
-        }
-    }
-
-    async fn registered(clients: &ClientAdministration) -> ClientId {
-        let new = NewClient {
-            organization: None,
-            legal_basis: None,
-            purpose: None,
-            name: ClientName::parse("test").unwrap(),
-            grants: Grants::default(),
-            rate_limit_per_minute: None,
-            rate_limit_per_day: None,
-        };
-        clients.create(&context(), new).await.unwrap().0.id.clone()
-    }
-
-    #[tokio::test]
-    async fn a_change_that_nobody_waits_for_any_more_reaches_the_directory() {
-        let folder = tempfile::tempdir().unwrap();
-        let clients = administration(folder.path());
-        let id = registered(&clients).await;
-        let ctx = context();
-        {
-            let mut disabled = Box::pin(clients.disable(&ctx, &id));
-            assert!(disabled.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        }
-        let enabled = clients.enable(&ctx, &id).await.unwrap();
-        assert_eq!(enabled.status, ClientStatus::Active);
-        assert_eq!(enabled.not_before, Some(ctx.now), "it was disabled before");
-        assert_eq!(*clients.show(&id).unwrap(), *enabled);
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn changes_at_the_same_time_do_not_collide() {
-        let folder = tempfile::tempdir().unwrap();
-        let clients = administration(folder.path());
-        let id = registered(&clients).await;
-        let ctx = context();
-        for _ in 0..20 {
-            let (one, other) = tokio::join!(clients.disable(&ctx, &id), clients.enable(&ctx, &id));
-            assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
 
-use super::ClientAdministration;
+use super::{ClientAdministration, Tokens, refuse_tokens_until};
 use crate::auth::secret::new_client_secret;
 use crate::context::OpContext;
 use crate::domain::client::{Client, ClientId, ClientSecret};
@@ -42,13 +42,12 @@ impl ClientAdministration {
         self.show(id)?;
         let secret = new_client_secret().map_err(|error| AppError::Unavailable(error.into()))?;
         let hash = self.hasher.hash(id.as_str(), &secret);
-        let now = ctx.now;
-        let until = now.saturating_add(SignedDuration::from_secs(i64::from(overlap_s))).unwrap_or(now);
-        let rotate = move |client: &mut Client| {
+        let rotate = move |client: &mut Client, now: Timestamp| {
+            let until = now.saturating_add(SignedDuration::from_secs(i64::from(overlap_s))).unwrap_or(now);
             client.secrets.retain(|old| old.expires_at.is_none_or(|expires_at| now < expires_at));
             if overlap_s == 0 {
                 client.secrets.clear();
-                client.not_before = Some(now);
+                refuse_tokens_until(client, now);
             }
             if client.secrets.len() >= SECRETS_MAX {
                 return Err(AppError::Conflict(too_many(client)));
@@ -63,7 +62,8 @@ impl ClientAdministration {
             0 => "got another secret; the older ones and its tokens are refused from now on".to_owned(),
             seconds => format!("got another secret; the older ones are good for {seconds} s more"),
         };
-        let client = self.change(ctx, id, note, rotate).await?;
+        let tokens = if overlap_s == 0 { Tokens::Ended } else { Tokens::Kept };
+        let client = self.change(ctx, id, note, (tokens, rotate)).await?;
         let older_expire_at = client.secrets.iter().filter_map(|old| old.expires_at).max();
         Ok(RotatedSecret { client, secret, older_expire_at })
     }
