@@ -132,6 +132,45 @@ fn a_group_has_one_head_at_a_time() {
 }
 
 #[test]
+fn a_group_that_is_right_today_stays_right_by_itself() {
+    let (app, client) = three_people();
+    let place = |id: &str, role: &str, period: serde_json::Value| json!({"entity": {"reference": reference(id)}, "role": format!("{ROLE}#{role}"), "period": period});
+    let of = |value: &str, members: serde_json::Value| with(household(value, &[]), json!({"member": members}));
+    let (always, to_come) = (json!({"start": "2020-01-01"}), json!({"start": "2026-03-02"}));
+    let until_then = json!({"start": "2020-01-01", "end": "2026-03-01"});
+    let second_head = of("H-1", json!([place("1", "head", always.clone()), place("2", "head", to_come.clone())]));
+    assert_eq!(
+        errors(&client.post("/Group", &second_head).expect(422).json()),
+        [pair("member[1].role", "second_head")]
+    );
+    let twice = of("H-1", json!([place("1", "child", to_come.clone()), place("1", "spouse", always)]));
+    assert_eq!(errors(&client.post("/Group", &twice).expect(422).json()), [pair("member[1].entity", "duplicate")]);
+    let in_turn = of("H-1", json!([place("1", "head", until_then.clone()), place("2", "head", to_come.clone())]));
+    let created = client.create_group(&in_turn);
+    assert_eq!(created["quantity"], 1);
+    let both =
+        json!({"member": [place("1", "head", json!({"end": "2026-03-02"})), place("2", "head", to_come.clone())]});
+    for (method, body) in [("PUT", with(household("H-1", &[]), both.clone())), ("PATCH", both)] {
+        let refused = client.request(method, &path("Group", "H-1")).json(&body).send().expect(422);
+        assert_eq!(errors(&refused.json()), [pair("member[1].role", "second_head")], "{method}");
+    }
+    // What was is told as it was, also where two were head at a time.
+    let past = json!([
+        place("1", "head", json!({"end": "2024-12-31"})),
+        place("2", "head", json!({"end": "2026-02-28"})),
+        place("3", "head", until_then),
+        place("3", "head", to_come)
+    ]);
+    drop(client.create_group(&of("H-2", past)));
+    app.advance_seconds(86_400);
+    let client = app.client_of(client.credentials());
+    for group in ["H-1", "H-2"] {
+        let renamed = client.request("PATCH", &path("Group", group)).json(&json!({"name": "Barry"})).send();
+        assert_eq!(renamed.expect(200).json()["quantity"], 1, "the next head took over, and the group can be changed");
+    }
+}
+
+#[test]
 fn wrong_groups_are_refused_and_named() {
     let (_app, client) = three_people();
     let one = |more| with(household("H-1", &[("1", "head")]), more);

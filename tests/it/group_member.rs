@@ -95,6 +95,31 @@ fn who_leaves_later_counts_until_then() {
 }
 
 #[test]
+fn a_place_that_is_still_to_begin_counts_against_others_and_can_be_given_up() {
+    let (app, client) = household_of_one();
+    let to_come =
+        |id: &str, role: &str| member(id, json!({"role": format!("{ROLE}#{role}"), "period": {"start": "2026-03-11"}}));
+    assert_eq!(refused(&post(&client, "$add-member", &to_come("2", "head"))), pair("role", "second_head"));
+    assert_eq!(refused(&post(&client, "$add-member", &to_come("1", "child"))), pair("entity", "duplicate"));
+    drop(post(&client, "$add-member", &to_come("2", "spouse")).expect(201));
+    assert_eq!(refused(&post(&client, "$add-member", &member("2", json!({})))), pair("entity", "duplicate"));
+    let too_early = member("2", json!({"period": {"end": "2026-03-10"}}));
+    assert_eq!(refused(&post(&client, "$remove-member", &too_early)), pair("period.end", "invalid_date"));
+    let role = patch(&client, "2", &json!({"role": null})).expect(200).json();
+    assert_eq!((role["member"][1].get("role"), &role["quantity"]), (None, &json!(1)));
+    let given_up = post(&client, "$remove-member", &member("2", json!({}))).expect(200).json();
+    assert_eq!(given_up["member"][1]["period"], json!({"start": "2026-03-11"}));
+    assert_eq!(given_up["member"][1]["inactive"], true);
+    assert_eq!(
+        refused(&post(&client, "$remove-member", &member("2", json!({})))),
+        pair("entity.reference", "not_a_member")
+    );
+    app.advance_seconds(30 * 86_400);
+    let client = app.client_of(client.credentials());
+    assert_eq!(client.get(&path("Group", "H-1")).expect(200).json()["quantity"], 1, "it never came to be");
+}
+
+#[test]
 fn wrong_changes_of_members_are_refused_by_the_names_of_the_request() {
     let (_app, client) = household_of_one();
     let before = client.get(&path("Group", "H-1")).expect(200).json();

@@ -1,6 +1,7 @@
 //! A household, family or other group of people.
 
 use super::address::{self, Address};
+use super::calendar::Period;
 use super::code::CodedValue;
 use super::extension::Extension;
 use super::identifier::Identifier;
@@ -140,6 +141,14 @@ impl<C, I> Member<C, I> {
     #[must_use]
     pub fn is_active(&self, day: jiff::civil::Date) -> bool {
         !self.is_inactive && self.period.is_none_or(|period| period.contains(day))
+    }
+
+    /// The days on which the membership counts, of that day and those that follow; absent where it counts on none of them.
+    #[must_use]
+    pub fn still_active(&self, day: jiff::civil::Date) -> Option<Period> {
+        let period = self.period.unwrap_or_default();
+        let is_over = self.is_inactive || period.end.is_some_and(|end| end < day);
+        (!is_over).then(|| Period { start: period.start.max(Some(day)), end: period.end })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::hidden::Hidden;
 use super::shown::Shown;
 use crate::context::OpContext;
-use crate::domain::calendar::utc_day;
+use crate::domain::calendar::{Period, utc_day};
 use crate::domain::code::CodedValue;
 use crate::domain::group::{GroupDetails, Member, Relationship};
 use crate::domain::identifier::IdentifierKey;
@@ -109,7 +109,8 @@ pub(super) fn check_relationships(details: &GroupDetails, problems: &mut Vec<Fie
     }
 }
 
-/// Nobody twice, and at most one head. Problems name places as the client sees them; whom it does not see they do not name.
+/// Nobody twice, and at most one head, today and on every day to come: a group that is right today stays right by itself. Problems
+/// name places as the client sees them; whom it does not see they do not name.
 pub(super) fn check_members(
     ctx: &OpContext,
     generation: &Generation,
@@ -118,41 +119,50 @@ pub(super) fn check_members(
     problems: &mut Vec<FieldProblem>,
 ) {
     let today = utc_day(ctx.now);
-    let mut seen = HashMap::new();
+    let mut places: HashMap<RecordId, Vec<(usize, Period)>> = HashMap::new();
     let mut heads = Vec::new();
-    let mut is_head_hidden = false;
+    let mut hidden_heads = Vec::new();
     let mut next_place = 0;
     for member in details.members.iter().flatten() {
-        let is_active = member.is_active(today);
-        let is_active_head = is_active && member.role.is_some_and(|role| is_head(generation, role));
+        let still = member.still_active(today);
+        let as_head = still.filter(|_| member.role.is_some_and(|role| is_head(generation, role)));
         if hidden.holds(member.individual) {
-            is_head_hidden |= is_active_head;
+            hidden_heads.extend(as_head);
             continue;
         }
         let at = next_place;
         next_place += 1;
-        let earlier = if is_active { seen.insert(member.individual, at) } else { None };
-        if let Some(earlier) = earlier {
+        heads.extend(as_head.map(|period| (at, period)));
+        let Some(period) = still else { continue };
+        let earlier = places.entry(member.individual).or_default();
+        if let Some(earlier) = at_the_same_time(earlier, &period) {
             problems.push(FieldProblem {
                 field: format!("member[{at}].entity"),
                 code: "duplicate",
                 message: format!("the same person is member[{earlier}] already"),
             });
         }
-        if is_active_head {
-            heads.push(at);
-        }
+        earlier.push((at, period));
     }
-    let mut heads = heads.into_iter();
-    let first = if is_head_hidden { None } else { heads.next() };
-    for at in heads {
-        let who = first.map(|earlier| format!(", and member[{earlier}] is one already")).unwrap_or_default();
+    for (before, (at, period)) in heads.iter().enumerate() {
+        let is_beside_hidden = hidden_heads.iter().any(|hidden| hidden.overlaps(period));
+        let earlier = at_the_same_time(heads.get(..before).unwrap_or_default(), period);
+        let who = match earlier {
+            None if !is_beside_hidden => continue,
+            Some(earlier) if !is_beside_hidden => format!(", and member[{earlier}] is one already"),
+            None | Some(_) => String::new(),
+        };
         problems.push(FieldProblem {
             field: format!("member[{at}].role"),
             code: "second_head",
             message: format!("a group has at most one active head{who}"),
         });
     }
+}
+
+/// The first of those places that has a day in common with a period.
+fn at_the_same_time(places: &[(usize, Period)], period: &Period) -> Option<usize> {
+    places.iter().find(|(_, earlier)| earlier.overlaps(period)).map(|(at, _)| *at)
 }
 
 fn is_head(generation: &Generation, role: CodedValue) -> bool {

@@ -173,14 +173,20 @@ fn apply(
             Ok(members.len().checked_sub(1))
         }
         MemberChange::Remove { last_day, .. } => {
-            let place = |member: &&mut Member| member.individual == individual && member.is_active(today);
-            let Some(member) = details.members.iter_mut().flatten().find(place) else {
+            let members = details.members.as_deref_mut().unwrap_or_default();
+            let at = place_of(members, individual, today);
+            let still = |member: &&mut Member| member.still_active(today).is_some();
+            let Some(member) = at.and_then(|at| members.get_mut(at)).filter(still) else {
                 let message = "that person is no active member of the group".to_owned();
                 problems.push(problem("entity.reference", "not_a_member", message));
                 return Ok(None);
             };
-            let last_day = last_day.unwrap_or(today);
             let start = member.period.and_then(|period| period.start);
+            let Some(last_day) = last_day.or((start <= Some(today)).then_some(today)) else {
+                // A place that has not begun has no last day; it never comes to be.
+                member.is_inactive = true;
+                return Ok(None);
+            };
             if start.is_some_and(|start| last_day < start) {
                 let message = "the last day lies before the day of joining".to_owned();
                 problems.push(problem("period.end", "invalid_date", message));
@@ -193,9 +199,7 @@ fn apply(
         MemberChange::Change { role, period, is_inactive, .. } => {
             let role = role.as_ref().map(|role| role.as_ref().and_then(&mut role_of));
             let members = details.members.as_deref_mut().unwrap_or_default();
-            let is_place = |member: &Member| member.individual == individual;
-            let active = members.iter().position(|member| is_place(member) && member.is_active(today));
-            let at = active.or_else(|| members.iter().rposition(is_place)).ok_or_else(no_such_member)?;
+            let at = place_of(members, individual, today).ok_or_else(no_such_member)?;
             let Some(member) = members.get_mut(at) else { return Err(no_such_member()) };
             member.role = role.unwrap_or(member.role);
             member.period = period.unwrap_or(member.period);
@@ -203,6 +207,18 @@ fn apply(
             Ok(Some(at))
         }
     }
+}
+
+/// Which of a person's places is meant: the active one, or else the first that is still to begin, or else the last.
+fn place_of(members: &[Member], individual: RecordId, today: Date) -> Option<usize> {
+    let is_place = |member: &Member| member.individual == individual;
+    let active = members.iter().position(|member| is_place(member) && member.is_active(today));
+    let to_come = || {
+        let periods = members.iter().enumerate().filter(|(_, member)| is_place(member));
+        let to_come = periods.filter_map(|(at, member)| Some((member.still_active(today)?.start, at)));
+        to_come.min().map(|(_, at)| at)
+    };
+    active.or_else(to_come).or_else(|| members.iter().rposition(is_place))
 }
 
 fn no_such_member() -> AppError {
