@@ -1,7 +1,8 @@
 //! Holds answers to the OpenAPI document.
 //!
 //! **Invariant:** whatever a test asks the public listener for, the answer's status, media type, headers and body are among
-//! those that the document tells of that operation; else the test fails.
+//! those that the document tells of that operation, and a header that a client acts by is there where it is told; else the test
+//! fails.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -30,6 +31,9 @@ const TOLD: [&str; 10] = [
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
 ];
+
+/// Headers that an answer always has where the document tells them of its status.
+const NEEDED: [&str; 2] = ["location", "retry-after"];
 
 struct Contract {
     document: Value,
@@ -80,6 +84,13 @@ impl Contract {
         let untold = TOLD.iter().find(|name| response.header(name).is_some() && !known.iter().any(|one| one == **name));
         if let Some(name) = untold {
             return Err(format!("no header `{name}`"));
+        }
+        let is_told = |name: &&&str| known.iter().any(|one| one == **name);
+        // A 403 has a challenge where another token would help, and none where a field is not granted.
+        let challenge = (response.status == 401).then_some(&"www-authenticate");
+        let needed = NEEDED.iter().chain(challenge).filter(is_told);
+        if let Some(name) = needed.into_iter().find(|name| response.header(name).is_none()) {
+            return Err(format!("the header `{name}` is told, and not there"));
         }
         let Some(contents) = told["content"].as_object() else {
             return if response.bytes().is_empty() { Ok(()) } else { Err("no body".to_owned()) };

@@ -31,17 +31,21 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with a status and a sentence.
+    /// A problem with a status and a sentence. A 503 says when a new attempt is worth it.
     #[must_use]
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self {
+        let problem = Self {
             status,
             detail: detail.into(),
             errors: Vec::new(),
             diagnostics: Vec::new(),
             outcome: None,
             headers: Vec::new(),
+        };
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            return problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S);
         }
+        problem
     }
 
     /// 400: the request cannot be understood.
@@ -50,10 +54,11 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// The same problem with a header; one whose value cannot be a header is left out.
+    /// The same problem with a header in place of one of that name; one whose value cannot be a header is left out.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.retain(|(present, _)| *present != name);
             self.headers.push((name, value));
         }
         self
@@ -145,7 +150,7 @@ impl<'a> From<&'a Diagnostic> for DiagnosticItem<'a> {
 }
 
 /// How long a client waits after a 503 before it tries again.
-const RETRY_AFTER_S: &str = "1";
+pub const RETRY_AFTER_S: &str = "1";
 
 impl Problem {
     /// The status of an error.
@@ -195,12 +200,9 @@ impl From<AppError> for Problem {
             AppError::PluginSetAside { retry_after_s, .. } => {
                 problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string())
             }
-            AppError::Busy | AppError::NoEngine | AppError::VocabularyUnavailable(_) => {
-                problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S)
-            }
             AppError::Unavailable(cause) => {
                 tracing::error!(error = %chain(&*cause), "the store failed");
-                problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S)
+                problem
             }
             AppError::Internal(cause) => {
                 tracing::error!(error = %chain(&*cause), "a request ended in an internal error");
@@ -214,7 +216,10 @@ impl From<AppError> for Problem {
             | AppError::IdentifierInUse { .. }
             | AppError::VersionMismatch { .. }
             | AppError::Conflict(_)
-            | AppError::Plugin(_) => problem,
+            | AppError::Plugin(_)
+            | AppError::Busy
+            | AppError::NoEngine
+            | AppError::VocabularyUnavailable(_) => problem,
         }
     }
 }
@@ -246,5 +251,32 @@ impl IntoResponse for ApiError {
         let mut response = self.0.status.into_response();
         response.extensions_mut().insert(*self.0);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::code::Namespace;
+    use crate::domain::manifest::PluginName;
+
+    #[test]
+    fn every_503_says_once_when_a_new_attempt_is_worth_it() {
+        let unavailable = [
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "later"),
+            Problem::from(AppError::Busy),
+            Problem::from(AppError::NoEngine),
+            Problem::from(AppError::VocabularyUnavailable(Namespace::parse("urn:x:y").unwrap())),
+            Problem::from(AppError::Unavailable("the disk is full".into())),
+            Problem::from(AppError::PluginSetAside { plugin: PluginName::parse("cel").unwrap(), retry_after_s: 7 }),
+        ];
+        for problem in unavailable {
+            assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE, "{problem:?}");
+            let waits = problem.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER);
+            let waits: Vec<&str> = waits.map(|(_, value)| value.to_str().unwrap()).collect();
+            let expected = if problem.detail.contains("cel") { "7" } else { RETRY_AFTER_S };
+            assert_eq!(waits, [expected], "{problem:?}");
+        }
+        assert!(Problem::malformed("x").headers.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! What a batch costs.
 
-use daftar_tests::records::with;
+use daftar_tests::records::{person, with};
 use daftar_tests::{ApiClient, TestApp, errors};
 use serde_json::{Value, json};
 
@@ -45,4 +45,26 @@ fn a_batch_that_never_fits_is_told_so() {
     assert_eq!((refused.number("x-ratelimit-limit"), refused.number("x-ratelimit-remaining")), (70, 8));
     assert!(refused.number("retry-after") > 3_600, "the next day");
     drop(send(&client, "batch", searches(8)).expect(200));
+}
+
+#[test]
+fn an_answer_of_32_mib_takes_no_further_reads_and_leaves_out_what_was_written() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all"]);
+    // The most bytes of a photo, in base64: six of them are more than an answer holds, five are less.
+    let photo = "A".repeat(6_666_664) + "AAA=";
+    drop(client.create_individual(&person("1", json!({"photo": photo}))));
+    let read = || get("Individual/urn:svc:vocab:id-type%23national_id%7C1");
+    let write = json!({"request": {"method": "POST", "url": "Individual"}, "resource": person("2", json!({}))});
+    let mut entries = vec![read(); 7];
+    entries.extend([write, read(), get("Individual?_count=1")]);
+    let answer = send(&client, "batch", entries).expect(200);
+    assert_eq!(statuses(&answer), [200, 200, 200, 200, 200, 200, 413, 201, 413, 413]);
+    let body = answer.json();
+    let parts = body["entry"].as_array().unwrap();
+    assert_eq!(parts[5]["resource"]["photo"].as_str().map(str::len), Some(photo.len()), "the last one is whole");
+    let told = parts[6]["problem"]["detail"].as_str().unwrap();
+    assert!(told.contains("fill the room"), "{told}");
+    assert!(parts[7]["resource"].is_null() && parts[7]["response"]["location"].is_string(), "{}", parts[7]);
+    assert_eq!(client.found("identifier=urn:svc:vocab:id-type%23national_id%7C2"), ["2"]);
 }

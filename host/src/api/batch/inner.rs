@@ -147,7 +147,7 @@ impl Answered {
     }
 
     /// There was no time left for it.
-    fn late(request_id: &str) -> Self {
+    pub(super) fn late(request_id: &str) -> Self {
         let detail =
             "the batch took too long before this entry was done: send it again by itself, or in a smaller batch";
         Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)

@@ -165,3 +165,21 @@ fn code_of(status: StatusCode) -> &'static str {
         _ => "refused",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_that_had_no_time_left_refuses_the_whole_and_says_when_to_try_again() {
+        let late = Answered::late("r");
+        let ApiError(problem) = refusal(2, &late, None);
+        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(problem.detail.starts_with("entry[2]: the batch took too long"), "{}", problem.detail);
+        assert!(problem.errors.is_empty());
+        let waits: Vec<_> = problem.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER).collect();
+        assert_eq!(waits.len(), 1, "{waits:?}");
+    }
+}

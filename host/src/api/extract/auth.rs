@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::api::access::ScopeRule;
-use crate::api::error::{ApiError, Problem};
+use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
 use crate::api::middleware::answer::RequestInfo;
 use crate::app::AppState;
 use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo, authenticate};
@@ -207,7 +207,7 @@ impl FromRequestParts<AppState> for TokenCall {
 fn unavailable(error: &AppError) -> Response {
     tracing::error!(error = %error, "a token request could not be counted");
     let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, "the server cannot answer now, retry later");
-    let headers = [(header::RETRY_AFTER, "1")];
+    let headers = [(header::RETRY_AFTER, RETRY_AFTER_S)];
     (StatusCode::SERVICE_UNAVAILABLE, headers, axum::Json(error.body())).into_response()
 }
 

@@ -89,10 +89,7 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
     let guarded = AssertUnwindSafe(tokio::time::timeout(timeout, next.run(request))).catch_unwind();
     let mut response = match guarded.await {
         Ok(Ok(response)) => response,
-        Ok(Err(_)) => {
-            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request took too long, retry later");
-            refusal(problem.with_header(header::RETRY_AFTER, "1"))
-        }
+        Ok(Err(_)) => refusal(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request took too long, retry later")),
         Err(_) => {
             tracing::error!(request.id = %info.id, http.route = route.as_deref(), "a request panicked");
             let detail = "an internal error occurred; the request id identifies it in the server's log";

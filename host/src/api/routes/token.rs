@@ -8,6 +8,7 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 
 use crate::api::access::TokenCall;
+use crate::api::error::RETRY_AFTER_S;
 use crate::api::extract::body::read_bounded;
 use crate::api::middleware::answer::RequestInfo;
 use crate::app::AppState;
@@ -103,10 +104,13 @@ fn status(code: OAuthErrorCode) -> StatusCode {
 
 fn refuse(status: StatusCode, error: &OAuthError) -> Response {
     let mut response = (status, [(header::CACHE_CONTROL, "no-store")], Json(error.body())).into_response();
-    if status == StatusCode::UNAUTHORIZED {
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Basic realm=\"daftar\""));
+    let more = match status {
+        StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Basic realm=\"daftar\"")),
+        StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, RETRY_AFTER_S)),
+        _ => None,
+    };
+    if let Some((name, value)) = more {
+        response.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }
     response
 }
