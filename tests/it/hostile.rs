@@ -218,6 +218,18 @@ fn wrong_values_are_named_by_their_field() {
         (identified(json!({"address": [null]})), "address[0]", "wrong_type"),
         (identified(json!({"gender": {"coding": [{}]}})), "gender", "wrong_type"),
         (identified(json!({"gender": "x".repeat(100_000)})), "gender", "invalid_code"),
+        (
+            identified(json!({"gender": {"namespace": "urn:iso:std:iso:5218", "code": "2", "unheard_of": 1}})),
+            "gender.unheard_of",
+            "unknown_field",
+        ),
+        (
+            identified(
+                json!({"gender": {"coding": [{"system": "urn:iso:std:iso:5218", "code": "2", "version": "1"}]}}),
+            ),
+            "gender.coding[0].version",
+            "unknown_field",
+        ),
         (json!({"identifier": [{"system": NATIONAL_ID, "value": "x".repeat(201)}]}), "identifier[0].value", "too_long"),
         (json!({"identifier": [{"system": NATIONAL_ID, "value": " 1"}]}), "identifier[0].value", "invalid_identifier"),
         (json!({"identifier": {"system": NATIONAL_ID, "value": "1"}}), "identifier", "wrong_type"),

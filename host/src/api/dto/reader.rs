@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use crate::domain::calendar::{Period, parse_date};
-use crate::domain::code::CodeUri;
+use crate::domain::code::{CodeError, CodeUri};
 use crate::error::{AppError, FieldProblem};
 
 /// The most problems that are collected before reading stops caring.
@@ -169,6 +169,17 @@ impl ObjectReader {
         code_value(&path, self.take(name)?, problems)
     }
 
+    /// A text that is part of a code, whatever it says.
+    fn code_part(&mut self, name: &'static str, problems: &mut Problems) -> Option<String> {
+        match self.take(name)? {
+            Value::String(text) => Some(text),
+            other => {
+                problems.add(self.path_of(name), "wrong_type", format!("a text is needed, not {}", kind(&other)));
+                None
+            }
+        }
+    }
+
     /// `{start, end}`.
     pub fn period(&mut self, name: &'static str, problems: &mut Problems) -> Option<Period> {
         let mut reader = self.object(name, problems)?;
@@ -236,49 +247,11 @@ pub fn text_value(path: &str, value: Value, bytes_max: usize, problems: &mut Pro
 /// A code that lies at `path`: the URI string `<namespace>#<code>`, `<namespace>|<code>`, the coded object of an answer, or
 /// `{coding: [{system, code}]}`.
 pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<CodeUri> {
-    const FORMS: &str = "a code is written as a text `<namespace>#<code>`, as the object of an answer, or as `{coding: [{system, code}]}`";
     let parsed = match value {
         Value::String(text) => CodeUri::parse(&text),
-        Value::Object(members) => {
-            let text_of =
-                |members: &Map<String, Value>, name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
-            let pair = if let Some(uri) = text_of(&members, "uri") {
-                let known = ["uri", "code", "display", "namespace"];
-                let disagrees =
-                    |name: &str, expected: &str| text_of(&members, name).is_some_and(|given| given != expected);
-                if members.keys().any(|name| !known.contains(&name.as_str())) {
-                    None
-                } else {
-                    let parsed = CodeUri::parse(&uri);
-                    if let Ok(parsed) = &parsed
-                        && (disagrees("code", parsed.code.as_str())
-                            || disagrees("namespace", parsed.namespace.as_str()))
-                    {
-                        problems.add(path, "contradiction", "`uri` and `code` or `namespace` name different codes");
-                        return None;
-                    }
-                    Some(parsed)
-                }
-            } else if let Some(Value::Array(codings)) = members.get("coding") {
-                match codings.as_slice() {
-                    [Value::Object(coding)] if members.len() == 1 => {
-                        let system = text_of(coding, "system");
-                        system.zip(text_of(coding, "code")).map(|(system, code)| CodeUri::from_parts(&system, &code))
-                    }
-                    _ => None,
-                }
-            } else {
-                let namespace = text_of(&members, "namespace");
-                namespace.zip(text_of(&members, "code")).map(|(namespace, code)| CodeUri::from_parts(&namespace, &code))
-            };
-            let Some(parsed) = pair else {
-                problems.add(path, "wrong_type", FORMS);
-                return None;
-            };
-            parsed
-        }
-        _ => {
-            problems.add(path, "wrong_type", FORMS);
+        Value::Object(members) => code_of_object(path, members, problems)?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            problems.add(path, "wrong_type", CODE_FORMS);
             return None;
         }
     };
@@ -289,6 +262,59 @@ pub fn code_value(path: &str, value: Value, problems: &mut Problems) -> Option<C
             None
         }
     }
+}
+
+const CODE_FORMS: &str =
+    "a code is written as a text `<namespace>#<code>`, as the object of an answer, or as `{coding: [{system, code}]}`";
+
+/// A code written as an object: as an answer has it, in parts, or with one coding. `display` is not looked at.
+fn code_of_object(
+    path: &str,
+    members: Map<String, Value>,
+    problems: &mut Problems,
+) -> Option<Result<CodeUri, CodeError>> {
+    let found_before = problems.0.len();
+    let mut reader = ObjectReader { path: path.to_owned(), members, asked: Vec::new() };
+    let parsed = if let Some(codings) = reader.take("coding") {
+        one_coding(codings).and_then(|members| {
+            let mut coding = ObjectReader { path: format!("{path}.coding[0]"), members, asked: Vec::new() };
+            coding.take("display");
+            let system = coding.code_part("system", problems);
+            let parts = system.zip(coding.code_part("code", problems));
+            coding.finish(problems);
+            parts.map(|(system, code)| CodeUri::from_parts(&system, &code))
+        })
+    } else {
+        reader.take("display");
+        let uri = reader.code_part("uri", problems);
+        let (namespace, code) = (reader.code_part("namespace", problems), reader.code_part("code", problems));
+        match uri {
+            None => namespace.zip(code).map(|(namespace, code)| CodeUri::from_parts(&namespace, &code)),
+            Some(uri) => {
+                let parsed = CodeUri::parse(&uri);
+                let disagrees = |given: Option<String>, expected: &str| given.is_some_and(|given| given != expected);
+                if let Ok(parsed) = &parsed
+                    && (disagrees(code, parsed.code.as_str()) || disagrees(namespace, parsed.namespace.as_str()))
+                {
+                    problems.add(path, "contradiction", "`uri` and `code` or `namespace` name different codes");
+                }
+                Some(parsed)
+            }
+        }
+    };
+    if parsed.is_none() {
+        problems.add(path, "wrong_type", CODE_FORMS);
+    }
+    reader.finish(problems);
+    // Where there is no room for another problem there is one already.
+    parsed.filter(|_| problems.0.len() == found_before)
+}
+
+/// The only coding of a concept.
+fn one_coding(codings: Value) -> Option<Map<String, Value>> {
+    let Value::Array(codings) = codings else { return None };
+    let Ok([Value::Object(coding)]) = <[Value; 1]>::try_from(codings) else { return None };
+    Some(coding)
 }
 
 /// What a JSON value is, for messages.
@@ -323,6 +349,8 @@ mod tests {
             json!({"uri": "urn:iso:std:iso:5218#2", "code": "2", "display": "Female", "namespace": "urn:iso:std:iso:5218"}),
             json!({"namespace": "urn:iso:std:iso:5218", "code": "2"}),
             json!({"coding": [{"system": "urn:iso:std:iso:5218", "code": "2"}]}),
+            json!({"coding": [{"system": "urn:iso:std:iso:5218", "code": "2", "display": "Female"}]}),
+            json!({"namespace": "urn:iso:std:iso:5218", "code": "2", "display": null}),
         ] {
             assert_eq!(code(form.clone()).unwrap(), expected, "{form}");
         }
@@ -340,6 +368,27 @@ mod tests {
             json!({"uri": "urn:iso:std:iso:5218#2", "extra": "1"}),
         ] {
             assert!(code(form.clone()).is_err(), "{form}");
+        }
+    }
+
+    #[test]
+    fn names_what_is_no_member_of_a_code() {
+        let (namespace, coding) = ("urn:iso:std:iso:5218", json!({"system": "urn:iso:std:iso:5218", "code": "2"}));
+        let with = |name: &str, mut object: Value| {
+            object[name] = json!("x");
+            object
+        };
+        for (form, field, code_of_problem) in [
+            (with("extra", json!({"uri": "urn:iso:std:iso:5218#2"})), "gender.extra", "unknown_field"),
+            (with("extra", json!({"namespace": namespace, "code": "2"})), "gender.extra", "unknown_field"),
+            (with("system", json!({"namespace": namespace, "code": "2"})), "gender.system", "unknown_field"),
+            (with("extra", json!({"coding": [coding]})), "gender.extra", "unknown_field"),
+            (json!({"coding": [with("extra", coding)]}), "gender.coding[0].extra", "unknown_field"),
+            (json!({"uri": "urn:iso:std:iso:5218#2", "code": 2}), "gender.code", "wrong_type"),
+        ] {
+            let Err(AppError::Invalid(found)) = code(form.clone()) else { panic!("{form} was taken") };
+            let found: Vec<_> = found.iter().map(|problem| (problem.field.as_str(), problem.code)).collect();
+            assert_eq!(found, [(field, code_of_problem)], "{form}");
         }
     }
 

@@ -88,17 +88,14 @@ fn code_sent() -> Shape {
     let namespace = || pattern(r"^[\x21\x22\x24-\x7B\x7D\x7E]+$").max_length(Some(NAMESPACE_BYTES_MAX));
     let bare = || pattern(r"^[^\x00-\x20\x7F-\xA0#\s]+$").max_length(Some(CODE_BYTES_MAX));
     let uri = || pattern(CODE_PATTERN).max_length(Some(CODE_URI_BYTES_MAX));
-    let parts = Members::answered("Namespace and code.").needs("namespace", namespace()).needs("code", bare());
-    let shown = Members::answered("A code as answers have it.")
-        .needs("uri", uri())
-        .may("code", text())
-        .may("display", text())
-        .may("namespace", text());
-    let coding =
-        Members::answered("A coding.").needs("system", namespace()).needs("code", bare()).may("display", text());
-    let codings = Array::new(Shape::from(coding));
+    let parts = Members::sent("Namespace and code.").needs("namespace", namespace()).needs("code", bare());
+    let shown = Members::sent("A code as answers have it.").needs("uri", uri());
+    let shown = shown.may("code", text()).may("namespace", text()).may("display", shape::ignored());
+    let coding = Members::sent("A coding.").needs("system", namespace()).needs("code", bare());
+    let parts = parts.may("display", shape::ignored());
+    let codings = Array::new(Shape::from(coding.may("display", shape::ignored())));
     let codings = ArrayBuilder::from(codings).min_items(Some(1)).max_items(Some(1));
-    let concept = Members::answered("A concept with one coding.").needs("coding", codings);
+    let concept = Members::sent("A concept with one coding.").needs("coding", codings);
     any_of([
         RefOr::from(uri().description(Some("`<namespace>#<code>` or `<namespace>|<code>`"))),
         parts.into(),
