@@ -1,5 +1,7 @@
 //! Finding a record by its identifier, and which systems identifiers may be of.
 
+use jiff::civil::Date;
+
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::error::{AppError, FieldProblem};
@@ -33,16 +35,29 @@ pub fn choose(kind: RecordKind, owners: &[IdentifierOwner]) -> Result<RecordId, 
 }
 
 /// Checks that a record of that kind may be given each of the identifiers that it does not have `before`: its system is known,
-/// meant for such records, and the value looks like one of it. A value is never repeated.
+/// meant for such records, and the value looks like one of it. A value is never repeated. An end that is given has come: what has
+/// an end is free for others, and an end is never taken back.
 pub fn check(
-    generation: &Generation,
+    (generation, today): (&Generation, Date),
     kind: RecordKind,
     before: &[Identifier],
     identifiers: &[Identifier],
     problems: &mut Vec<FieldProblem>,
 ) {
     for (at, identifier) in identifiers.iter().enumerate() {
-        if before.iter().any(|former| former.key == identifier.key) {
+        let former = before.iter().find(|former| former.key == identifier.key);
+        let end = |identifier: &Identifier| identifier.period.and_then(|period| period.end);
+        let ends_now = end(identifier).filter(|_| former.and_then(end) != end(identifier));
+        if ends_now.is_some_and(|end| end > today) {
+            problems.push(FieldProblem {
+                field: format!("identifier[{at}].period.end"),
+                code: "future_end",
+                message: format!(
+                    "an identifier ends when others may take it up, and a day after today ({today}) has not come: leave `end` out until then"
+                ),
+            });
+        }
+        if former.is_some() {
             continue;
         }
         if let Err(problem) = generation.check_identifier(kind, identifier) {

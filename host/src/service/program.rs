@@ -12,6 +12,7 @@ use super::visibility::{self, Seen};
 use super::{audit, changed, identifiers, records};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::utc_day;
 use crate::domain::eligibility::Diagnostic;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::program::{Program, ProgramDetails};
@@ -42,7 +43,7 @@ pub async fn create(
     details: ProgramDetails,
 ) -> Result<WrittenProgram, AppError> {
     let mut problems = Vec::new();
-    check_details(registry, &[], &details, &mut problems);
+    check_details((ctx, registry), &[], &details, &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
@@ -63,7 +64,7 @@ pub async fn replace(
     details: ProgramDetails,
 ) -> Result<WrittenProgram, AppError> {
     let mut problems = Vec::new();
-    check_details(registry, &before.details.identifiers, &details, &mut problems);
+    check_details((ctx, registry), &before.details.identifiers, &details, &mut problems);
     identifiers::check_kept(&before.details.identifiers, &details.identifiers, &mut problems);
     if details.target_type != before.details.target_type {
         problems.push(FieldProblem {
@@ -89,12 +90,14 @@ pub async fn replace(
 }
 
 fn check_details(
-    registry: &Registry,
+    (ctx, registry): (&OpContext, &Registry),
     before: &[Identifier],
     details: &ProgramDetails,
     problems: &mut Vec<FieldProblem>,
 ) {
-    identifiers::check(&registry.vocabularies.current(), RecordKind::Program, before, &details.identifiers, problems);
+    let generation = registry.vocabularies.current();
+    let (kind, identifiers) = (RecordKind::Program, &details.identifiers);
+    identifiers::check((&generation, utc_day(ctx.now)), kind, before, identifiers, problems);
     if details.enforce_eligibility && details.eligibility.is_none() {
         problems.push(FieldProblem {
             field: "enforce_eligibility".to_owned(),

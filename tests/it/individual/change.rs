@@ -145,3 +145,23 @@ fn a_change_by_a_client_that_may_not_read_is_answered_with_a_receipt() {
     let odd = with(person("1", json!({})), json!({"photograph": "x"}));
     assert_eq!(send(&writer, "PUT", "1", &odd).status, 422);
 }
+
+#[test]
+fn an_identifier_ends_today_at_the_latest() {
+    let app = TestApp::start();
+    let client = app.client(SCOPES);
+    let of = |end: &str| json!({"identifier": [{"system": NATIONAL_ID, "value": "1", "period": {"end": end}}]});
+    let refused = client.post("/Individual", &of("2026-03-02")).expect(422);
+    assert_eq!(errors(&refused.json()), [("identifier[0].period.end".to_owned(), "future_end".to_owned())]);
+    assert!(refused.detail().len() < 300 && refused.text().contains("2026-03-01"), "{}", refused.text());
+    drop(client.create_individual(&person("1", json!({}))));
+    for method in ["PUT", "PATCH"] {
+        let refused = send(&client, method, "1", &of("2026-03-02")).expect(422);
+        assert_eq!(errors(&refused.json()), [("identifier[0].period.end".to_owned(), "future_end".to_owned())]);
+    }
+    assert_eq!(client.post("/Individual", &person("1", json!({}))).status, 409, "it is still the first one's");
+    let ended = send(&client, "PATCH", "1", &of("2026-03-01")).expect(200).json();
+    assert_eq!(ended["identifier"][0]["period"], json!({"end": "2026-03-01"}));
+    drop(client.create_individual(&person("1", json!({"name": {"given": "Moussa"}}))));
+    assert_eq!(client.get(&path("Individual", "1")).expect(200).json()["name"]["given"], "Moussa");
+}

@@ -8,6 +8,7 @@ use super::shown::Shown;
 use super::{GroupDraft, GroupView, answer, codes_of, find, reference, view, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::calendar::utc_day;
 use crate::domain::field::FieldSet;
 use crate::domain::group::{Group, GroupDetails};
 use crate::domain::identifier::IdentifierKey;
@@ -66,7 +67,7 @@ async fn change_once(
     let mut problems = Vec::new();
     let known = &before.details.identifiers;
     written::check_identifiers(ctx, Resource::Group, known, &draft.identifiers)?;
-    identifiers::check(&generation, RecordKind::Group, known, &draft.identifiers, &mut problems);
+    identifiers::check((&generation, utc_day(ctx.now)), RecordKind::Group, known, &draft.identifiers, &mut problems);
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
     let own = (Some(before.id), &Shown::in_view(&present));

@@ -6,6 +6,7 @@ use super::shown::Shown;
 use super::{GroupView, answer, codes_of, reference, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::utc_day;
 use crate::domain::code::CodeUri;
 use crate::domain::group::GroupDetails;
 use crate::domain::identifier::IdentifierKey;
@@ -35,7 +36,7 @@ pub async fn create(
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
-    identifiers::check(&generation, RecordKind::Group, &[], &draft.identifiers, &mut problems);
+    identifiers::check((&generation, utc_day(ctx.now)), RecordKind::Group, &[], &draft.identifiers, &mut problems);
     let coded = resolve_group(&generation, &Held::default(), draft, &mut problems);
     let details = resolve_references(ctx, registry, (None, &Shown::default()), coded, &mut problems).await?;
     check_relationships(&details, &mut problems);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Beside, IndividualDraft, IndividualView, Wanted, beside, codes_of, find, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::utc_day;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordKind, VersionCondition};
@@ -61,7 +62,13 @@ async fn change_once(
     let mut problems = Vec::new();
     let known = &before.details.identifiers;
     written::check_identifiers(ctx, Resource::Individual, known, &draft.identifiers)?;
-    identifiers::check(&generation, RecordKind::Individual, known, &draft.identifiers, &mut problems);
+    identifiers::check(
+        (&generation, utc_day(ctx.now)),
+        RecordKind::Individual,
+        known,
+        &draft.identifiers,
+        &mut problems,
+    );
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let details = match resolve_individual(&generation, &Held::of_individual(&before.details), draft) {
         Ok(details) if problems.is_empty() => details,

@@ -3,6 +3,7 @@
 use super::{IndividualDraft, IndividualView, Wanted, beside, codes_of, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::calendar::utc_day;
 use crate::domain::record::RecordKind;
 use crate::domain::scope::Resource;
 use crate::error::AppError;
@@ -28,7 +29,7 @@ pub async fn create(
     let consulted = open::consult(registry, registry.vocabularies.current(), || codes_of(&draft)).await?;
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
-    identifiers::check(&generation, RecordKind::Individual, &[], &draft.identifiers, &mut problems);
+    identifiers::check((&generation, utc_day(ctx.now)), RecordKind::Individual, &[], &draft.identifiers, &mut problems);
     let details = match resolve_individual(&generation, &Held::default(), draft) {
         Ok(details) if problems.is_empty() => details,
         Ok(_) => return Err(AppError::Invalid(problems)),

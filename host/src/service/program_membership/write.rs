@@ -79,7 +79,7 @@ pub(super) async fn write(
     let mut problems = Vec::new();
     let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
     let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
-    identifiers::check(&generation, kind, known, &draft.identifiers, &mut problems);
+    identifiers::check((&generation, today), kind, known, &draft.identifiers, &mut problems);
     let program = match kept("program") {
         Some(present) => Some(records::by_id(&*registry.store, present.before.details.program).await?),
         None => resolve_program(registry, &draft.program, &mut problems).await?,
