@@ -8,6 +8,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod accept;
 mod admin;
 mod audit;
 mod authorization;

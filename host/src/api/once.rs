@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use super::access::{Access, AnyClient};
 use super::batch::{ATTEMPTS_MAX, InnerRouter};
 use super::error::{ApiError, Problem};
+use super::extract::accept::check_accept;
 use super::extract::auth::WithinRequest;
 use super::extract::body::{RECORD_BYTES_MAX, parse_object, read_bounded};
 use super::middleware::answer::RequestInfo;
@@ -65,13 +66,14 @@ pub async fn once(State(app): State<AppState>, request: Request, next: Next) -> 
 
 async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
-    let client = AnyClient::from_request_parts(&mut parts, app).await?;
+    let client = AnyClient::identified(&parts, app).await?;
     let ctx = client.context;
     parts.extensions.insert(WithinRequest(ctx.clone()));
     if !scopes.iter().any(|scope| ctx.scopes.covers(*scope)) {
         // The handler refuses it before it looks at anything else.
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
+    check_accept(&parts)?;
     let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is gone"))?;
     let bytes = read_bounded(Request::from_parts(parts.clone(), body), RECORD_BYTES_MAX).await?;
     let bytes = Bytes::from(bytes);

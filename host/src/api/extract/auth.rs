@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::accept::check_accept;
 use crate::api::access::ScopeRule;
 use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
 use crate::api::middleware::answer::RequestInfo;
@@ -74,6 +75,7 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
         };
         context.trail.set_caller(context.actor.clone(), audited_action(R::ACCEPTED));
         if R::ACCEPTED.iter().any(|scope| context.scopes.covers(*scope)) {
+            check_accept(parts)?;
             return Ok(Self { context, rule: PhantomData });
         }
         let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
@@ -103,14 +105,24 @@ impl FromRequestParts<AppState> for AnyClient {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
+        let client = Self::identified(parts, app).await?;
+        check_accept(parts)?;
+        Ok(client)
+    }
+}
+
+impl AnyClient {
+    /// Who calls, whatever form of answer it wants.
+    ///
+    /// # Errors
+    /// 401 or 429.
+    pub async fn identified(parts: &Parts, app: &AppState) -> Result<Self, ApiError> {
         let info = request_info(parts, app);
         let context = identify(parts, app, &info).await?;
         context.trail.set_caller(context.actor.clone(), AuditAction::Update);
         Ok(Self { context, info })
     }
-}
 
-impl AnyClient {
     /// Counts the rest of a call that costs `calls` in all, the first of which is counted already.
     ///
     /// # Errors
@@ -174,6 +186,7 @@ impl FromRequestParts<AppState> for Public {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
         charge_address(parts, app, &info).await?;
+        check_accept(parts)?;
         Ok(Self)
     }
 }

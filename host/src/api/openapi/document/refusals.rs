@@ -22,6 +22,7 @@ const REFUSALS: &[Refusal] = &[
         &["WWW-Authenticate"],
     ),
     (404, "NotFound", "There is no such record, or none that this client may see.", &[]),
+    (406, "NotAcceptable", "`Accept` admits none of the media types that are answered here.", &[]),
     (408, "TimedOut", "The body took longer than 20 seconds to arrive.", &[]),
     (409, "Conflict", "What is there does not allow it: another version, an identifier in use, several records.", &[]),
     (413, "TooLarge", "The body is over the limit that `detail` names.", &[]),
@@ -60,6 +61,10 @@ pub fn of(told: &Operation, access: Access, takes_path: bool) -> BTreeSet<u16> {
         Access::Token => &[400, 401, 408, 413, 429, 500, 503],
         Access::Health => &[],
     });
+    let answers_with_a_body = told.answers.iter().any(|answer| !answer.bodies.is_empty());
+    if answers_with_a_body && matches!(access, Access::Scopes(_) | Access::AnyClient | Access::Public) {
+        statuses.insert(406);
+    }
     if takes_path || !told.parameters.is_empty() {
         statuses.extend([400, 414]);
     }

@@ -1,0 +1,118 @@
+//! Whether a client takes an answer in a form that the endpoint has (RFC 9110, section 12.5.1).
+//!
+//! What an endpoint answers with is said in the table of routes, and nowhere else. A request without the header takes anything. The
+//! token endpoint answers in JSON and the probes in text whatever is asked: the standard of the one has no such refusal, and of
+//! the others the status is what counts.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::extract::MatchedPath;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+
+use crate::api::error::Problem;
+use crate::api::router::endpoints;
+
+/// The media types of the bodies that an endpoint answers with, by its method and each spelling of its path.
+static OFFERED: LazyLock<HashMap<(Method, String), Vec<&'static str>>> = LazyLock::new(|| {
+    let mut offered = HashMap::new();
+    for endpoint in endpoints() {
+        let bodies = endpoint.operation.answers.iter().flat_map(|answer| &answer.bodies);
+        let media_types: Vec<&'static str> = bodies.map(|(media_type, _)| *media_type).collect();
+        let paths = endpoint.paths.into_iter().map(|path| ((endpoint.method.clone(), path), media_types.clone()));
+        offered.extend(paths);
+    }
+    offered
+});
+
+/// Refuses a request whose `Accept` admits nothing that the endpoint answers with.
+///
+/// # Errors
+/// 406 naming what there is.
+pub fn check_accept(parts: &Parts) -> Result<(), Problem> {
+    let accepted = Accepted::read(&parts.headers);
+    let Some(path) = parts.extensions.get::<MatchedPath>().filter(|_| !accepted.is_anything()) else { return Ok(()) };
+    let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
+    let Some(offered) = OFFERED.get(&(method, path.as_str().to_owned())) else { return Ok(()) };
+    if offered.is_empty() || offered.iter().any(|media_type| accepted.takes(media_type)) {
+        return Ok(());
+    }
+    let known: Vec<String> = offered.iter().map(|media_type| format!("`{media_type}`")).collect();
+    let detail = format!("`Accept` admits nothing that is offered here: this is answered as {}", known.join(" or "));
+    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail))
+}
+
+/// The media ranges of a request, in lower case, each with whether it is wanted at all. None where anything will do.
+struct Accepted(Vec<(String, bool)>);
+
+impl Accepted {
+    /// Reads every `Accept` header. What is no media range is left out (section 12.4 lets a recipient do so).
+    fn read(headers: &HeaderMap) -> Self {
+        let texts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let ranges = texts.flat_map(|text| text.split(',')).filter_map(|element| {
+            let mut parts = element.split(';').map(str::trim);
+            let range = parts.next()?.to_ascii_lowercase();
+            let (kind, sub) = range.split_once('/')?;
+            if kind.is_empty() || sub.is_empty() || (kind == "*" && sub != "*") {
+                return None;
+            }
+            let quality = parts.filter_map(|parameter| parameter.split_once('='));
+            let mut quality = quality.filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+            let quality = quality.next().and_then(|(_, value)| value.trim().parse::<f32>().ok());
+            Some((range, quality.is_none_or(|quality| quality > 0.0)))
+        });
+        Self(ranges.collect())
+    }
+
+    fn is_anything(&self) -> bool {
+        self.0.is_empty() || matches!(self.0.as_slice(), [(range, true)] if range == "*/*")
+    }
+
+    /// Whether a media type is wanted: what names it most closely counts.
+    fn takes(&self, media_type: &str) -> bool {
+        let kind = media_type.split('/').next().unwrap_or_default();
+        let closest = [media_type.to_owned(), format!("{kind}/*"), "*/*".to_owned()];
+        let named = closest.iter().find_map(|wanted| self.0.iter().find(|(range, _)| range == wanted));
+        named.is_some_and(|(_, is_wanted)| *is_wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn accepted(values: &[&str]) -> Accepted {
+        let values = values.iter().map(|value| (header::ACCEPT, HeaderValue::from_str(value).unwrap()));
+        Accepted::read(&values.collect())
+    }
+
+    #[test]
+    fn what_names_a_media_type_most_closely_counts() {
+        for (values, json, html) in [
+            (&["application/json"][..], true, false),
+            (&["Application/JSON; charset=utf-8"], true, false),
+            (&["application/*"], true, false),
+            (&["text/html, */*;q=0.1"], true, true),
+            (&["text/html", "application/json;q=0.2"], true, true),
+            (&["application/json;q=0, */*"], false, true),
+            (&["application/*;q=0.000, */*"], false, true),
+            (&["*/*;q=0"], false, false),
+            (&["application/xml"], false, false),
+            (&["text/html, *; q=.2, */*; q=.2"], true, true),
+        ] {
+            let accepted = accepted(values);
+            assert!(!accepted.is_anything(), "{values:?}");
+            assert_eq!((accepted.takes("application/json"), accepted.takes("text/html")), (json, html), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn anything_will_do_where_nothing_is_said() {
+        for values in [&[][..], &[""], &["*/*"], &["*/*;q=0.5"], &["nonsense"], &["*/json", "/", "a/"]] {
+            assert!(accepted(values).is_anything(), "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `Accept`: what a client takes, to every endpoint.
+
+use daftar::api::access::Access;
+use daftar::api::router::{Endpoint, endpoints};
+use daftar_tests::{ApiClient, TestApp};
+
+/// A register and a client that may do anything.
+fn register() -> (TestApp, ApiClient) {
+    let app = TestApp::start();
+    let resources = ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility"];
+    let scopes = resources.map(|resource| format!("{resource}:all"));
+    let client = app.client(&scopes.each_ref().map(String::as_str));
+    (app, client)
+}
+
+/// The media types that an endpoint answers with, and a path of it.
+fn told(endpoint: &Endpoint) -> (Vec<&'static str>, String) {
+    let bodies = endpoint.operation.answers.iter().flat_map(|answer| &answer.bodies);
+    let filled = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
+    let path: Vec<String> = endpoint.paths[0].split('/').map(filled).collect();
+    (bodies.map(|(media_type, _)| *media_type).collect(), path.join("/"))
+}
+
+fn status(app: &TestApp, client: &ApiClient, endpoint: &Endpoint, path: &str, accept: &str) -> u16 {
+    // Each from an address of its own: what everybody may call is counted by address.
+    let request = app.anonymous().request(endpoint.method.as_str(), path).header("Accept", accept);
+    let request = if endpoint.access == Access::Public { request } else { request.bearer(client.token()) };
+    let answer = request.send();
+    if answer.status == 406 {
+        assert!(answer.detail().contains("`Accept` admits nothing"), "{path}: {}", answer.detail());
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    }
+    answer.status
+}
+
+#[test]
+fn every_endpoint_refuses_a_client_that_takes_nothing_of_what_it_has() {
+    let (app, client) = register();
+    for endpoint in endpoints() {
+        let (offered, path) = told(&endpoint);
+        let is_exempt = matches!(endpoint.access, Access::Token | Access::Health) || offered.is_empty();
+        for refused in ["application/xml", "image/png, text/csv;q=0.5", "*/*;q=0"] {
+            let status = status(&app, &client, &endpoint, &path, refused);
+            assert_eq!(status == 406, !is_exempt, "{} {path} {refused}: {status}", endpoint.method);
+        }
+        let whole = offered.join(", ");
+        for taken in ["*/*", "", "image/png, */*;q=0.1", whole.as_str()] {
+            let status = status(&app, &client, &endpoint, &path, taken);
+            assert_ne!(status, 406, "{} {path} {taken}", endpoint.method);
+        }
+    }
+}
+
+#[test]
+fn a_refusal_names_what_there_is_after_who_calls_and_before_what_is_sent() {
+    let (app, client) = register();
+    let refused = client.request("HEAD", "/Individual").header("Accept", "text/html").send();
+    assert_eq!(refused.status, 406);
+    let refused = client.request("POST", "/Individual").header("Accept", "text/html").body("text/plain", "{").send();
+    assert_eq!(
+        refused.expect(406).detail(),
+        "`Accept` admits nothing that is offered here: this is answered as `application/json`"
+    );
+    let create = |client: &ApiClient| {
+        let request = client.request("POST", "/Individual").header("Accept", "text/html");
+        request.header("Idempotency-Key", "a-key-of-its-own-1").body("text/plain", "{").send().status
+    };
+    assert_eq!((create(&client), create(&app.client(&["individual:read"]))), (406, 403));
+    let stranger = app.anonymous().request("GET", "/api/v2/Individual").header("Accept", "text/html").send();
+    assert_eq!(stranger.status, 401);
+    let page = app.anonymous().request("GET", "/docs").header("Accept", "application/json").send().expect(406);
+    assert!(page.detail().contains("`text/html`"), "{}", page.detail());
+}
