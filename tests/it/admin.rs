@@ -178,3 +178,25 @@ fn wrong_calls_are_refused_and_named() {
     assert_eq!(admin.request("POST", "/clients").body("application/json", "{").send().status, 400);
     assert_eq!(admin.request("POST", "/clients").body("text/plain", "{}").send().status, 415);
 }
+
+#[test]
+fn a_parameter_that_a_call_does_not_take_is_refused_and_named() {
+    let app = TestApp::start();
+    let admin = app.admin();
+    let mut calls = 0;
+    for (path, _) in daftar::admin::router::routes() {
+        let filled = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
+        let path = path.split('/').map(filled).collect::<Vec<_>>().join("/");
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let refused = admin.request(method, &format!("{path}?unheard_of=1")).send();
+            if refused.status == 405 {
+                continue;
+            }
+            assert_eq!(refused.status, 400, "{method} {path}: {}", refused.text());
+            assert!(refused.detail().contains("`unheard_of`"), "{method} {path}: {}", refused.detail());
+            calls += 1;
+        }
+    }
+    assert!(calls > 30, "{calls}");
+    assert_eq!(admin.get("/clients?status=disabled").status, 400);
+}

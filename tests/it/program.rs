@@ -201,3 +201,26 @@ fn programs_outlive_a_restart() {
     assert_eq!(client.get(&path("Program", "P-1")).expect(200).json(), created);
     assert_eq!(client.get("/Program").expect(200).json()["total"], 1);
 }
+
+#[test]
+fn changes_at_the_same_time_that_name_no_version_are_all_made() {
+    let app = TestApp::start();
+    create(&app, "P", json!({}));
+    let target = path("programs", "P");
+    std::thread::scope(|scope| {
+        for part in ["name", "description", "program_type"] {
+            let (admin, target) = (app.admin(), &target);
+            scope.spawn(move || {
+                for round in 0..8 {
+                    let body = json!({part: format!("{part} {round}")});
+                    drop(admin.request("PATCH", target).json(&body).send().expect(200));
+                }
+            });
+        }
+    });
+    let program = app.admin().get(&target).expect(200).json();
+    assert_eq!(program["meta"]["version_id"], "25");
+    for part in ["name", "description", "program_type"] {
+        assert_eq!(program[part], format!("{part} 7"));
+    }
+}

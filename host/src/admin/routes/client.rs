@@ -12,6 +12,7 @@ use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_changes, read_
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
+use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::domain::client::ClientId;
 use crate::domain::scope::Scope;
@@ -20,6 +21,7 @@ use crate::error::AppError;
 /// Registers a client.
 pub async fn create(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     JsonObject(members): JsonObject,
 ) -> Result<(StatusCode, Json<NewClientBody>), ApiError> {
@@ -33,12 +35,13 @@ pub async fn create(
 }
 
 /// Lists all clients.
-pub async fn list(State(app): State<AppState>) -> Json<ListBody<ClientBody>> {
+pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<ClientBody>> {
     Json(ListBody { data: app.clients.list().iter().map(|client| ClientBody::from(&**client)).collect() })
 }
 
 /// Shows one client.
 pub async fn show(
+    _: NoParameters,
     State(app): State<AppState>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
@@ -49,6 +52,7 @@ pub async fn show(
 /// Changes the settings that the body names; `null` takes one out.
 pub async fn set(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     id: Result<Path<String>, PathRejection>,
     JsonObject(members): JsonObject,
@@ -63,6 +67,7 @@ pub async fn set(
 /// Disables a client.
 pub async fn disable(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
@@ -73,6 +78,7 @@ pub async fn disable(
 /// Lets a disabled client in again.
 pub async fn enable(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
@@ -84,6 +90,7 @@ pub async fn enable(
 /// given.
 pub async fn rotate_secret(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     id: Result<Path<String>, PathRejection>,
     JsonObject(members): JsonObject,
@@ -98,6 +105,7 @@ pub async fn rotate_secret(
 /// Grants a scope, on some fields or on all.
 pub async fn grant(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     id: Result<Path<String>, PathRejection>,
     JsonObject(members): JsonObject,
@@ -114,6 +122,7 @@ pub async fn grant(
 /// Revokes a scope.
 pub async fn revoke(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {

@@ -11,18 +11,20 @@ use crate::admin::dto::concept_group::{ConceptGroupBody, read};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
+use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::error::{AppError, FieldProblem};
 use crate::service::concept_group;
 
 /// Lists all concept groups, whoever defines them.
-pub async fn list(State(app): State<AppState>) -> Json<ListBody<ConceptGroupBody>> {
+pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<ConceptGroupBody>> {
     let generation = app.registry.vocabularies.current();
     Json(ListBody { data: generation.concept_groups().map(ConceptGroupBody::from).collect() })
 }
 
 /// Shows one concept group.
 pub async fn show(
+    _: NoParameters,
     State(app): State<AppState>,
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ConceptGroupBody>, ApiError> {
@@ -33,6 +35,7 @@ pub async fn show(
 /// Defines a concept group for this deployment.
 pub async fn set(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     name: Result<Path<String>, PathRejection>,
     JsonObject(members): JsonObject,
@@ -48,6 +51,7 @@ pub async fn set(
 /// Takes the deployment's definition back; answers with what counts then, or with nothing when nobody defines it.
 pub async fn reset(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Option<ConceptGroupBody>>, ApiError> {

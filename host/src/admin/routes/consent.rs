@@ -12,7 +12,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::ConsentPath;
-use crate::api::extract::query::{Parameters, RawQuery, subject_reference};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery, subject_reference};
 use crate::api::routes::individual::etag;
 use crate::api::routes::search::Envelope;
 use crate::app::AppState;
@@ -23,6 +23,7 @@ use crate::service::consent::{self, ConsentQuery, ConsentView};
 /// Writes a consent down.
 pub async fn create(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
@@ -61,6 +62,7 @@ pub async fn list(
 /// Shows one consent.
 pub async fn show(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     ConsentPath(id): ConsentPath,
 ) -> Result<Response, ApiError> {
@@ -70,6 +72,7 @@ pub async fn show(
 /// Withdraws one.
 pub async fn withdraw(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     ConsentPath(id): ConsentPath,
     IfMatch(condition): IfMatch,

@@ -12,13 +12,14 @@ use crate::admin::dto::identifier_system::{IdentifierSystemBody, read};
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
+use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::domain::identifier::SystemUri;
 use crate::error::AppError;
 use crate::service::identifier_system;
 
 /// Lists what identifiers may be of: the codes of the ID types, and what is registered.
-pub async fn list(State(app): State<AppState>) -> Json<ListBody<IdentifierSystemBody>> {
+pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<IdentifierSystemBody>> {
     let id_types = app.registry.vocabularies.current().identifier_systems();
     let id_types = id_types.into_iter().map(|id_type| IdentifierSystemBody::of_id_type(id_type.uri));
     let registered = identifier_system::list(&app.plugins);
@@ -28,6 +29,7 @@ pub async fn list(State(app): State<AppState>) -> Json<ListBody<IdentifierSystem
 /// Registers a system.
 pub async fn add(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     JsonObject(members): JsonObject,
 ) -> Result<(StatusCode, Json<IdentifierSystemBody>), ApiError> {
@@ -41,6 +43,7 @@ pub async fn add(
 /// Takes a system out; identifiers of it that records carry stay.
 pub async fn remove(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     uri: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, ApiError> {

@@ -12,19 +12,21 @@ use crate::admin::dto::local_code::{LocalCodeBody, read_change, read_deprecation
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::JsonObject;
+use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::domain::code::CodeUri;
 use crate::error::AppError;
 use crate::service::local_code;
 
 /// Lists all local codes.
-pub async fn list(State(app): State<AppState>) -> Json<ListBody<LocalCodeBody>> {
+pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<LocalCodeBody>> {
     Json(ListBody { data: local_code::list(&app.plugins).iter().map(LocalCodeBody::from).collect() })
 }
 
 /// Adds a local code.
 pub async fn add(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     JsonObject(members): JsonObject,
 ) -> Result<(StatusCode, Json<LocalCodeBody>), ApiError> {
@@ -39,6 +41,7 @@ pub async fn add(
 
 /// Shows one local code.
 pub async fn show(
+    _: NoParameters,
     State(app): State<AppState>,
     uri: Result<Path<String>, PathRejection>,
 ) -> Result<Json<LocalCodeBody>, ApiError> {
@@ -48,6 +51,7 @@ pub async fn show(
 /// Changes what a local code is called or how its values look.
 pub async fn update(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     uri: Result<Path<String>, PathRejection>,
     JsonObject(members): JsonObject,
@@ -62,6 +66,7 @@ pub async fn update(
 /// Sets a local code aside.
 pub async fn deprecate(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     uri: Result<Path<String>, PathRejection>,
     JsonObject(members): JsonObject,

@@ -11,7 +11,7 @@ use crate::admin::access::Administrator;
 use crate::admin::dto::plugin_use::{PluginUseBody, milliseconds};
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::read_bounded;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
 use crate::app::AppState;
 use crate::domain::calendar::format_instant;
 use crate::domain::manifest::PluginName;
@@ -159,7 +159,7 @@ impl From<UnloadedPlugin> for UnloadedBody {
 }
 
 /// Lists what is installed, with what it used of its limits, and what of it is not in force.
-pub async fn list(State(app): State<AppState>) -> Json<PluginsBody> {
+pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<PluginsBody> {
     let data = app.plugins.list().iter().map(PluginBody::from).collect();
     Json(PluginsBody { data, unloaded: app.plugins.unloaded().into_iter().map(UnloadedBody::from).collect() })
 }

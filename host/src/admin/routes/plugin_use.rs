@@ -7,12 +7,14 @@ use axum::extract::{Path, State};
 use super::client::unreadable;
 use super::plugin::PluginBody;
 use crate::api::error::{ApiError, Problem};
+use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::domain::manifest::PluginName;
 use crate::error::AppError;
 
 /// Shows one installed plugin.
 pub async fn show(
+    _: NoParameters,
     State(app): State<AppState>,
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<PluginBody>, ApiError> {

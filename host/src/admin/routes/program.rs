@@ -13,7 +13,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
-use crate::api::extract::query::{Parameters, RawQuery};
+use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
 use crate::api::routes::individual::etag;
 use crate::api::routes::program::read_conditions;
 use crate::api::routes::search::Envelope;
@@ -22,6 +22,7 @@ use crate::domain::field::FieldSet;
 use crate::domain::program::ProgramDetails;
 use crate::error::AppError;
 use crate::service::program::{self, WrittenProgram};
+use crate::service::records;
 use crate::service::search::Paging;
 
 /// What a list of programs takes.
@@ -31,6 +32,7 @@ const LIST_PARAMETERS: [&str; 8] =
 /// Adds a program.
 pub async fn create(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
@@ -61,6 +63,7 @@ pub async fn list(
 /// Shows one program.
 pub async fn show(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
 ) -> Result<Response, ApiError> {
@@ -72,22 +75,22 @@ pub async fn show(
 /// Changes the fields that the body names; `null` takes one out (RFC 7396).
 pub async fn update(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     IdentifierPath(key): IdentifierPath,
     IfMatch(condition): IfMatch,
     JsonObject(patch): JsonObject,
 ) -> Result<Response, ApiError> {
-    let before = program::read(&ctx, &app.registry, &key).await?.record;
-    let actual = before.meta.version;
-    if let Some(expected) = condition.unmet_at(actual) {
-        return Err(AppError::VersionMismatch { expected, actual }.into());
-    }
-    let members = patched(body::write(&before, &FieldSet::All), patch)?;
-    let mut problems = Problems::default();
-    let details = body::read(members, &mut problems);
-    let details = whole(problems.finish(details)?)?;
-    let written = program::replace(&ctx, &app.registry, &app.engine, &before, details).await?;
-    Ok(answer(StatusCode::OK, &written))
+    let change = || async {
+        let before = program::read(&ctx, &app.registry, &key).await?.record;
+        records::check_version(&condition, before.meta.version)?;
+        let members = patched(body::write(&before, &FieldSet::All), patch.clone())?;
+        let mut problems = Problems::default();
+        let details = body::read(members, &mut problems);
+        let details = whole(problems.finish(details)?)?;
+        program::replace(&ctx, &app.registry, &app.engine, &before, details).await
+    };
+    Ok(answer(StatusCode::OK, &records::retried(&condition, change).await?))
 }
 
 fn whole(details: Option<ProgramDetails>) -> Result<ProgramDetails, AppError> {
