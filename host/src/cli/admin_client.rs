@@ -70,6 +70,24 @@ pub enum Payload<'a> {
         /// The line of its `.sig` file.
         signature: Option<String>,
     },
+    /// Something for a record that is at that version still.
+    At {
+        /// The version, as `meta.version_id` says it.
+        version: &'a str,
+        /// What is sent.
+        payload: Box<Self>,
+    },
+}
+
+impl<'a> Payload<'a> {
+    /// The same for a record that is at that version still, where one is named.
+    #[must_use]
+    pub fn at(self, version: Option<&'a str>) -> Self {
+        match version {
+            Some(version) => Self::At { version, payload: Box::new(self) },
+            None => self,
+        }
+    }
 }
 
 impl AdminClient {
@@ -88,11 +106,11 @@ impl AdminClient {
                     )
                 })?,
             };
-            return Ok(Self::remote(url.trim_end_matches('/').to_owned(), token));
+            return Self::remote(url.trim_end_matches('/').to_owned(), token, global.admin_ca.as_deref());
         }
         if let Some(running) = RunningServer::find(&global.data_dir) {
             let token = AdminToken::load(&global.data_dir).map_err(CliError::failed)?;
-            return Ok(Self::remote(running.admin_url, token));
+            return Self::remote(running.admin_url, token, None);
         }
         let config = match &global.config {
             Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
@@ -193,6 +211,11 @@ fn headers_and_body(payload: Payload<'_>) -> (Vec<(&'static str, String)>, Vec<u
         Payload::Plugin { bytes, signature } => {
             let signature = signature.map(|line| (SIGNATURE_HEADER, line.trim_end().to_owned()));
             ([content_type("application/wasm")].into_iter().chain(signature).collect(), bytes)
+        }
+        Payload::At { version, payload } => {
+            let (mut headers, bytes) = headers_and_body(*payload);
+            headers.push((header::IF_MATCH.as_str(), format!("\"{version}\"")));
+            (headers, bytes)
         }
     }
 }

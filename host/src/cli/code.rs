@@ -43,6 +43,11 @@ pub enum CodeCommand {
     },
     /// List all local codes
     List,
+    /// Show all that is known of one local code
+    Show {
+        /// The code, written `<namespace>#<code>`
+        code: String,
+    },
 }
 
 /// What is said about a local code.
@@ -98,6 +103,15 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: CodeCommand) -> Re
             let path = format!("/local-codes/{}/deprecate", part(&code));
             let body = json!({"replaced_by": replaced_by});
             ("deprecated", admin.call("POST", &path, Payload::Json(&body))?)
+        }
+        CodeCommand::Show { code } => {
+            let code = admin.call("GET", &format!("/local-codes/{}", part(&code)), Payload::Empty)?;
+            if global.json {
+                output::json(&code)
+            } else {
+                output::members(&code)
+            }
+            return Ok(());
         }
         CodeCommand::List => {
             let codes = admin.call("GET", "/local-codes", Payload::Empty)?;

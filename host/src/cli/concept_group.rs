@@ -32,6 +32,11 @@ pub enum ConceptGroupCommand {
     },
     /// List all concept groups and who defines them
     List,
+    /// Show all that is known of one concept group
+    Show {
+        /// The group's name
+        name: String,
+    },
 }
 
 /// Runs the command.
@@ -66,6 +71,14 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConceptGroupComman
                 return Ok(());
             }
             answer
+        }
+        ConceptGroupCommand::Show { name } => {
+            let group = admin.call("GET", &format!("/concept-groups/{}", part(&name)), Payload::Empty)?;
+            if !global.json {
+                output::members(&group);
+                return Ok(());
+            }
+            group
         }
         ConceptGroupCommand::List => {
             let groups = admin.call("GET", "/concept-groups", Payload::Empty)?;

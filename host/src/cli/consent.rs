@@ -49,10 +49,18 @@ pub enum ConsentCommand {
         #[arg(long, value_name = "ORGANIZATION")]
         grantee: Option<String>,
     },
+    /// Show one consent
+    Show {
+        /// The consent's id
+        id: String,
+    },
     /// Withdraw a consent, for good
     Withdraw {
         /// The consent's id
         id: String,
+        /// Only while it is at this version still, as `meta.version_id` says it
+        #[arg(long, value_name = "N")]
+        if_version: Option<u64>,
     },
 }
 
@@ -81,8 +89,13 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ConsentCommand) ->
             show(global, &admin.call("POST", "/consents", Payload::Json(&body))?);
         }
         ConsentCommand::List { subject, grantee } => list(global, admin, subject, grantee)?,
-        ConsentCommand::Withdraw { id } => {
-            show(global, &admin.call("POST", &format!("/consents/{}/withdraw", part(&id)), Payload::Empty)?);
+        ConsentCommand::Show { id } => {
+            show(global, &admin.call("GET", &format!("/consents/{}", part(&id)), Payload::Empty)?);
+        }
+        ConsentCommand::Withdraw { id, if_version } => {
+            let version = if_version.map(|version| version.to_string());
+            let payload = Payload::Empty.at(version.as_deref());
+            show(global, &admin.call("POST", &format!("/consents/{}/withdraw", part(&id)), payload)?);
         }
     }
     Ok(())

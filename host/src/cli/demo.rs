@@ -3,19 +3,20 @@
 mod people;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{CliError, GlobalArgs, output};
 use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
 use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::config::{Config, LogLevel};
-use crate::domain::client::{ClientName, RateLimit};
+use crate::domain::client::{ClientId, ClientName, RateLimit};
 use crate::domain::field::FieldSet;
 use crate::domain::grant::Grants;
 use crate::domain::scope::Scope;
@@ -57,7 +58,12 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     runtime.block_on(async {
         let listeners = bind(&mut config)?;
         let url = listeners.public_url(&config.server);
-        output::line("daftar demo: loading the plugins");
+        let say = |text: String| {
+            if !global.json {
+                output::line(text);
+            }
+        };
+        say("daftar demo: loading the plugins".to_owned());
         let plugins_dir = args.plugins.or_else(default_plugins_dir);
         let data_dir = folder.path().join("data");
         let options = AppOptions::new(data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
@@ -66,10 +72,25 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         let started = Instant::now();
         let households = fill(&app).await?;
         let took = started.elapsed().as_secs_f64();
-        output::line(format_args!(
+        say(format!(
             "wrote {PEOPLE} make-believe people in {households} households in {took:.1} s, each on disk before the next step"
         ));
-        let guide = guide(&app, &url, &data_dir).await?;
+        let (id, secret) = register_client(&app).await?;
+        let guide = if global.json {
+            json!({
+                "listening_on": url,
+                "admin_on": listeners.offered_admin_url(),
+                "data_dir": data_dir,
+                "client_id": id.as_str(),
+                "client_secret": secret.expose_secret(),
+                "scopes": SCOPES,
+                "individuals": PEOPLE,
+                "groups": households,
+            })
+            .to_string()
+        } else {
+            guide(&url, &data_dir, &id, secret.expose_secret())
+        };
         serve(app, listeners, move || output::line(guide), shutdown_signal()).await.map_err(CliError::failed)
     })
 }
@@ -122,8 +143,8 @@ async fn write_household(app: &AppState, household: people::Household) -> Result
     Ok(written)
 }
 
-/// Registers a client and tells what to paste.
-async fn guide(app: &AppState, url: &str, data_dir: &std::path::Path) -> Result<String, CliError> {
+/// Registers the demo's client.
+async fn register_client(app: &AppState) -> Result<(ClientId, SecretString), CliError> {
     let mut grants = Grants::default();
     for text in SCOPES {
         grants.insert(Scope::parse(text).map_err(CliError::failed)?, FieldSet::All);
@@ -138,11 +159,14 @@ async fn guide(app: &AppState, url: &str, data_dir: &std::path::Path) -> Result<
         rate_limit_per_day: None,
     };
     let (client, secret) = app.clients.create(&app.system_context(), new).await.map_err(CliError::failed)?;
-    let id = &client.id;
-    let secret = secret.expose_secret();
+    Ok((client.id.clone(), secret))
+}
+
+/// What to paste.
+fn guide(url: &str, data_dir: &Path, id: &ClientId, secret: &str) -> String {
     let data_dir = data_dir.display();
     let person = people::SAMPLE_PERSON;
-    Ok(format!(
+    format!(
         r#"listening on {url}
 
 Paste into another terminal, one after the other:
@@ -170,5 +194,5 @@ daftar client list --data-dir '{data_dir}'
 daftar plugin list --data-dir '{data_dir}'
 
 Stop with Ctrl-C; the folder of the demo is removed then."#
-    ))
+    )
 }

@@ -46,8 +46,68 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     }
 }
 
+/// Prints every member of an object with its path, one a line.
+pub fn members(value: &Value) {
+    let mut rows = Vec::new();
+    collect("", value, &mut rows);
+    let width = rows.iter().map(|(path, _)| path.chars().count()).max().unwrap_or_default();
+    for (path, text) in rows {
+        line(format_args!("{path:<width$}  {text}"));
+    }
+}
+
+/// The values that lie in a value, each with its path. Lists of objects are numbered from 0; other lists are one line.
+fn collect(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let within = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                collect(&within, member, rows);
+            }
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            for (at, item) in items.iter().enumerate() {
+                collect(&format!("{path}[{at}]"), item, rows);
+            }
+        }
+        Value::Array(items) => {
+            let texts: Vec<String> = items.iter().map(text_in_line).collect();
+            rows.push((path.to_owned(), texts.join(", ")));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            rows.push((path.to_owned(), text_in_line(value)));
+        }
+    }
+}
+
+/// A value without line breaks.
+fn text_in_line(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.replace(['\n', '\r'], " "),
+        Value::Null => "-".to_owned(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
 /// The text of a member of an object, or nothing.
 #[must_use]
 pub fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_value_of_an_object_has_its_path() {
+        let value =
+            json!({"a": {"b": 1, "c": null}, "l": ["x", "y"], "o": [{"p": "two\nlines"}, {"p": true}], "e": []});
+        let mut rows = Vec::new();
+        collect("", &value, &mut rows);
+        let shown: Vec<String> = rows.into_iter().map(|(path, text)| format!("{path}={text}")).collect();
+        assert_eq!(shown, ["a.b=1", "a.c=-", "e=", "l=x, y", "o[0].p=two lines", "o[1].p=true"]);
+    }
 }

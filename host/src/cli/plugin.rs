@@ -8,7 +8,7 @@ mod list;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::inspect::InspectArgs;
 pub use self::keys::say_signed;
@@ -23,6 +23,11 @@ use crate::app::plugin_files;
 pub enum PluginCommand {
     /// List what is installed: version, digest, who vouched for it, its use and its faults
     List,
+    /// Show all that is known of one plugin, its limits and what was used of them included
+    Show {
+        /// The plugin's name
+        name: String,
+    },
     /// Tell what is in a plugin's file without running anything of it; needs no server
     Inspect(InspectArgs),
     /// Install a plugin, or replace the one of its name
@@ -79,14 +84,23 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             }
             Ok(())
         }
+        PluginCommand::Show { name } => {
+            let plugin = call(global, "GET", &format!("/plugins/{}", part(&name)), Payload::Empty)?;
+            if global.json {
+                output::json(&plugin)
+            } else {
+                output::members(&plugin)
+            }
+            Ok(())
+        }
         PluginCommand::Report { file, records } => upgrade_report::run(global, &file, records),
         PluginCommand::Install { file, allow_unsigned } => install(global, &file, allow_unsigned),
         PluginCommand::Remove { name, force } => {
             let query = if force { "?force=true" } else { "" };
             let path = format!("/plugins/{}{query}", part(&name));
-            let removed = call(global, "DELETE", &path, Payload::Empty)?;
+            call(global, "DELETE", &path, Payload::Empty)?;
             if global.json {
-                output::json(&removed)
+                output::json(&json!({"name": name, "removed": true}))
             } else {
                 output::line(format_args!("removed {name}"))
             }

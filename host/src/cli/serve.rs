@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 
 use super::{CliError, GlobalArgs, output};
 use crate::app::serve::{Listeners, default_plugins_dir, serve, shutdown_signal};
@@ -48,7 +49,11 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
             AppOptions::new(global.data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
         let options = options.with_compile_in(CompileIn::this_program()).with_pinned(global.pinned.clone());
         let app = App::open(config, options).await.map_err(CliError::failed)?;
-        let ready = format!("listening on {url}");
+        let ready = if global.json {
+            json!({"listening_on": url, "admin_on": listeners.offered_admin_url()}).to_string()
+        } else {
+            format!("listening on {url}")
+        };
         serve(app, listeners, move || output::line(ready), shutdown_signal()).await.map_err(CliError::failed)
     })
 }

@@ -25,9 +25,15 @@ fn administer(data_dir: &Path) {
     let text = run(data_dir, &["consent", "list"]).expect_success().stdout;
     assert!(text.starts_with("CONSENT_ID") && text.contains("2026-01-01..2099-12-31"), "{text}");
     let id = created["consent_id"].as_str().unwrap();
-    assert_eq!(json_of(data_dir, &["withdraw", id])["status"], "withdrawn");
+    assert_eq!(json_of(data_dir, &["show", id]), created);
+    let text = run(data_dir, &["consent", "show", id]).expect_success().stdout;
+    assert!(text.contains(id) && text.contains(GRANTEE), "{text}");
+    let stale = run(data_dir, &["consent", "withdraw", id, "--if-version", "2"]);
+    assert!(stale.code == 1 && stale.stderr.contains("version"), "{stale:?}");
+    assert_eq!(json_of(data_dir, &["withdraw", id, "--if-version", "1"])["status"], "withdrawn");
     for (arguments, what) in [
         (&["withdraw", "1"][..], "UUID"),
+        (&["show", "123e4567-e89b-42d3-a456-426614174000"], "no such Consent"),
         (&["withdraw", "123e4567-e89b-42d3-a456-426614174000"], "no such Consent"),
         (&[&needed[..], &["--scope", "vocabulary"]].concat(), "`individual`, `group`, `program_membership`"),
         (&[&needed[..], &["--scope", "individual", "--fields", "nam"]].concat(), "fields"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use daftar_tests::{Server, artifacts};
+use daftar_tests::{Credentials, Server, artifacts, token};
 use serde_json::Value;
 
 /// Runs pasted lines one after the other in one shell; returns what each wrote on standard output.
@@ -60,6 +60,23 @@ fn every_line_that_the_demo_prints_works_when_pasted() {
     let finished = server.stop().expect_success();
     assert!(is_empty(temporary.path()), "the folder of the demo is removed");
     assert!(!finished.stderr.contains("ERROR"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_demo_tells_a_program_what_it_needs_in_one_line() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(artifacts::program());
+    demo.args(["demo", "--json", "--listen", "127.0.0.1:0", "--plugins"]).arg(artifacts::plugins());
+    demo.env("TMPDIR", temporary.path()).stdin(Stdio::null());
+    let mut server = Server::begin(demo);
+    let told: Value = serde_json::from_str(&server.next_line().unwrap()).unwrap();
+    assert_eq!((&told["individuals"], &told["scopes"][0]), (&1_000.into(), &"individual:all".into()));
+    server.url = told["listening_on"].as_str().unwrap().to_owned();
+    let token = token::fetch(&server.connection(), &Credentials::read(&told));
+    let people = server.connection().request("GET", "/api/v2/Individual?_count=1").bearer(&token).send();
+    assert_eq!(people.expect(200).json()["total"], 1_000);
+    let finished = server.stop().expect_success();
+    assert_eq!(finished.stdout, "", "nothing else is said");
 }
 
 fn check(answers: &[String]) {

@@ -21,10 +21,19 @@ fn install_and_remove(data_dir: &Path) {
     assert!(names(data_dir).contains(&"farmer-registry".to_owned()));
     let table = run(data_dir, &["plugin", "list"]).expect_success().stdout;
     assert!(table.starts_with("NAME") && table.contains("farmer-registry"), "{table}");
+    let shown = run(data_dir, &["plugin", "show", "farmer-registry", "--json"]).expect_success().json();
+    assert_eq!((&shown["name"], &shown["version"]), (&json!("farmer-registry"), &json!("1.0.0")));
+    let text = run(data_dir, &["plugin", "show", "farmer-registry"]).expect_success().stdout;
+    assert!(text.contains("limits.memory_bytes"), "{text}");
     assert_eq!(
         run(data_dir, &["plugin", "remove", "farmer-registry"]).expect_success().stdout,
         "removed farmer-registry\n"
     );
+    drop(run(data_dir, &["plugin", "install", module]).expect_success());
+    let removed = run(data_dir, &["plugin", "remove", "farmer-registry", "--json"]).expect_success().json();
+    assert_eq!(removed, json!({"name": "farmer-registry", "removed": true}));
+    let refused = run(data_dir, &["plugin", "show", "farmer-registry"]);
+    assert!(refused.code == 1 && refused.stderr.contains("farmer-registry"), "{refused:?}");
     assert_eq!(names(data_dir), before);
     let refused = run(data_dir, &["plugin", "remove", "farmer-registry"]);
     assert!(refused.code == 1 && refused.stderr.contains("no plugin `farmer-registry` is installed"), "{refused:?}");

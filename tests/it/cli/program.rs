@@ -6,6 +6,7 @@ use daftar_tests::TestApp;
 use daftar_tests::process::run;
 use serde_json::{Value, json};
 
+const OTHER: &str = "urn:svc:vocab:id-type#tax_id|PENSION";
 const ID: &str = "urn:svc:vocab:id-type#national_id|PENSION";
 
 fn json_of(data_dir: &Path, arguments: &[&str]) -> Value {
@@ -22,6 +23,41 @@ fn administer(data_dir: &Path) {
     let changed = json_of(data_dir, &update);
     assert_eq!((&changed["name"], &changed["enforce_eligibility"]), (&json!("Old age"), &json!(false)));
     assert_eq!(changed.get("eligibility"), None);
+    assert_eq!(json_of(data_dir, &["show", ID]), changed);
+    let text = run(data_dir, &["program", "show", ID]).expect_success().stdout;
+    assert!(text.contains("PENSION") && text.contains("Old age"), "{text}");
+    let version = changed["meta"]["version_id"].as_str().unwrap();
+    let more = ["--description", "For the old", "--program-type", "pension", "--end", "2026-12-31"];
+    let described = json_of(data_dir, &[&["update", ID, "--if-version", version][..], &more].concat());
+    assert_eq!((&described["description"], &described["period"]["end"]), (&json!("For the old"), &json!("2026-12-31")));
+    for stale in [
+        &["update", ID, "--if-version", version, "--name", "x"][..],
+        &["end", ID, "--on", "2026-06-30", "--if-version", version],
+    ] {
+        let refused = run(data_dir, &[&["program"], stale].concat());
+        assert!(refused.code == 1 && refused.stderr.contains("version"), "{refused:?}");
+    }
+    let bare = json_of(data_dir, &["update", ID, "--no-description", "--no-program-type", "--no-end"]);
+    assert_eq!((bare.get("description"), bare.get("program_type")), (None, None));
+    assert_eq!(bare["period"], json!({"start": "2026-01-01"}));
+    assert_eq!(json_of(data_dir, &["update", ID, "--no-period"]).get("period"), None);
+    drop(json_of(data_dir, &["update", ID, "--start", "2026-01-01"]));
+    let both = json_of(data_dir, &["update", ID, "--add-identifier", OTHER]);
+    assert_eq!(both["identifier"].as_array().unwrap().len(), 2);
+    let one = json_of(data_dir, &["update", OTHER, "--end-identifier", OTHER, "--ended-on", "2026-02-28"]);
+    assert_eq!(one["identifier"][1]["period"], json!({"end": "2026-02-28"}));
+    assert_eq!(one["identifier"][0], both["identifier"][0]);
+    for (arguments, count) in [
+        (&["--name", "old", "--target-type", "individual", "--active", "true", "--status", "current"][..], 1),
+        (&["--identifier", ID, "--last-updated", "ge2026-01-01", "--last-updated", "lt2999-01-01"], 1),
+        (&["--target-type", "group"], 0),
+        (&["--status", "ended"], 0),
+        (&["--active", "false"], 0),
+        (&["--last-updated", "lt2020-01-01"], 0),
+    ] {
+        let found = json_of(data_dir, &[&["list"], arguments].concat());
+        assert_eq!(found["data"].as_array().unwrap().len(), count, "{arguments:?}");
+    }
     let ended = json_of(data_dir, &["end", ID, "--on", "2026-06-30"]);
     assert_eq!(ended["period"], json!({"start": "2026-01-01", "end": "2026-06-30"}));
     let text = run(data_dir, &["program", "list"]).expect_success().stdout;
@@ -31,6 +67,9 @@ fn administer(data_dir: &Path) {
     );
     for (arguments, what) in [
         (&["update", ID][..], "nothing to change"),
+        (&["show", "urn:x:y|1"], "no such Program"),
+        (&["update", ID, "--end-identifier", "urn:x:y|1", "--ended-on", "2026-02-28"], "no identifier `urn:x:y|1`"),
+        (&["list", "--last-updated", "yesterday"], "`_last_updated`"),
         (&["update", "urn:x:y|1", "--name", "x"], "no such Program"),
         (&["update", ID, "--eligibility", "me.gendr"], "gender"),
         (&["end", ID, "--on", "2025-01-01"], "the end lies before the start"),

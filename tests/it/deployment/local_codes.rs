@@ -295,6 +295,10 @@ fn the_command_does_the_same_on_a_running_and_on_a_stopped_server() {
         assert_eq!((&changed["labels"]["en"], changed.get("value_pattern")), (&json!("Card"), None));
         let told = run(app.data_dir(), &["code", "deprecate", &uri, "--replaced-by", NATIONAL]).expect_success().stdout;
         assert_eq!(told, format!("deprecated {uri}\n"));
+        let shown = run(app.data_dir(), &["code", "show", &uri, "--json"]).expect_success().json();
+        assert_eq!((&shown["uri"], &shown["replaced_by"]), (&json!(uri), &json!(NATIONAL)));
+        let text = run(app.data_dir(), &["code", "show", &uri]).expect_success().stdout;
+        assert!(text.contains("labels.en") && text.contains("Card"), "{text}");
         let table = run(app.data_dir(), &["code", "list"]).expect_success().stdout;
         assert!(table.contains(&uri) && table.contains("deprecated"), "{table}");
         app.stop();
