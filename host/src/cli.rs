@@ -73,6 +73,9 @@ pub struct GlobalArgs {
     /// File with the admin token for --admin-url; else the environment variable DAFTAR_ADMIN_TOKEN
     #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
     admin_token_file: Option<PathBuf>,
+    /// PEM file with the certificates to trust of an https --admin-url; else those that this system trusts
+    #[arg(long, global = true, value_name = "FILE", requires = "admin_url")]
+    admin_ca: Option<PathBuf>,
     /// The plugins that this program was built with.
     #[arg(skip)]
     pinned: PinnedDigests,

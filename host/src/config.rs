@@ -103,9 +103,9 @@ impl Config {
                 server.listen
             ));
         }
-        if !server.admin_listen.ip().is_loopback() {
+        if server.tls.is_none() && !server.admin_listen.ip().is_loopback() {
             problems.push(format!(
-                "`server.admin_listen` is {}, which others can reach: the admin listener stays on a loopback address such as 127.0.0.1:8081",
+                "`server.admin_listen` is {}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or stay on a loopback address such as 127.0.0.1:8081",
                 server.admin_listen
             ));
         }

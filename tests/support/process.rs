@@ -101,16 +101,8 @@ impl Server {
 
     /// Starts a command that says `listening on URL` when it is ready.
     #[must_use]
-    pub fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program can be run");
-        let mut errors = child.stderr.take().expect("standard error is a pipe");
-        let stderr = std::thread::spawn(move || {
-            let mut text = String::new();
-            errors.read_to_string(&mut text).expect("the log is UTF-8");
-            text
-        });
-        let lines = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
-        let mut server = Self { child, lines, stderr: Some(stderr), url: String::new() };
+    pub fn start(command: Command) -> Self {
+        let mut server = Self::begin(command);
         loop {
             let line = server.next_line();
             let Some(line) = line else { panic!("the server did not start: {}", server.stop().stderr) };
@@ -119,6 +111,20 @@ impl Server {
                 return server;
             }
         }
+    }
+
+    /// Starts a command, and leaves it to others to read whether it is ready.
+    #[must_use]
+    pub fn begin(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program can be run");
+        let mut errors = child.stderr.take().expect("standard error is a pipe");
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).expect("the log is UTF-8");
+            text
+        });
+        let lines = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
+        Self { child, lines, stderr: Some(stderr), url: String::new() }
     }
 
     /// The next line of its standard output, as soon as it is there; `None` at the end.

@@ -1,7 +1,7 @@
 //! The listeners: where they are, with which certificate, and how they stop.
 
 use std::future::Future;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Listeners {
     public: TcpListener,
     admin: TcpListener,
+    /// For the commands of this machine, where `admin` is for others and speaks HTTPS under a name that they do not know.
+    admin_here: Option<TcpListener>,
     metrics: Option<TcpListener>,
 }
 
@@ -31,7 +33,10 @@ impl Listeners {
     /// [`StartError::Listen`] naming the address that cannot be had.
     pub fn bind(config: &ServerConfig) -> Result<Self, StartError> {
         let metrics = config.metrics_listen.map(bind).transpose()?;
-        Ok(Self { public: bind(config.listen)?, admin: bind(config.admin_listen)?, metrics })
+        let (public, admin) = (bind(config.listen)?, bind(config.admin_listen)?);
+        let is_for_others = !config.admin_listen.ip().is_loopback();
+        let admin_here = is_for_others.then(|| bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))).transpose()?;
+        Ok(Self { public, admin, admin_here, metrics })
     }
 
     /// The URL by which clients know the server.
@@ -48,10 +53,18 @@ impl Listeners {
         self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Where the admin API is.
+    /// Where the admin API is for whoever it is for.
+    #[must_use]
+    pub fn offered_admin_url(&self) -> String {
+        let scheme = if self.admin_here.is_some() { "https" } else { "http" };
+        self.admin.local_addr().map(|address| format!("{scheme}://{address}")).unwrap_or_default()
+    }
+
+    /// Where the admin API is for this machine.
     #[must_use]
     pub fn admin_url(&self) -> String {
-        self.admin.local_addr().map(|address| format!("http://{address}")).unwrap_or_default()
+        let listener = self.admin_here.as_ref().unwrap_or(&self.admin);
+        listener.local_addr().map(|address| format!("http://{address}")).unwrap_or_default()
     }
 }
 
@@ -83,8 +96,16 @@ pub async fn serve(
         let router = crate::admin::router::metrics_router(app.clone());
         servers.spawn(serve_one(metrics, tls.clone(), router, handle.clone()));
     }
+    let admin = crate::admin::router::router(app.clone());
+    let admin_tls = match listeners.admin_here {
+        Some(here) => {
+            servers.spawn(serve_one(here, None, admin.clone(), handle.clone()));
+            tls.clone()
+        }
+        None => None,
+    };
+    servers.spawn(serve_one(listeners.admin, admin_tls, admin, handle.clone()));
     servers.spawn(serve_one(listeners.public, tls, crate::api::router::router(app.clone()), handle.clone()));
-    servers.spawn(serve_one(listeners.admin, None, crate::admin::router::router(app.clone()), handle.clone()));
     ready();
     let mut result = tokio::select! {
         () = shutdown => Ok(()),

@@ -3,8 +3,10 @@
 //! Both ways go through the same router, so that a command does the same on either.
 
 mod download;
+mod trust;
 
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -119,9 +121,12 @@ impl AdminClient {
         Self::local(global, config)
     }
 
-    fn remote(url: String, token: AdminToken) -> Self {
-        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-        Self::Remote { url, token, agent: config.into() }
+    fn remote(url: String, token: AdminToken, trusted: Option<&Path>) -> Result<Self, CliError> {
+        let mut config = ureq::Agent::config_builder().http_status_as_error(false);
+        if url.starts_with("https://") {
+            config = config.tls_config(trust::trust(trusted)?);
+        }
+        Ok(Self::Remote { url, token, agent: config.build().into() })
     }
 
     fn local(global: &GlobalArgs, config: Config) -> Result<Self, CliError> {

@@ -18,7 +18,7 @@ pub struct ServeArgs {
     /// Address for API clients
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Address for the administrator, on this machine only
+    /// Address for the administrator; off this machine only with HTTPS
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
     /// Folder of plugins to install when absent or newer than what is installed

@@ -24,7 +24,7 @@ pub const CACHE_MIB_DEFAULT: u64 = 128;
 pub struct ServerConfig {
     /// Where API clients connect.
     pub listen: SocketAddr,
-    /// Where the administrator connects; a loopback address.
+    /// Where the administrator connects: by HTTP on a loopback address, by HTTPS on any other.
     pub admin_listen: SocketAddr,
     /// Where the metrics page is served without a token, besides the admin listener; nowhere where absent.
     pub metrics_listen: Option<SocketAddr>,

@@ -58,7 +58,8 @@ fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
 
 #[test]
 fn plain_http_stays_on_loopback() {
-    let error = Config::parse("[server]\nlisten = '0.0.0.0:8080'\nadmin_listen = '0.0.0.0:8081'").unwrap_err();
+    let open = "[server]\nlisten = '0.0.0.0:8080'\nadmin_listen = '0.0.0.0:8081'";
+    let error = Config::parse(open).unwrap_err();
     assert_eq!(error.problems.len(), 2, "{error}");
     assert!(error.problems[0].contains("server.tls.cert"), "{error}");
 }

@@ -1,8 +1,11 @@
 //! HTTPS from certificate files.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 
-use daftar_tests::Server;
+use daftar_tests::process::{command, run};
+use daftar_tests::{Connection, Server, artifacts};
+use serde_json::{Value, json};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 #[test]
@@ -38,6 +41,51 @@ fn https_is_served_from_certificate_files() {
 
     assert!(agent(&[]).get(&metadata).call().is_err(), "who does not trust the certificate gets no answer");
     let plain = server.connection().exchange(b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(!plain.starts_with(b"HTTP/"), "plain HTTP is not spoken on this port");
+    drop(server.stop().expect_success());
+}
+
+#[test]
+fn the_admin_listener_leaves_the_machine_by_https_and_the_commands_here_need_no_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let cert = write("cert.pem", pair.cert.pem());
+    let key = write("key.pem", pair.signing_key.serialize_pem());
+    let config = write("daftar.toml", format!("[server.tls]\ncert = '{cert}'\nkey = '{key}'\n"));
+    let data_dir = folder.path().join("data");
+    let mut command = command(&data_dir, &["serve", "--json", "--config", &config, "--listen", "127.0.0.1:0"]);
+    command.args(["--admin-listen", "0.0.0.0:0", "--plugins"]).arg(artifacts::plugins());
+    let mut server = Server::begin(command);
+    let ready: Value = serde_json::from_str(&server.next_line().unwrap()).unwrap();
+    assert!(ready["listening_on"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{ready}");
+    let offered = ready["admin_on"].as_str().unwrap();
+    assert!(offered.starts_with("https://0.0.0.0:"), "{ready}");
+    let url = offered.replace("0.0.0.0", "127.0.0.1");
+
+    assert_eq!(run(&data_dir, &["client", "list", "--json"]).expect_success().json(), json!({"data": []}));
+    let token = data_dir.join("admin.token");
+    let distant = |more: &[&str]| {
+        let arguments =
+            ["client", "list", "--json", "--admin-url", &url, "--admin-token-file", token.to_str().unwrap()];
+        run(&folder.path().join("elsewhere"), &[&arguments[..], more].concat())
+    };
+    assert_eq!(distant(&["--admin-ca", &cert]).expect_success().json(), json!({"data": []}));
+    for (more, what) in [
+        (&["--admin-ca", &key][..], "there is no certificate in"),
+        (&["--admin-ca", "/nowhere/ca.pem"], "cannot read `/nowhere/ca.pem`"),
+        (&[], "certificate"),
+    ] {
+        let refused = distant(more);
+        assert!(refused.code == 1 && refused.stderr.contains(what), "{refused:?}");
+    }
+    let port = url.rsplit(':').next().unwrap().parse().unwrap();
+    let plain = Connection::new(Arc::new(AtomicU16::new(port)));
+    let plain = plain.exchange(b"GET /admin/v1/clients HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(!plain.starts_with(b"HTTP/"), "plain HTTP is not spoken on this port");
     drop(server.stop().expect_success());
 }
