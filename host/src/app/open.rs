@@ -193,7 +193,8 @@ fn store_error(error: StoreError) -> StartError {
 /// Opens the store and fills the indexes from it before any write can come.
 async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) -> Result<Arc<SledStore>, StartError> {
     let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
-    let folder = data_dir.join("store");
+    let folder = config.store.folder(data_dir);
+    private_folder(&folder)?;
     let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
     let store = match opened {
         Ok(Ok(store)) => store,

@@ -20,6 +20,7 @@ const KNOWN: &[&str] = &[
     "token.issuer",
     "token.audience",
     "store",
+    "store.path",
     "store.cache_mib",
     "plugins",
     "plugins.dir",
@@ -45,12 +46,9 @@ pub(super) fn unknown_keys(table: &Table) -> Vec<String> {
 
 fn collect(prefix: &str, table: &Table, problems: &mut Vec<String>) {
     for (key, value) in table {
-        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let path = path_of(prefix, key);
         if !KNOWN.contains(&path.as_str()) {
-            problems.push(match nearest(&path) {
-                Some(known) => format!("unknown key `{path}`; did you mean `{known}`?"),
-                None => format!("unknown key `{path}`"),
-            });
+            problems.push(unknown(prefix, key));
         } else if let (plugin_limits::TABLE, Value::Table(limits)) = (path.as_str(), value) {
             // Its keys are the names of plugins.
             problems.extend(plugin_limits::problems(limits));
@@ -71,7 +69,42 @@ pub(super) fn known_but_absent(table: &Table) -> Vec<&'static str> {
     KNOWN.iter().copied().filter(|path| !is_there(path)).collect()
 }
 
-fn nearest(path: &str) -> Option<&'static str> {
-    let scored = KNOWN.iter().map(|known| (strsim::damerau_levenshtein(path, known), *known));
-    scored.min().filter(|(distance, _)| *distance <= 3).map(|(_, known)| known)
+/// What is said of a key that a table does not have: the nearest of its keys, or the one of that name in another table, or else
+/// all of its keys.
+fn unknown(table: &str, key: &str) -> String {
+    let path = path_of(table, key);
+    if let Some(known) = nearest(table, key) {
+        return format!("unknown key `{path}`; did you mean `{}`?", path_of(table, known));
+    }
+    if let Some(elsewhere) = KNOWN.iter().find(|known| known.rsplit('.').next() == Some(key)) {
+        return format!("unknown key `{path}`; did you mean `{elsewhere}`?");
+    }
+    let known: Vec<&str> = keys_of(table).collect();
+    match table {
+        "" => format!("unknown key `{path}`; the tables are {}", known.join(", ")),
+        table => format!("unknown key `{path}`; the keys of `[{table}]` are {}", known.join(", ")),
+    }
+}
+
+fn path_of(table: &str, key: &str) -> String {
+    if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
+}
+
+/// The keys of a table, without its path.
+fn keys_of(table: &str) -> impl Iterator<Item = &'static str> {
+    let within = move |known: &&'static str| {
+        let (parent, key) = known.rsplit_once('.').unwrap_or(("", *known));
+        (parent == table).then_some(key)
+    };
+    KNOWN.iter().filter_map(within)
+}
+
+fn nearest(table: &str, key: &str) -> Option<&'static str> {
+    let is_near = |(distance, known): &(usize, &str)| {
+        let is_slip = *distance <= 3 && 2 * distance <= key.len().max(known.len());
+        // `certificate` for `cert`.
+        is_slip || (known.len() >= 3 && key.starts_with(known)) || (key.len() >= 3 && known.starts_with(key))
+    };
+    let scored = keys_of(table).map(|known| (strsim::damerau_levenshtein(key, known), known));
+    scored.filter(is_near).min().map(|(_, known)| known)
 }

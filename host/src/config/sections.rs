@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -98,13 +98,23 @@ impl Default for TokenConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
+    /// The folder of the records; `store` in the data folder where absent.
+    pub path: Option<PathBuf>,
     /// Memory for the store's cache.
     pub cache_mib: u64,
 }
 
+impl StoreConfig {
+    /// The folder of the records of a register with that data folder.
+    #[must_use]
+    pub fn folder(&self, data_dir: &Path) -> PathBuf {
+        self.path.clone().unwrap_or_else(|| data_dir.join("store"))
+    }
+}
+
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { cache_mib: CACHE_MIB_DEFAULT }
+        Self { path: None, cache_mib: CACHE_MIB_DEFAULT }
     }
 }
 

@@ -24,6 +24,7 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.token.lifetime_s, default.token.lifetime_s);
     assert_eq!(example.token.issuer, default.token.issuer);
     assert_eq!(example.token.audience, default.token.audience);
+    assert_eq!(default.store.folder(Path::new("d")), Path::new("d/store"));
     assert_eq!(example.store.cache_mib, default.store.cache_mib);
     assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
     assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
@@ -45,6 +46,20 @@ fn an_unknown_key_is_refused_with_the_nearest_one() {
 }
 
 #[test]
+fn an_unknown_key_is_compared_with_those_of_its_table() {
+    for (text, told) in [
+        ("[server.tls]\ncertificate = 'c'", "unknown key `server.tls.certificate`; did you mean `server.tls.cert`?"),
+        ("[token]\nlife = 1", "unknown key `token.life`; did you mean `token.lifetime_s`?"),
+        ("[server]\nissuer = 'x'", "unknown key `server.issuer`; did you mean `token.issuer`?"),
+        ("[server.tls]\nchain = 'c'", "unknown key `server.tls.chain`; the keys of `[server.tls]` are cert, key"),
+        ("[audit]\nsunshine = 1", "unknown key `audit.sunshine`; the keys of `[audit]` are retention_days"),
+        ("[sunshine]", "unknown key `sunshine`; the tables are server, token, store, plugins, vocabulary, audit, log"),
+    ] {
+        assert_eq!(Config::parse(text).unwrap_err().problems, [told], "{text}");
+    }
+}
+
+#[test]
 fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
     let key = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
     let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
@@ -61,7 +76,8 @@ fn plain_http_stays_on_loopback() {
     let open = "[server]\nlisten = '0.0.0.0:8080'\nadmin_listen = '0.0.0.0:8081'";
     let error = Config::parse(open).unwrap_err();
     assert_eq!(error.problems.len(), 2, "{error}");
-    assert!(error.problems[0].contains("server.tls.cert"), "{error}");
+    assert!(error.problems.iter().all(|problem| problem.contains("server.tls.cert")), "{error}");
+    assert!(Config::parse(&format!("{open}\n[server.tls]\ncert = 'c'\nkey = 'k'")).is_ok());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use daftar_tests::process::{Finished, run};
+use daftar_tests::Server;
+use daftar_tests::process::{Finished, create_client, run};
 
 const CONFIG_ERROR: i32 = 64;
 
@@ -85,4 +86,21 @@ fn wrong_usage_is_told_by_the_command_line() {
         assert_eq!(refused.code, 2, "{refused:?}");
         assert!(refused.stderr.contains("Usage") || refused.stderr.contains("--help"), "{refused:?}");
     }
+}
+
+#[test]
+fn records_live_where_the_settings_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data_dir, elsewhere) = (folder.path().join("data"), folder.path().join("disk/records"));
+    let file = folder.path().join("daftar.toml");
+    std::fs::write(&file, format!("[store]\npath = '{}'\n", elsewhere.display())).unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let server = Server::serve(&data_dir, &config);
+    let id = create_client(&data_dir, &["individual:read"]).id;
+    drop(server.stop().expect_success());
+    assert!(elsewhere.read_dir().unwrap().next().is_some() && !data_dir.join("store").exists());
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(std::fs::metadata(&elsewhere).unwrap().permissions().mode() & 0o777, 0o700);
+    let found = run(&data_dir, &[&["client", "show", &id, "--json"][..], &config].concat()).expect_success().json();
+    assert_eq!(found["client_id"], id.as_str());
 }
