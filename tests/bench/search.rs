@@ -245,8 +245,7 @@ impl Bench<'_> {
     fn in_occupation(&self, dice: &mut Dice) -> IndividualQuery {
         let field = CodedField::Occupation;
         let group = CodeUri::from_parts("urn:ilo:isco-08", &dice.below(10).to_string()).ok();
-        let below =
-            group.and_then(|uri| self.generation.resolve_filter_below(field.path(), field.namespaces(), &uri).ok());
+        let below = group.and_then(|uri| self.generation.resolve_filter_below(field.namespaces(), &uri).ok());
         IndividualQuery { codes: vec![coded(field, below.unwrap_or_default())], ..IndividualQuery::default() }
     }
 

@@ -52,10 +52,10 @@ pub struct FoundPage<T> {
 }
 
 impl CodeFilter {
-    /// The numbers that it means.
+    /// The numbers that it means; none where no record can hold the code in that field, as one of another vocabulary.
     ///
     /// # Errors
-    /// [`AppError::Malformed`] when the code is of the wrong vocabulary for its field.
+    /// [`AppError::Malformed`] when the code breaks the grammar of its open vocabulary.
     pub fn resolve(&self, generation: &Generation) -> Result<CodeCondition, AppError> {
         let numbers = match &self.place {
             CodedPlace::Field(field) => self.numbers(generation, field.path(), field.namespaces()),
@@ -71,10 +71,10 @@ impl CodeFilter {
     fn numbers(&self, generation: &Generation, field: &str, namespaces: &[&str]) -> Result<Vec<CodeNumber>, AppError> {
         let numbers = match self.reach {
             Reach::Exact => {
-                let number = generation.resolve_filter(field, namespaces, &self.code);
+                let number = generation.resolve_filter(namespaces, &self.code);
                 number.map(|number| number.into_iter().collect())
             }
-            Reach::Below => generation.resolve_filter_below(field, namespaces, &self.code),
+            Reach::Below => generation.resolve_filter_below(namespaces, &self.code),
         };
         numbers.map_err(|problem| AppError::Malformed(format!("`{field}`: {problem}")))
     }

@@ -98,3 +98,23 @@ fn the_command_shows_lines_of_a_running_and_of_a_stopped_server() {
     assert_eq!(ask(&["--outcome", "failed"]).trim(), "no line of the audit log meets these conditions");
     drop(server.stop());
 }
+
+#[test]
+fn a_head_is_a_read_that_shows_no_field() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all"]);
+    drop(client.create_individual(&person("1", json!({"name": {"given": "Amina"}}))));
+    let whole = client.get(&path("Individual", "1")).expect(200);
+    let head = client.request("HEAD", &path("Individual", "1")).send().expect(200);
+    assert_eq!((head.header("etag"), head.bytes()), (whole.header("etag"), &b""[..]));
+    let lines = found(&app, "action=read");
+    assert_eq!(lines.len(), 2);
+    let of = |method: &str| {
+        let is_of = |line: &&Value| line["operation"].as_str().unwrap().starts_with(method);
+        lines.iter().find(is_of).unwrap_or_else(|| panic!("no line of {method}: {lines:?}"))
+    };
+    assert_eq!(of("GET ")["fields"], json!(["identifier", "name"]));
+    assert_eq!(of("HEAD ").get("fields"), None);
+    assert_eq!(of("HEAD ")["records"], of("GET ")["records"]);
+    assert_eq!(of("HEAD ")["status"], 200);
+}

@@ -143,16 +143,33 @@ fn malformed_filters_are_refused_and_named() {
         ("occupation=urn:ilo:isco-08#6", "%23"),
         ("group=urn:svc:vocab:id-type#national_id|H", "%23"),
         ("identifier=urn:svc:vocab:id-type", "%23"),
-        ("occupation:below=urn:iso:std:iso:5218%231", "`occupation`"),
-        ("membership_role=urn:iso:std:iso:5218%231", "`member.role`"),
         ("group=NONE", "`group`"),
         ("_last_updated=yesterday", "`_last_updated`"),
         ("_last_updated=2026-01-01T00:00:00", "`_last_updated`"),
         ("_last_updated=ge2026-13-01", "`_last_updated`"),
+        ("_last_updated=2026-01-01T00:00Z", "`_last_updated`"),
+        ("_last_updated=lt2026-01-01T00:00:00Z%5BUTC%5D", "`_last_updated`"),
     ] {
         let refused = client.get(&format!("/Individual?{query}"));
         assert_eq!(refused.status, 400, "{query}: {}", refused.text());
         assert!(refused.detail().contains(what), "{query}: {}", refused.detail());
+    }
+}
+
+#[test]
+fn a_code_that_nobody_can_have_finds_nobody() {
+    let (_app, client) = four_people();
+    for query in [
+        "occupation=urn:ilo:isco-08%239999",
+        "occupation=urn:iso:std:iso:5218%231",
+        "occupation:below=urn:iso:std:iso:5218%231",
+        "gender=urn:nobody:knows%231",
+        "gender:below=urn:nobody:knows|1",
+        "membership_role=urn:iso:std:iso:5218%231",
+        "income.currency=urn:iso:std:iso:5218%231",
+    ] {
+        let page = client.get(&format!("/Individual?{query}")).expect(200).json();
+        assert_eq!((&page["total"], &page["data"]), (&json!(0), &json!([])), "{query}");
     }
 }
 

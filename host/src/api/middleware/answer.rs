@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
@@ -97,7 +97,8 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
         }
     };
 
-    if response.status().is_success() && info.trail.wants_shown() {
+    // The answer to HEAD has no body when it is sent, and shows nothing.
+    if response.status().is_success() && method != Method::HEAD && info.trail.wants_shown() {
         let (whole, fields) = fields_shown(response).await;
         response = whole;
         info.trail.shows(fields);

@@ -34,7 +34,7 @@ impl InstantCondition {
         // Years that a day may not have are no better in an instant.
         let day = text.get(..10)?;
         parse_date(day).ok()?;
-        text.get(10..).filter(|rest| rest.starts_with(['T', 't']))?;
+        text.get(10..).filter(|rest| is_time_of_rfc_3339(rest))?;
         let instant: Timestamp = text.parse().ok()?;
         let at = instant.as_nanosecond();
         let last_ms = i64::try_from(at.div_euclid(MILLISECOND_NS)).ok()?;
@@ -54,6 +54,32 @@ impl InstantCondition {
             DateOperator::OnOrBefore => at_ms <= self.last_ms,
         }
     }
+}
+
+/// Whether a text is written as RFC 3339, section 5.6, has what stands behind the day: `T12:00:00.5+02:00`. The parser takes
+/// other forms of ISO 8601 too, which leave out seconds or name a time zone.
+fn is_time_of_rfc_3339(text: &str) -> bool {
+    let is_shaped = |part: &[u8], shape: &[u8]| {
+        part.len() == shape.len()
+            && part.iter().zip(shape).all(|(byte, wanted)| match wanted {
+                b'0' => byte.is_ascii_digit(),
+                b'T' => byte.eq_ignore_ascii_case(&b'T'),
+                wanted => byte == wanted,
+            })
+    };
+    let Some((time, rest)) = text.as_bytes().split_at_checked(b"T00:00:00".len()) else { return false };
+    let offset = match rest.strip_prefix(b".") {
+        None => rest,
+        Some(fraction) => {
+            let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 {
+                return false;
+            }
+            fraction.get(digits..).unwrap_or_default()
+        }
+    };
+    let is_offset = matches!(offset, b"Z" | b"z") || is_shaped(offset, b"+00:00") || is_shaped(offset, b"-00:00");
+    is_shaped(time, b"T00:00:00") && is_offset
 }
 
 fn begins(day: Date) -> Option<i64> {
@@ -100,6 +126,8 @@ mod tests {
             ("2026-01-31T12:00:00.005Z", "2026-01-31T12:00:00.005Z", "eq ge le"),
             ("2026-01-31T12:00:00.005Z", "2026-01-31T12:00:00.006Z", "ne gt ge"),
             ("2026-01-31T14:00:00.005+02:00", "2026-01-31T12:00:00.005Z", "eq ge le"),
+            ("2026-01-31t12:00:00.005z", "2026-01-31T12:00:00.005Z", "eq ge le"),
+            ("2026-01-31T02:00:00-10:00", "2026-01-31T12:00:00Z", "eq ge le"),
             ("2026-01-31T12:00:00.0055Z", "2026-01-31T12:00:00.005Z", "ne lt le"),
             ("2026-01-31T12:00:00.0055Z", "2026-01-31T12:00:00.006Z", "ne gt ge"),
         ] {
@@ -109,9 +137,29 @@ mod tests {
 
     #[test]
     fn anything_else_is_neither() {
-        for wrong in
-            ["", "2026", "2026-02-30", "2026-01-31T25:00:00Z", "2026-01-31T12:00:00", "2026-01-31 12:00:00Z", "x"]
-        {
+        for wrong in [
+            "",
+            "2026",
+            "2026-02-30",
+            "2026-01-31T25:00:00Z",
+            "2026-01-31T12:00:00",
+            "2026-01-31 12:00:00Z",
+            "x",
+            "2026-01-31T12:00Z",
+            "2026-01-31T12Z",
+            "2026-01-31T120000Z",
+            "2026-01-31T12:00:00Z[UTC]",
+            "2026-01-31T12:00:00+02:00[Africa/Cairo]",
+            "2026-01-31T12:00:00+02",
+            "2026-01-31T12:00:00+0200",
+            "2026-01-31T12:00:00+02:00:30",
+            "2026-01-31T12:00:00,5Z",
+            "2026-01-31T12:00:00.Z",
+            "2026-01-31T12:00:00.0000000001Z",
+            "2026-01-31T12:00:00 Z",
+            "2026-01-31T12:00:00Z ",
+            "2026-01-31T12:00:0\u{660}Z",
+        ] {
             assert_eq!(InstantCondition::parse(DateOperator::Equal, wrong), None, "{wrong}");
         }
     }

@@ -77,14 +77,11 @@ impl Generation {
     /// The number that a filter on a field looks for, which takes codes of `namespaces`; none when no record can hold the code.
     ///
     /// # Errors
-    /// When the field does not take codes of that vocabulary.
-    pub fn resolve_filter(
-        &self,
-        field: &str,
-        namespaces: &[&str],
-        uri: &CodeUri,
-    ) -> Result<Option<CodeNumber>, CodeProblem> {
-        self.check_vocabulary(field, namespaces, uri)?;
+    /// When the vocabulary is open and the code breaks its grammar.
+    pub fn resolve_filter(&self, namespaces: &[&str], uri: &CodeUri) -> Result<Option<CodeNumber>, CodeProblem> {
+        if !namespaces.contains(&uri.namespace.as_str()) {
+            return Ok(None);
+        }
         if let Some(malformed) = self.malformed(uri) {
             return Err(malformed);
         }
@@ -95,14 +92,11 @@ impl Generation {
     /// The numbers that a filter for a code and everything below it looks for; none when no record can hold one.
     ///
     /// # Errors
-    /// When the field does not take codes of that vocabulary.
-    pub fn resolve_filter_below(
-        &self,
-        field: &str,
-        namespaces: &[&str],
-        uri: &CodeUri,
-    ) -> Result<Vec<CodeNumber>, CodeProblem> {
-        self.check_vocabulary(field, namespaces, uri)?;
+    /// As [`Self::resolve_filter`].
+    pub fn resolve_filter_below(&self, namespaces: &[&str], uri: &CodeUri) -> Result<Vec<CodeNumber>, CodeProblem> {
+        if !namespaces.contains(&uri.namespace.as_str()) {
+            return Ok(Vec::new());
+        }
         if let Some(malformed) = self.malformed(uri) {
             return Err(malformed);
         }
