@@ -304,3 +304,23 @@ fn rules_see_the_programs_of_stored_and_of_given_subjects() {
         assert_eq!(errors(&refused.json())[0].0, field, "{}", refused.text());
     }
 }
+
+#[test]
+fn no_identifiers_are_kept_apart_from_none_recorded() {
+    let (mut app, client) = register();
+    program::create(&app, "P", json!({}));
+    let none = place("P", "1", json!({"identifier": []}));
+    let created = client.post("/ProgramMembership", &none).expect(201).json();
+    assert_eq!(created["identifier"], json!([]));
+    let target = format!("{}?program=Program/{}|P", path("ProgramMembership", "1"), NATIONAL_ID.replace('#', "%23"));
+    app.restart();
+    assert_eq!(client.get(&target).expect(200).json(), created);
+    let put = |more: Value| {
+        let body = place("P", "1", with(json!({"status": "draft"}), more));
+        client.request("PUT", &target).json(&body).send().expect(200).json()
+    };
+    assert_eq!(put(json!({})).get("identifier"), None, "what the body leaves out is no longer said");
+    assert_eq!(put(json!({"identifier": []}))["identifier"], json!([]));
+    let named = put(json!({"identifier": [{"system": NATIONAL_ID, "value": "M-1"}]}));
+    assert_eq!(named["identifier"][0]["value"], "M-1");
+}

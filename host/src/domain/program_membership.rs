@@ -93,6 +93,8 @@ impl MembershipStatus {
 pub struct ProgramMembershipDetails<P = RecordId, I = RecordId> {
     /// Its own; perhaps none.
     pub identifiers: Vec<Identifier>,
+    /// Whether it is known to have none, which is more than that none are recorded. Only where there are none.
+    pub has_no_identifier: bool,
     /// In which program. Never changes.
     pub program: P,
     /// Whose. Never changes.

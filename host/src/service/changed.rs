@@ -130,6 +130,7 @@ pub fn of_program(before: Option<&ProgramDetails>, now: &ProgramDetails) -> Vec<
 pub fn of_membership(before: Option<&ProgramMembershipDetails>, now: &ProgramMembershipDetails) -> Vec<String> {
     let ProgramMembershipDetails {
         identifiers,
+        has_no_identifier,
         program,
         beneficiary,
         status,
@@ -140,7 +141,7 @@ pub fn of_membership(before: Option<&ProgramMembershipDetails>, now: &ProgramMem
     } = now;
     let changed = match before {
         None => names([
-            ("identifier", !identifiers.is_empty()),
+            ("identifier", !identifiers.is_empty() || *has_no_identifier),
             ("program", true),
             ("beneficiary", true),
             ("status", true),
@@ -150,7 +151,7 @@ pub fn of_membership(before: Option<&ProgramMembershipDetails>, now: &ProgramMem
             ("override", override_reason.is_some()),
         ]),
         Some(before) => names([
-            ("identifier", *identifiers != before.identifiers),
+            ("identifier", *identifiers != before.identifiers || *has_no_identifier != before.has_no_identifier),
             ("program", *program != before.program),
             ("beneficiary", *beneficiary != before.beneficiary),
             ("status", *status != before.status),

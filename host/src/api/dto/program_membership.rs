@@ -36,6 +36,7 @@ pub enum Purpose {
 /// Reads a body into a membership whose references are not resolved yet; nothing where a needed field is missing, which is a
 /// problem then.
 pub fn read(members: Map<String, Value>, purpose: Purpose, problems: &mut Problems) -> Option<MembershipDraft> {
+    let has_no_identifier = members.get("identifier").and_then(Value::as_array).is_some_and(Vec::is_empty);
     let mut reader = ObjectReader::root(members);
     read_type(&mut reader, RecordKind::ProgramMembership, problems);
     let identifiers = read_identifiers(&mut reader, false, problems);
@@ -60,6 +61,7 @@ pub fn read(members: Map<String, Value>, purpose: Purpose, problems: &mut Proble
     reader.finish(problems);
     Some(MembershipDraft {
         identifiers,
+        has_no_identifier,
         program: program?,
         beneficiary: beneficiary?,
         status: status.unwrap_or(MembershipStatus::Draft),
@@ -181,7 +183,7 @@ pub fn write(view: &MembershipView) -> MembershipBody<'_> {
     MembershipBody {
         kind: "ProgramMembership",
         // Who does not see everything is told that there are none: identifiers always stay.
-        identifier: (!details.identifiers.is_empty() || !seen.is_all())
+        identifier: (!details.identifiers.is_empty() || details.has_no_identifier || !seen.is_all())
             .then(|| details.identifiers.iter().map(IdentifierBody::from).collect()),
         program: seen.allows("program").then_some(view.program.as_str()),
         beneficiary: seen.allows("beneficiary").then_some(view.beneficiary.as_str()),

@@ -65,6 +65,7 @@ fn membership(id: u64, beneficiary: SubjectReference) -> Arc<ProgramMembership> 
         id,
         ProgramMembershipDetails {
             identifiers: Vec::new(),
+            has_no_identifier: false,
             program: RecordId(1),
             beneficiary,
             status: MembershipStatus::Draft,

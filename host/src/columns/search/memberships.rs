@@ -82,6 +82,7 @@ mod tests {
     fn membership(id: u64, status: MembershipStatus, enrolled: Option<&str>) -> ChangedRecord {
         let details = ProgramMembershipDetails {
             identifiers: Vec::new(),
+            has_no_identifier: false,
             program: RecordId(id % 2),
             beneficiary: SubjectReference { kind: Subject::Individual, id: RecordId(id) },
             status,

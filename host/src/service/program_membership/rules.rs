@@ -103,6 +103,7 @@ mod tests {
     fn membership(status: MembershipStatus) -> ProgramMembershipDetails {
         ProgramMembershipDetails {
             identifiers: Vec::new(),
+            has_no_identifier: false,
             program: RecordId(1),
             beneficiary: SubjectReference { kind: Subject::Individual, id: RecordId(1) },
             status,

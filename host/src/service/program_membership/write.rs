@@ -101,6 +101,7 @@ pub(super) async fn write(
     }
     let mut details = ProgramMembershipDetails {
         identifiers: draft.identifiers,
+        has_no_identifier: draft.has_no_identifier,
         program: program.id,
         beneficiary,
         status: draft.status,

@@ -25,7 +25,7 @@ use super::kept_concepts::StoredKeptConceptsV1;
 use super::local_code::StoredLocalCodeV1;
 use super::open_membership::StoredOpenMembershipV1;
 use super::program::StoredProgramV1;
-use super::program_membership::StoredProgramMembershipV1;
+use super::program_membership::{StoredProgramMembershipV1, StoredProgramMembershipV2};
 use super::remembered::StoredRequestV1;
 use super::*;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
@@ -145,8 +145,18 @@ fn old_programs_are_read() {
 fn old_memberships_are_read() {
     let sample = samples::full_membership();
     let old =
-        check::<StoredProgramMembershipV1>("program-membership-v1", &program_membership::encode(&sample).unwrap());
+        check::<StoredProgramMembershipV2>("program-membership-v2", &program_membership::encode(&sample).unwrap());
     assert_eq!(program_membership::decode(sample.id, &old).unwrap(), sample);
+    let before = encode(&StoredProgramMembershipV1::from(&sample)).unwrap();
+    let old = check::<StoredProgramMembershipV1>("program-membership-v1", &before);
+    assert_eq!(program_membership::decode(sample.id, &old).unwrap(), sample);
+    let mut without = sample;
+    without.details.identifiers.clear();
+    for has_no_identifier in [true, false] {
+        without.details.has_no_identifier = has_no_identifier;
+        let bytes = program_membership::encode(&without).unwrap();
+        assert_eq!(program_membership::decode(without.id, &bytes).unwrap(), without);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::domain::record::{RecordId, RecordMeta};
 use crate::store::StoreError;
 
 use super::parts::{StoredIdentifierV1, StoredMetaV1, StoredSubjectReferenceV1, day, each};
-use super::{StoredForm, Unreadable, decode_as};
+use super::{StoredForm, Unreadable, decode_as, version_of};
 
 /// A membership, version 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,18 @@ impl StoredForm for StoredProgramMembershipV1 {
     const WHAT: &'static str = "program membership";
 }
 
+/// A membership, version 2: of one without identifiers it is told whether it is known to have none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredProgramMembershipV2 {
+    base: StoredProgramMembershipV1,
+    has_no_identifier: bool,
+}
+
+impl StoredForm for StoredProgramMembershipV2 {
+    const VERSION: u8 = 2;
+    const WHAT: &'static str = "program membership";
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum StoredMembershipStatusV1 {
     Draft,
@@ -44,25 +56,34 @@ enum StoredMembershipStatusV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(membership: &ProgramMembership) -> Result<Vec<u8>, StoreError> {
-    let details = &membership.details;
-    super::encode(&StoredProgramMembershipV1 {
-        meta: StoredMetaV1::from(&membership.meta),
-        identifiers: details.identifiers.iter().map(StoredIdentifierV1::from).collect(),
-        program: details.program.0,
-        beneficiary: details.beneficiary.into(),
-        status: match details.status {
-            MembershipStatus::Draft => StoredMembershipStatusV1::Draft,
-            MembershipStatus::Enrolled => StoredMembershipStatusV1::Enrolled,
-            MembershipStatus::Paused => StoredMembershipStatusV1::Paused,
-            MembershipStatus::Exited => StoredMembershipStatusV1::Exited,
-            MembershipStatus::NotEligible => StoredMembershipStatusV1::NotEligible,
-            MembershipStatus::Duplicated => StoredMembershipStatusV1::Duplicated,
-        },
-        enrollment_date: details.enrollment_date.map(days_since_epoch),
-        exit_date: details.exit_date.map(days_since_epoch),
-        exit_reason: details.exit_reason.clone(),
-        override_reason: details.override_reason.clone(),
+    super::encode(&StoredProgramMembershipV2 {
+        base: StoredProgramMembershipV1::from(membership),
+        has_no_identifier: membership.details.has_no_identifier,
     })
+}
+
+impl From<&ProgramMembership> for StoredProgramMembershipV1 {
+    fn from(membership: &ProgramMembership) -> Self {
+        let details = &membership.details;
+        Self {
+            meta: StoredMetaV1::from(&membership.meta),
+            identifiers: details.identifiers.iter().map(StoredIdentifierV1::from).collect(),
+            program: details.program.0,
+            beneficiary: details.beneficiary.into(),
+            status: match details.status {
+                MembershipStatus::Draft => StoredMembershipStatusV1::Draft,
+                MembershipStatus::Enrolled => StoredMembershipStatusV1::Enrolled,
+                MembershipStatus::Paused => StoredMembershipStatusV1::Paused,
+                MembershipStatus::Exited => StoredMembershipStatusV1::Exited,
+                MembershipStatus::NotEligible => StoredMembershipStatusV1::NotEligible,
+                MembershipStatus::Duplicated => StoredMembershipStatusV1::Duplicated,
+            },
+            enrollment_date: details.enrollment_date.map(days_since_epoch),
+            exit_date: details.exit_date.map(days_since_epoch),
+            exit_reason: details.exit_reason.clone(),
+            override_reason: details.override_reason.clone(),
+        }
+    }
 }
 
 /// The membership of that key that the bytes hold.
@@ -70,13 +91,23 @@ pub fn encode(membership: &ProgramMembership) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<ProgramMembership, StoreError> {
-    decode_as(bytes, |stored: StoredProgramMembershipV1| stored.into_membership(id))
+    match version_of(bytes) {
+        Some(StoredProgramMembershipV1::VERSION) => {
+            decode_as(bytes, |stored: StoredProgramMembershipV1| stored.into_membership(id))
+        }
+        _ => decode_as(bytes, |stored: StoredProgramMembershipV2| {
+            let mut membership = stored.base.into_membership(id)?;
+            membership.details.has_no_identifier = stored.has_no_identifier;
+            Ok(membership)
+        }),
+    }
 }
 
 impl StoredProgramMembershipV1 {
     fn into_membership(self, id: RecordId) -> Result<ProgramMembership, Unreadable> {
         let details = ProgramMembershipDetails {
             identifiers: each(self.identifiers)?,
+            has_no_identifier: false,
             program: RecordId(self.program),
             beneficiary: self.beneficiary.into(),
             status: match self.status {

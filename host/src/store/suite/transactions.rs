@@ -20,6 +20,7 @@ fn of(members: &[RecordId]) -> GroupDetails {
 fn enrol(program: RecordId, kind: Subject, beneficiary: RecordId) -> Operation {
     let details = ProgramMembershipDetails {
         identifiers: Vec::new(),
+        has_no_identifier: false,
         program,
         beneficiary: SubjectReference { kind, id: beneficiary },
         ..samples::full_membership().details

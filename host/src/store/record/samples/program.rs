@@ -32,6 +32,7 @@ pub fn full_program() -> Program {
 pub fn full_membership() -> ProgramMembership {
     let details = ProgramMembershipDetails {
         identifiers: vec![Identifier { key: IdentifierKey::parse("urn:x:place|M-1").unwrap(), period: None }],
+        has_no_identifier: false,
         program: RecordId(5),
         beneficiary: SubjectReference { kind: Subject::Group, id: RecordId(2) },
         status: MembershipStatus::Exited,
