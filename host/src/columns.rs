@@ -364,12 +364,6 @@ impl Snapshot {
         self.individuals.rows.find(individual)
     }
 
-    /// The individual of a row.
-    #[must_use]
-    pub fn individual_at(&self, row: u32) -> Option<RecordId> {
-        self.individuals.rows.id(row)
-    }
-
     /// The values of one field of individuals by row: coded fields that hold one code, `birth_date`, `deceased_date`,
     /// `birth_date_estimated`, `active` (as recorded) and `income.amount`. Absent where there is no column of that path; a row
     /// without a value, or past the last, is not valid and has a value that means nothing.

@@ -29,15 +29,6 @@ pub struct TokenRequestParts<'a> {
     pub body: &'a [u8],
 }
 
-impl TokenRequestParts<'_> {
-    /// Whether the request has an `Authorization` header: a refused client is then told the scheme in
-    /// `WWW-Authenticate`.
-    #[must_use]
-    pub fn has_authorization(&self) -> bool {
-        !self.authorization.is_empty()
-    }
-}
-
 /// A token request that can be understood.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {

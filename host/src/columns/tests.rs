@@ -197,7 +197,6 @@ fn gathers_every_column() {
     columns.load_individuals(&[record(4, IndividualDetails::default()), record(6, person)]);
     let snapshot = columns.snapshot();
     assert_eq!(snapshot.row_of(RecordId(6)), Some(1));
-    assert_eq!(snapshot.individual_at(1), Some(RecordId(6)));
     assert_eq!(snapshot.row_of(RecordId(5)), None);
     let cases = [
         ("active", ColumnValues::Booleans(vec![0])),

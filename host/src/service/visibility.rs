@@ -107,18 +107,6 @@ pub fn check_filter(ctx: &OpContext, resource: Resource, path: &str) -> Result<(
     check(&searchable(ctx, resource), resource, path, FieldUse::Filter)
 }
 
-/// Whether a search may have conditions on these fields.
-///
-/// # Errors
-/// [`AppError::FieldNotGranted`] with the first that it may not.
-pub fn check_filters<'a>(
-    ctx: &OpContext,
-    resource: Resource,
-    paths: impl IntoIterator<Item = &'a str>,
-) -> Result<(), AppError> {
-    paths.into_iter().try_for_each(|path| check_filter(ctx, resource, path))
-}
-
 /// Whether a search may be sorted by a field, given by its path in the API.
 ///
 /// # Errors

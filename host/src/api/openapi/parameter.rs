@@ -60,12 +60,6 @@ pub fn header(name: &str, description: &str, shape: impl Into<Shape>) -> Paramet
     ParameterBuilder::from(query(name, description, shape)).parameter_in(ParameterIn::Header).build()
 }
 
-/// The same parameter with a value that works.
-#[must_use]
-pub fn showing(parameter: Parameter, example: impl Into<serde_json::Value>) -> Parameter {
-    ParameterBuilder::from(parameter).example(Some(example.into())).build()
-}
-
 /// A part of a path, by its name in the route; none where the name is not known here.
 #[must_use]
 pub fn of_path(name: &str) -> Option<Parameter> {

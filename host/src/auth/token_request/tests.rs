@@ -199,7 +199,6 @@ fn refuses_bytes_that_are_not_text() {
     assert_eq!(TokenRequest::parse(&parts).unwrap_err().code, OAuthErrorCode::InvalidRequest);
     let parts =
         TokenRequestParts { content_type: &[FORM.as_bytes()], authorization: &[b"\xff"], body: GRANT.as_bytes() };
-    assert!(parts.has_authorization());
     assert_eq!(TokenRequest::parse(&parts).unwrap_err().code, OAuthErrorCode::InvalidClient);
 }
 

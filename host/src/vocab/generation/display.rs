@@ -30,12 +30,6 @@ impl CodeDisplay<'_> {
         format!("{}#{}", self.namespace, self.code)
     }
 
-    /// Whether nothing is known of the code but its name, because its vocabulary is gone or no longer has it.
-    #[must_use]
-    pub fn is_code_only(&self) -> bool {
-        self.language.is_none()
-    }
-
     /// The four texts of a response.
     #[must_use]
     pub fn to_displayed(&self) -> DisplayedCode {
