@@ -11,6 +11,7 @@ pub mod individual;
 pub mod merge;
 pub mod metadata;
 pub mod named;
+pub mod nearest;
 pub mod program;
 pub mod program_membership;
 pub mod reader;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::nearest::{nearest, shown};
 use super::reader::{ObjectReader, Problems, code_value, kind, text_value};
 use super::shared::CodeBody;
 use crate::domain::calendar::parse_date;
@@ -15,8 +16,6 @@ use crate::domain::vocabulary::DisplayedCode;
 
 /// A misspelt name is at most this far from the right one.
 const NAME_EDITS_MAX: usize = 3;
-/// How much of an unknown name is repeated, in characters.
-const NAME_SHOWN_CHARACTERS: usize = 60;
 
 /// Reads the extension of a record whose codes are not checked yet; every field that no installed module declares is a
 /// problem.
@@ -39,16 +38,17 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Reads what lies below a path; `at` is where it stands in the body.
+    /// Reads what lies below a path, as long as problems are told at all; `at` is where it stands in the body.
     fn object(&mut self, at: &str, above: &str, members: Map<String, Value>) {
         for (name, value) in members {
+            if self.problems.is_full() {
+                return;
+            }
             let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
             let here = |name: &str| format!("{at}.{name}");
-            let shown =
-                || -> String { name.chars().filter(|one| !one.is_control()).take(NAME_SHOWN_CHARACTERS).collect() };
             // A key with a dot in it is no path: it would name a field in a second way.
             if name.contains('.') {
-                self.problems.add(here(&shown()), "unknown_field", self.unknown(&path));
+                self.unknown(here(&shown(&name)), &path);
                 continue;
             }
             if let Some(field) = self.fields.get(&path) {
@@ -61,7 +61,7 @@ impl Walk<'_> {
             }
             let below = format!("{path}.");
             if !self.fields.iter().any(|field| field.path.as_str().starts_with(&below)) {
-                self.problems.add(here(&shown()), "unknown_field", self.unknown(&path));
+                self.unknown(here(&shown(&name)), &path);
                 continue;
             }
             match value {
@@ -75,19 +75,20 @@ impl Walk<'_> {
         }
     }
 
-    fn unknown(&self, path: &str) -> String {
+    /// Reports a field that nobody declares, with what was probably meant.
+    fn unknown(&mut self, at: String, path: &str) {
         let path: String = path.chars().take(ExtensionPath::LENGTH_MAX).collect();
-        let distance = |field: &ExtensionField| strsim::osa_distance(&path, field.path.as_str());
-        let nearest = self.fields.iter().map(|field| (distance(field), &field.path)).min();
-        match nearest.filter(|(edits, _)| *edits <= NAME_EDITS_MAX) {
-            Some((_, known)) => {
+        let known = self.fields.iter().map(|field| field.path.as_str());
+        let message = match nearest(&path, known, NAME_EDITS_MAX) {
+            Some(known) => {
                 format!("no installed module declares such a field; did you mean `{EXTENSION}.{known}`?")
             }
             None if self.fields.iter().len() == 0 => {
                 "no installed module declares such a field; none that is installed declares any".to_owned()
             }
             None => "no installed module declares such a field".to_owned(),
-        }
+        };
+        self.problems.add(at, "unknown_field", message);
     }
 }
 
@@ -190,6 +191,7 @@ fn write_value(value: &ExtensionValue, show: &dyn Fn(CodedValue) -> DisplayedCod
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::dto::nearest::searches;
     use crate::error::AppError;
     use serde_json::json;
 
@@ -291,5 +293,16 @@ mod tests {
         assert!(read_body(crops(VALUES_MAX - 1)).is_ok());
         assert!(read_body(crops(VALUES_MAX)).is_ok());
         assert!(read_body(crops(VALUES_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn of_very_many_unknown_fields_only_those_are_looked_up_that_are_told() {
+        for name in ["crop", "area.crop"] {
+            let unknown = (0..10_000).map(|number| (format!("{name}{number}"), json!([])));
+            let body = json!({"farmer": unknown.collect::<Map<_, _>>()});
+            let mut found = Ok(Extension::default());
+            let searches = searches::made_by(|| found = read_body(body));
+            assert_eq!((found.unwrap_err().len(), searches), (100, 100), "{name}");
+        }
     }
 }

@@ -3,12 +3,15 @@
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
+use super::nearest::{nearest, shown};
 use crate::domain::calendar::{Period, parse_date};
 use crate::domain::code::{CodeError, CodeUri};
 use crate::error::{AppError, FieldProblem};
 
 /// The most problems that are collected before reading stops caring.
-const PROBLEMS_MAX: usize = 100;
+pub(super) const PROBLEMS_MAX: usize = 100;
+/// A misspelt name is at most this far from the right one.
+const NAME_EDITS_MAX: usize = 2;
 
 /// Problems found so far.
 #[derive(Debug, Default)]
@@ -17,14 +20,21 @@ pub struct Problems(Vec<FieldProblem>);
 impl Problems {
     /// Adds a problem.
     pub fn add(&mut self, field: impl Into<String>, code: &'static str, message: impl Into<String>) {
-        if self.0.len() < PROBLEMS_MAX {
+        if !self.is_full() {
             self.0.push(FieldProblem { field: field.into(), code, message: message.into() });
         }
     }
 
+    /// Whether what else is found wrong is not told any more: it need not be put into words.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= PROBLEMS_MAX
+    }
+
     /// Takes over the problems of a part that was checked by itself.
     pub fn extend(&mut self, problems: Vec<FieldProblem>) {
-        self.0.extend(problems);
+        let room = PROBLEMS_MAX.saturating_sub(self.0.len());
+        self.0.extend(problems.into_iter().take(room));
     }
 
     /// The value, if nothing was wrong.
@@ -212,14 +222,16 @@ impl ObjectReader {
         })
     }
 
-    /// Reports every member that nobody asked for, with the nearest name.
+    /// Reports every member that nobody asked for, with the nearest name, as long as problems are told at all.
     pub fn finish(self, problems: &mut Problems) {
         for name in self.members.keys() {
-            let shown: String = name.chars().take(60).filter(|character| !character.is_control()).collect();
-            let nearest = self.asked.iter().map(|known| (strsim::damerau_levenshtein(&shown, known), *known)).min();
-            let message = match nearest {
-                Some((distance, known)) if distance <= 2 => format!("there is no such field; did you mean `{known}`?"),
-                _ => "there is no such field".to_owned(),
+            if problems.is_full() {
+                return;
+            }
+            let shown = shown(name);
+            let message = match nearest(&shown, self.asked.iter().copied(), NAME_EDITS_MAX) {
+                Some(known) => format!("there is no such field; did you mean `{known}`?"),
+                None => "there is no such field".to_owned(),
             };
             problems.add(self.path_of(&shown), "unknown_field", message);
         }
@@ -332,6 +344,7 @@ pub fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::dto::nearest::searches;
     use serde_json::json;
 
     fn code(value: Value) -> Result<CodeUri, AppError> {
@@ -415,5 +428,17 @@ mod tests {
                 ("lst", "unknown_field")
             ]
         );
+    }
+
+    #[test]
+    fn of_very_many_unknown_members_only_those_are_looked_up_that_are_told() {
+        for (members, told) in [(99, 99), (100, 100), (101, 100), (100_000, 100)] {
+            let body = (0..members).map(|number| (format!("a{number:05}"), Value::Null)).collect();
+            let mut problems = Problems::default();
+            let searches = searches::made_by(|| ObjectReader::root(body).finish(&mut problems));
+            let Err(AppError::Invalid(found)) = problems.finish(()) else { panic!("problems were expected") };
+            assert_eq!((found.len(), searches), (told, told), "{members}");
+            assert_eq!((found[0].field.as_str(), found[0].code), ("a00000", "unknown_field"));
+        }
     }
 }

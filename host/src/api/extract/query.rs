@@ -6,6 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
+use crate::api::dto::nearest::{nearest, shown};
 use crate::api::error::{ApiError, Problem};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
@@ -205,13 +206,10 @@ fn whole_number(text: &str) -> Option<u64> {
 }
 
 fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
-    let shown: String = name.chars().take(60).filter(|character| !character.is_control()).collect();
-    let nearest = known.iter().map(|other| (strsim::damerau_levenshtein(&shown, other), *other)).min();
-    Problem::malformed(match nearest {
-        Some((distance, nearest)) if distance <= 2 => {
-            format!("unknown parameter `{shown}`; did you mean `{nearest}`?")
-        }
-        _ => format!("unknown parameter `{shown}`; known here: {}", known.join(", ")),
+    let shown = shown(name);
+    Problem::malformed(match nearest(&shown, known.iter().copied(), 2) {
+        Some(nearest) => format!("unknown parameter `{shown}`; did you mean `{nearest}`?"),
+        None => format!("unknown parameter `{shown}`; known here: {}", known.join(", ")),
     })
 }
 
