@@ -8,7 +8,7 @@ use crate::domain::group::GroupDetails;
 use crate::domain::individual::{CodePlace, IndividualDetails};
 use crate::domain::manifest::ExtensionPath;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
-use crate::error::{AppError, FieldProblem};
+use crate::error::FieldProblem;
 pub use crate::vocab::LanguagePreference;
 use crate::vocab::{CodeProblem, Generation, LookUpProblem};
 
@@ -91,25 +91,20 @@ pub fn with_undeclared(generation: &Generation, before: &Extension, now: Extensi
     Extension::new(all)
 }
 
-/// Checks every code of a person against its field's vocabularies, save those that it holds `before`.
-///
-/// # Errors
-/// Every code that is not right, with its path.
+/// Checks every code of a person against its field's vocabularies, save those that it holds `before`. Where that adds problems, the
+/// person is none.
 pub fn resolve_individual(
     generation: &Generation,
     before: &Held,
     draft: IndividualDetails<CodeUri>,
-) -> Result<IndividualDetails, AppError> {
-    let mut problems = Vec::new();
+    problems: &mut Vec<FieldProblem>,
+) -> IndividualDetails {
     let mut details = draft.map_codes(|place, path, code| {
-        resolve_at(generation, before, (place, path), &code, &mut problems).unwrap_or(REFUSED)
+        resolve_at(generation, before, (place, path), &code, problems).unwrap_or(REFUSED)
     });
-    if !problems.is_empty() {
-        return Err(AppError::Invalid(problems));
-    }
     details.codes.sort_unstable_by_key(|(field, _)| *field);
     details.code_lists.sort_unstable_by_key(|(field, _)| *field);
-    Ok(details)
+    details
 }
 
 /// Checks the code that stands at a place of a record, unless the record holds it there already.
@@ -156,11 +151,11 @@ pub fn resolve(
     }
 }
 
-/// How many wrong codes of one record are told with what was probably meant. A record with more is a mistake of another kind, and
+/// How many wrong codes of one request are told with what was probably meant. One with more is a mistake of another kind, and
 /// each search takes its time.
 const SEARCHES_MAX: usize = 50;
 
-/// What a code is refused with where very many of the record are wrong already: without a search for what was meant.
+/// What a code is refused with where very many of the request are wrong already: without a search for what was meant.
 fn without_search(
     generation: &Generation,
     namespaces: &[&str],

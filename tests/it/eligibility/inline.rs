@@ -1,6 +1,6 @@
 //! Rules on records given in the request.
 
-use daftar_tests::records::{FEMALE, GENDER, HOUSEHOLD, MALE, ROLE};
+use daftar_tests::records::{FEMALE, GENDER, HOUSEHOLD, MALE, ROLE, with};
 use daftar_tests::{ApiClient, TestApp, errors, redacted};
 use serde_json::{Value, json};
 
@@ -272,4 +272,41 @@ fn outcome_of_group(client: &ApiClient, expression: &str, subject: &Value) -> (S
     let missing = result["missing"].as_array().unwrap_or_else(|| panic!("{answer}"));
     let missing = missing.iter().map(|path| path.as_str().unwrap().to_owned()).collect();
     (result["outcome"].as_str().unwrap().to_owned(), missing)
+}
+
+#[test]
+fn wrong_codes_of_given_records_are_told_up_to_a_bound_with_what_was_meant() {
+    let (_app, client) = app_with_evaluator();
+    let wrong: Vec<String> = ('a'..='z').map(|letter| format!("urn:who:icd-11#1A00{letter}")).collect();
+    let person = json!({"health_conditions": wrong, "role": format!("{ROLE}#hed")});
+    let household = |members: usize| with(person.clone(), json!({"members": vec![&person; members]}));
+    for (subjects, told) in [
+        (vec![household(0)], 27),
+        (vec![household(0); 2], 50),
+        (vec![household(1)], 50),
+        (vec![household(20); 20], 50),
+        (vec![household(0); 200], 50),
+    ] {
+        let body = json!({"expression": "is_female(me)", "subjects": subjects});
+        let refused = client.post("/Eligibility/$evaluate", &body).expect(422).json();
+        let problems = refused["errors"].as_array().unwrap();
+        assert_eq!(problems.len(), told);
+        let is_searched = |problem: &&Value| problem["message"].as_str().unwrap().contains("did you mean");
+        assert_eq!(problems.iter().filter(is_searched).count(), told, "{refused}");
+    }
+}
+
+#[test]
+fn so_many_people_are_looked_at_in_one_request_and_no_more() {
+    let (_app, client) = app_with_evaluator();
+    let household = |members: usize| json!({"type": "individual", "members": vec![json!({}); members]});
+    let ask = |mut subjects: Vec<Value>, last: Value| {
+        subjects.push(last);
+        client.post("/Eligibility/$evaluate", &json!({"expression": "members.size() > 0", "subjects": subjects}))
+    };
+    let taken = ask(vec![household(499); 39], household(499)).expect(200).json();
+    assert_eq!(taken["results"].as_array().unwrap().len(), 40);
+    for refused in [ask(vec![household(499); 39], household(500)), ask(vec![household(500); 40], household(1))] {
+        assert_eq!(errors(&refused.expect(422).json()), [("subjects".to_owned(), "too_many".to_owned())]);
+    }
 }

@@ -18,7 +18,7 @@ use crate::domain::program_membership::REASON_BYTES_MAX;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::service::eligibility::decision::Decision;
 use crate::service::eligibility::evaluate::{
-    EXPRESSION_BYTES_MAX, EvaluateRequest, Evaluated, SUBJECTS_MAX, SubjectInput, SubjectResult,
+    EXPRESSION_BYTES_MAX, EvaluateRequest, Evaluated, PEOPLE_MAX, SUBJECTS_MAX, SubjectInput, SubjectResult,
 };
 use crate::service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject, MembershipFact};
 use crate::service::program::ProgramRule;
@@ -66,8 +66,16 @@ pub fn read(
     if subjects.as_ref().is_none_or(Vec::is_empty) && !reader.is_problem("subjects", problems) {
         problems.add("subjects", "required", "a list of references or records is needed, with at least one");
     }
+    let subjects = subjects.unwrap_or_default();
+    let are_too_many = people(&subjects) > PEOPLE_MAX;
+    if are_too_many {
+        let message = format!(
+            "subjects and members of their households are more than {PEOPLE_MAX} people; ask about fewer at once"
+        );
+        problems.add("subjects", "too_many", message);
+    }
     let mut inputs = Vec::new();
-    for (path, item) in subjects.unwrap_or_default() {
+    for (path, item) in subjects.into_iter().filter(|_| !are_too_many) {
         inputs.extend(match item {
             Value::String(_) => read_subject_reference(&path, item, subject, problems),
             other => Some(SubjectInput::Inline(Box::new(read_inline(path, other, subject, fields, problems)))),
@@ -76,6 +84,12 @@ pub fn read(
     let as_of = reader.date("as_of", problems);
     reader.finish(problems);
     EvaluateRequest { expression, program, subject, subjects: inputs, as_of }
+}
+
+/// How many people the inline records among some subjects tell of, at the least: counted before any of them is read.
+fn people(subjects: &[(String, Value)]) -> usize {
+    let members = |item: &Value| item.get("members").and_then(Value::as_array).map_or(0, Vec::len);
+    subjects.iter().map(|(_, item)| members(item)).sum()
 }
 
 /// An expression may hold line breaks, which other texts may not.

@@ -33,6 +33,8 @@ use crate::vocab::{Generation, Vocabulary};
 
 /// The most subjects of one request.
 pub const SUBJECTS_MAX: usize = 1_000;
+/// The most people that one request looks at, members of households included: some 1,000 large households.
+pub const PEOPLE_MAX: usize = 20_000;
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 /// Somebody to decide about.

@@ -136,6 +136,18 @@ pub struct InlineSubject {
     pub programs: Option<Vec<MembershipFact>>,
 }
 
+impl InlineSubject {
+    /// How many people it tells of.
+    #[must_use]
+    pub fn people(&self) -> usize {
+        let itself = match self.me {
+            InlineMe::Person(_) => 1,
+            InlineMe::Group(_) => 0,
+        };
+        itself + self.members.as_ref().map_or(0, Vec::len)
+    }
+}
+
 /// The subject itself, as given.
 #[derive(Debug, Clone)]
 pub enum InlineMe {

@@ -76,7 +76,10 @@ impl Loader<'_> {
                     Err(error) => Err(error),
                 },
                 SubjectInput::Stored(stored) => self.stored(*stored, needs, &mut loaded.reads).await,
-                SubjectInput::Inline(_) => continue,
+                SubjectInput::Inline(inline) => {
+                    loaded.reads.count_rows(inline.people())?;
+                    continue;
+                }
             };
             match facts {
                 Err(_) if loaded.reads.are_too_many() => return Err(too_many()),

@@ -70,15 +70,10 @@ async fn change_once(
         &mut problems,
     );
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
-    let details = match resolve_individual(&generation, &Held::of_individual(&before.details), draft) {
-        Ok(details) if problems.is_empty() => details,
-        Ok(_) => return Err(AppError::Invalid(problems)),
-        Err(AppError::Invalid(found)) => {
-            problems.extend(found);
-            return Err(AppError::Invalid(problems));
-        }
-        Err(other) => return Err(other),
-    };
+    let details = resolve_individual(&generation, &Held::of_individual(&before.details), draft, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
     let details = written::keep_individual(&before.details, details, &written);
     let extension = with_undeclared(&generation, &before.details.extension, details.extension);
     let details = IndividualDetails { extension, ..details };

@@ -30,15 +30,10 @@ pub async fn create(
     let generation = consulted.generation.clone();
     let mut problems = Vec::new();
     identifiers::check((&generation, utc_day(ctx.now)), RecordKind::Individual, &[], &draft.identifiers, &mut problems);
-    let details = match resolve_individual(&generation, &Held::default(), draft) {
-        Ok(details) if problems.is_empty() => details,
-        Ok(_) => return Err(AppError::Invalid(problems)),
-        Err(AppError::Invalid(found)) => {
-            problems.extend(found);
-            return Err(AppError::Invalid(problems));
-        }
-        Err(other) => return Err(other),
-    };
+    let details = resolve_individual(&generation, &Held::default(), draft, &mut problems);
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
     let (details, generation) = if consulted.has_asked() {
         let kept = consulted.keep(registry).await?;
         (details.map_codes(|_, _, value| kept.lasting(value)), kept.generation)

@@ -6,99 +6,98 @@ use super::Loader;
 use crate::domain::code::CodeUri;
 use crate::domain::subject::SubjectReference;
 use crate::domain::vocabulary::CodedField;
-use crate::error::AppError;
+use crate::error::{AppError, FieldProblem};
 use crate::service::codes::{Held, resolve, resolve_group, resolve_individual};
 use crate::service::eligibility::evaluate::SubjectInput;
 use crate::service::eligibility::facts::{
     InlineMe, InlinePerson, InlineSubject, Me, Members, Person, PersonInHousehold, Programs, SubjectFacts,
 };
 use crate::service::{group, individual};
+use crate::vocab::Generation;
+
+/// The most problems of inline records that are told, as many as an answer shows: once there are so many, no further record is looked
+/// at.
+const PROBLEMS_MAX: usize = 50;
 
 impl Loader<'_> {
     /// Puts the inline records beside what was loaded: one a subject, in the order asked.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] with every problem of inline records.
+    /// [`AppError::Invalid`] with the problems of inline records.
     pub(in crate::service::eligibility) fn with_inline(
         &self,
-        mut stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
+        stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
         subjects: &[SubjectInput],
     ) -> Result<Vec<Result<SubjectFacts, AppError>>, AppError> {
-        let mut all = Vec::with_capacity(subjects.len());
-        let mut problems = Vec::new();
-        for (at, subject) in subjects.iter().enumerate() {
-            match subject {
-                SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => {
-                    all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(kind.record_kind()))));
-                }
-                SubjectInput::Inline(inline) => match self.inline(inline) {
-                    Ok(facts) => all.push(Ok(facts)),
-                    Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
-                        problem.field = format!("subjects[{at}].{}", problem.field);
-                        problem
-                    })),
-                    Err(other) => return Err(other),
-                },
-            }
-        }
-        if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
+        all(self.generation, stored, subjects)
     }
+}
 
-    fn inline(&self, inline: &InlineSubject) -> Result<SubjectFacts, AppError> {
-        let mut problems = Vec::new();
-        let mut members = Vec::new();
-        for (at, member) in inline.members.iter().flatten().enumerate() {
-            match self.inline_person(member) {
-                Ok(member) => members.push(member),
-                Err(AppError::Invalid(found)) => problems.extend(found.into_iter().map(|mut problem| {
-                    problem.field = format!("members[{at}].{}", problem.field);
-                    problem
-                })),
-                Err(other) => return Err(other),
+fn all(
+    generation: &Generation,
+    mut stored: BTreeMap<usize, Result<SubjectFacts, AppError>>,
+    subjects: &[SubjectInput],
+) -> Result<Vec<Result<SubjectFacts, AppError>>, AppError> {
+    let mut all = Vec::with_capacity(subjects.len());
+    let mut problems = Vec::new();
+    for (at, subject) in subjects.iter().enumerate() {
+        match subject {
+            SubjectInput::Reference(kind, _) | SubjectInput::Stored(SubjectReference { kind, .. }) => {
+                all.push(stored.remove(&at).unwrap_or(Err(AppError::NotFound(kind.record_kind()))));
+            }
+            SubjectInput::Inline(inline) => {
+                let place = || format!("subjects[{at}]");
+                all.push(Ok(placed(place, &mut problems, |problems| facts(generation, inline, problems))));
             }
         }
-        let me = match &inline.me {
-            InlineMe::Person(person) => match self.inline_person(person) {
-                Ok(person) => Some(Me::Person(person)),
-                Err(AppError::Invalid(found)) => {
-                    problems.extend(found);
-                    None
-                }
-                Err(other) => return Err(other),
-            },
-            InlineMe::Group(draft) => Some(Me::InlineGroup(Box::new(resolve_group(
-                self.generation,
-                &Held::default(),
-                (**draft).clone(),
-                &mut problems,
-            )))),
-        };
-        let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
-        let programs = inline.programs.clone().map_or(Programs::Unknown, Programs::Known);
-        match me {
-            Some(me) if problems.is_empty() => Ok(SubjectFacts { me, members, programs }),
-            Some(_) | None => Err(AppError::Invalid(problems)),
+        if problems.len() >= PROBLEMS_MAX {
+            break;
         }
     }
+    problems.truncate(PROBLEMS_MAX);
+    if problems.is_empty() { Ok(all) } else { Err(AppError::Invalid(problems)) }
+}
 
-    fn inline_person(&self, person: &InlinePerson) -> Result<PersonInHousehold, AppError> {
-        let mut problems = Vec::new();
-        let role = person
-            .role
-            .as_ref()
-            .and_then(|code| resolve(self.generation, CodedField::MemberRole, "role".to_owned(), code, &mut problems));
-        match resolve_individual(self.generation, &Held::default(), person.details.clone()) {
-            Ok(details) if problems.is_empty() => {
-                Ok(PersonInHousehold { person: Person::Inline(Box::new(details)), role })
-            }
-            Ok(_) => Err(AppError::Invalid(problems)),
-            Err(AppError::Invalid(found)) => {
-                problems.extend(found);
-                Err(AppError::Invalid(problems))
-            }
-            Err(other) => Err(other),
+/// What an inline record says; where that adds problems, or there are as many as are told, nothing.
+fn facts(generation: &Generation, inline: &InlineSubject, problems: &mut Vec<FieldProblem>) -> SubjectFacts {
+    let me = match &inline.me {
+        InlineMe::Person(person) => Me::Person(person_of(generation, person, problems)),
+        InlineMe::Group(draft) => {
+            Me::InlineGroup(Box::new(resolve_group(generation, &Held::default(), (**draft).clone(), problems)))
         }
+    };
+    let mut members = Vec::new();
+    for (at, member) in inline.members.iter().flatten().enumerate() {
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+        let place = || format!("members[{at}]");
+        members.push(placed(place, problems, |problems| person_of(generation, member, problems)));
     }
+    let members = if inline.members.is_some() { Members::Known(members) } else { Members::Unknown };
+    let programs = inline.programs.clone().map_or(Programs::Unknown, Programs::Known);
+    SubjectFacts { me, members, programs }
+}
+
+fn person_of(generation: &Generation, person: &InlinePerson, problems: &mut Vec<FieldProblem>) -> PersonInHousehold {
+    let role = person.role.as_ref();
+    let role = role.and_then(|code| resolve(generation, CodedField::MemberRole, "role".to_owned(), code, problems));
+    let details = resolve_individual(generation, &Held::default(), person.details.clone(), problems);
+    PersonInHousehold { person: Person::Inline(Box::new(details)), role }
+}
+
+/// Checks a part of the request, and puts its place before the fields of the problems that this adds.
+fn placed<T>(
+    place: impl Fn() -> String,
+    problems: &mut Vec<FieldProblem>,
+    check: impl FnOnce(&mut Vec<FieldProblem>) -> T,
+) -> T {
+    let before = problems.len();
+    let checked = check(problems);
+    for problem in problems.iter_mut().skip(before) {
+        problem.field = format!("{}.{}", place(), problem.field);
+    }
+    checked
 }
 
 /// Every code of the inline records among some subjects.
@@ -119,4 +118,42 @@ pub(in crate::service::eligibility) fn inline_codes(subjects: &[SubjectInput]) -
         }
     }
     codes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::individual::IndividualDetails;
+    use crate::vocab::testing::generation;
+
+    /// A person of a sex that is none, with as many members of the household like it.
+    fn wrong(members: usize) -> SubjectInput {
+        let gender = CodeUri::parse("urn:iso:std:iso:5218#7").unwrap();
+        let details = IndividualDetails { codes: vec![(CodedField::Gender, gender)], ..IndividualDetails::default() };
+        let person = || InlinePerson { details: details.clone(), role: None };
+        let members = Some((0..members).map(|_| person()).collect());
+        SubjectInput::Inline(Box::new(InlineSubject {
+            me: InlineMe::Person(Box::new(person())),
+            members,
+            programs: None,
+        }))
+    }
+
+    #[test]
+    fn after_so_many_problems_no_further_record_is_looked_at() {
+        let generation = generation();
+        for (subjects, members, told, last) in [
+            (49, 0, 49, "subjects[48].gender"),
+            (50, 0, 50, "subjects[49].gender"),
+            (51, 0, 50, "subjects[49].gender"),
+            (1_000, 19, 50, "subjects[2].members[8].gender"),
+            (1, 499, 50, "subjects[0].members[48].gender"),
+        ] {
+            let subjects: Vec<SubjectInput> = (0..subjects).map(|_| wrong(members)).collect();
+            let Err(AppError::Invalid(problems)) = all(&generation, BTreeMap::new(), &subjects) else {
+                panic!("problems were expected")
+            };
+            assert_eq!((problems.len(), problems[told - 1].field.as_str()), (told, last));
+        }
+    }
 }

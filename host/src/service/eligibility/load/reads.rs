@@ -7,12 +7,10 @@ use crate::domain::identifier::Identifier;
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::error::AppError;
+use crate::service::eligibility::evaluate::PEOPLE_MAX;
 use crate::service::program_membership::MembershipView;
 use crate::service::records;
 use crate::service::visibility::Seen;
-
-/// The most people that one request looks at, members of households included: some 1,000 large households.
-const ROWS_MAX: usize = 20_000;
 
 /// What was read of the register for one rule, each person once.
 #[derive(Default)]
@@ -27,13 +25,18 @@ pub(in crate::service::eligibility) struct Reads {
 impl Reads {
     /// Whether more people were counted than one request may look at.
     pub(super) fn are_too_many(&self) -> bool {
-        self.rows > ROWS_MAX
+        self.rows > PEOPLE_MAX
     }
 
     /// Counts a person that the rule will see, as subject or as member, however often it is the same one.
     pub(super) fn count_row(&mut self) -> Result<(), AppError> {
-        self.rows += 1;
-        if self.rows <= ROWS_MAX { Ok(()) } else { Err(too_many()) }
+        self.count_rows(1)
+    }
+
+    /// Counts people that the rule will see.
+    pub(super) fn count_rows(&mut self, more: usize) -> Result<(), AppError> {
+        self.rows += more;
+        if self.rows <= PEOPLE_MAX { Ok(()) } else { Err(too_many()) }
     }
 
     pub(super) fn note_person(&mut self, stored: &Individual) {
@@ -70,6 +73,6 @@ impl Reads {
 
 pub(super) fn too_many() -> AppError {
     let message =
-        format!("subjects and members of their households are more than {ROWS_MAX} people; ask about fewer at once");
+        format!("subjects and members of their households are more than {PEOPLE_MAX} people; ask about fewer at once");
     AppError::invalid("subjects", "too_many", message)
 }
