@@ -2,6 +2,7 @@
 
 mod differential;
 mod grants;
+mod memberships;
 mod probes;
 mod rules;
 mod samples;

@@ -35,7 +35,7 @@ pub async fn response(
     Ok(match &shown {
         ShownAgain::Individual(view) => individual::answer(app, status, view).await?,
         ShownAgain::Group(view) => group::answer(app, status, view).await?,
-        ShownAgain::ProgramMembership(view) => program_membership::answer(app, status, view),
+        ShownAgain::ProgramMembership(view) => program_membership::answer(app, status, view, None),
         ShownAgain::Nothing => status.into_response(),
     })
 }

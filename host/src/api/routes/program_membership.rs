@@ -76,8 +76,9 @@ pub async fn create(
     let mut problems = Problems::default();
     let draft = body::read(members, Purpose::Create, &mut problems);
     let draft = whole(problems.finish(draft)?)?;
+    let sent = MembershipAddress { key: draft.beneficiary.id.clone(), program: Some(draft.program.clone()) };
     let view = program_membership::create(&ctx, &app.registry, &app.engine, draft).await?;
-    Ok(answer(&app, StatusCode::CREATED, &view))
+    Ok(answer(&app, StatusCode::CREATED, &view, Some(&sent)))
 }
 
 /// Replaces what a membership says.
@@ -98,30 +99,43 @@ pub async fn replace(
     };
     let conditions = (&condition, &spoken);
     let view = program_membership::replace(&ctx, &app.registry, &app.engine, &address, conditions, &make).await?;
-    Ok(answer(&app, StatusCode::OK, &view))
+    Ok(answer(&app, StatusCode::OK, &view, None))
 }
 
 fn whole(draft: Option<MembershipDraft>) -> Result<MembershipDraft, AppError> {
     draft.ok_or_else(|| AppError::internal("a membership was neither read nor refused"))
 }
 
-/// The answer to a write.
-pub(in crate::api) fn answer(app: &AppState, status: StatusCode, view: &MembershipView) -> Response {
+/// The answer to a write; `sent` is what a request for a new membership called its beneficiary and its program.
+pub(in crate::api) fn answer(
+    app: &AppState,
+    status: StatusCode,
+    view: &MembershipView,
+    sent: Option<&MembershipAddress>,
+) -> Response {
     let tag = [(header::ETAG, etag(&view.membership.meta))];
-    let location = (status == StatusCode::CREATED).then(|| (header::LOCATION, location(app, view)));
+    let location = (status == StatusCode::CREATED).then(|| location(app, view, sent)).flatten();
+    let location = location.map(|location| (header::LOCATION, location));
     (status, tag, AppendHeaders(location), Json(body::write(view))).into_response()
 }
 
-/// The URL of a membership: by its own identifier, or by the beneficiary's within the program.
-fn location(app: &AppState, view: &MembershipView) -> String {
+/// The URL of a new membership: by its own identifier, or by the beneficiary's within the program. What these are called is told
+/// to whoever sees it; to others they are what the request called them, and where it is not known any more there is no URL.
+fn location(app: &AppState, view: &MembershipView, sent: Option<&MembershipAddress>) -> Option<String> {
     let base = format!("{}{BASE_PATH}/{}", app.public_url, RecordKind::ProgramMembership);
     if let Some(own) = records::called(&view.membership.details.identifiers) {
-        return format!("{base}/{}", path_part(&own.reveal()));
+        return Some(format!("{base}/{}", path_part(&own.reveal())));
     }
-    let key = view.beneficiary.split_once('/').map_or(view.beneficiary.as_str(), |(_, key)| key);
+    let (key, program) = if view.fields.allows("beneficiary") && view.fields.allows("program") {
+        let key = view.beneficiary.split_once('/').map_or(view.beneficiary.as_str(), |(_, key)| key);
+        (key.to_owned(), view.program.clone())
+    } else {
+        let sent = sent?;
+        (sent.key.reveal(), records::reference(RecordKind::Program, sent.program.as_ref()?))
+    };
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("program", &view.program);
-    format!("{base}/{}?{}", path_part(key), query.finish())
+    query.append_pair("program", &program);
+    Some(format!("{base}/{}?{}", path_part(&key), query.finish()))
 }
 
 fn address(key: IdentifierKey, query: &str) -> Result<MembershipAddress, ApiError> {
