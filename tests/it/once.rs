@@ -2,6 +2,7 @@
 
 mod batch;
 mod crash;
+mod grants;
 
 use daftar_tests::records::{FEMALE, NATIONAL_ID, path, person, reference};
 use daftar_tests::{ApiClient, Response, TestApp, errors};

@@ -30,7 +30,7 @@ use crate::app::AppState;
 use crate::domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
 use crate::domain::scope::{Action, Scope};
 use crate::error::AppError;
-use crate::service::transaction::{NotWritten, Transaction};
+use crate::service::transaction::{NotWritten, Transaction, Undone};
 
 /// Names a request.
 pub static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -68,7 +68,7 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
     let (mut parts, body) = request.into_parts();
     let client = AnyClient::identified(&parts, app).await?;
     let ctx = client.context;
-    parts.extensions.insert(WithinRequest(ctx.clone()));
+    parts.extensions.insert(WithinRequest { context: ctx.clone(), lines: None });
     if !scopes.iter().any(|scope| ctx.scopes.covers(*scope)) {
         // The handler refuses it before it looks at anything else.
         return Ok(next.run(Request::from_parts(parts, body)).await);
@@ -79,6 +79,7 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
     let bytes = Bytes::from(bytes);
     let mut once = app.requests.begin(&ctx, &*app.registry.store, key, digest_of(&parts, &bytes)).await?;
     for _ in 0..ATTEMPTS_MAX {
+        ctx.trail.begin_again();
         if let Some(earlier) = once.earlier(0) {
             let mut response = replay::response(app, &ctx, &parts.headers, earlier.answers.first()).await?;
             response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
@@ -92,7 +93,7 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
             if once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await? {
                 continue;
             }
-            transaction.abandon(&ctx).await?;
+            transaction.abandon(&ctx, Undone::OtherRefused).await?;
             return Ok(response);
         }
         let answer = answer_of(&transaction, 0, response.status().as_u16());
@@ -102,9 +103,13 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
                 return Ok(response);
             }
             Err(NotWritten::Overtaken) => {
+                transaction.abandon(&ctx, Undone::Overtaken).await?;
                 once.is_done_meanwhile(&ctx, &*app.registry.store, 0).await?;
             }
-            Err(NotWritten::Failed(error)) => return Err(error.into()),
+            Err(NotWritten::Failed(error)) => {
+                transaction.abandon(&ctx, Undone::Failed).await?;
+                return Err(error.into());
+            }
         }
     }
     Err(overtaken().into())

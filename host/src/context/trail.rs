@@ -4,6 +4,7 @@
 //! writes the lines down. A request that failed and left no line of its failure gets one here, so that a new route cannot
 //! forget it.
 
+mod held;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+
+pub use self::held::HeldLines;
 
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::consent::ConsentId;
@@ -178,6 +181,15 @@ impl Trail {
         }
         state.lines.push(entry);
         Ok(())
+    }
+
+    /// Forgets what use cases handed in so far: all of it is done anew.
+    pub fn begin_again(&self) {
+        self.with(|state| {
+            let caller = state.caller.take();
+            let has_ended = state.has_ended;
+            *state = State { caller, has_ended, ..State::default() };
+        });
     }
 
     /// Ends it, and gives the lines to write down: with the status and the reason, and one of the failure where the use cases

@@ -1,14 +1,14 @@
 //! Records as a request wrote them, for a client that sends the request again.
 //!
-//! **Invariant:** they are shown by what the client may see now. Of one that is not there for it any more only what it sent itself
-//! is left: type, identifiers and meta.
+//! **Invariant:** they are shown by what the client may see now. Of one that the request made and that is not there for the client
+//! any more only what it sent itself is left: type, identifiers and meta. One that it changed is not there, as for any other call.
 
 use super::codes::{CodeView, LanguagePreference};
 use super::group::{self, GroupView};
 use super::individual::{self, IndividualView, Wanted};
 use super::program_membership::{self, MembershipView};
 use super::registry::Registry;
-use super::visibility;
+use super::{records, visibility};
 use crate::context::OpContext;
 use crate::domain::change::Details;
 use crate::domain::field::FieldSet;
@@ -31,7 +31,8 @@ pub enum ShownAgain {
 /// Shows a record at a version.
 ///
 /// # Errors
-/// When the store fails; a version that is not there is a defect.
+/// [`AppError::NotFound`] for one that was changed, not made, and is not there any more for the client. When the store fails; a
+/// version that is not there is a defect.
 pub async fn shown_again(
     ctx: &OpContext,
     registry: &Registry,
@@ -39,7 +40,15 @@ pub async fn shown_again(
     (kind, id, version): (RecordKind, RecordId, VersionId),
 ) -> Result<ShownAgain, AppError> {
     let gone = || AppError::internal("a request is remembered to have written what is not there");
-    let fields = visibility::of(ctx, registry, kind, id).unwrap_or_else(FieldSet::none);
+    let fields = match visibility::of(ctx, registry, kind, id) {
+        Some(fields) => fields,
+        None if version == VersionId::FIRST => FieldSet::none(),
+        None => {
+            let changed = registry.store.record_version(kind, id, version).await?.ok_or_else(gone)?;
+            ctx.trail.about(records::references(kind, &changed.identifiers()));
+            return Err(AppError::NotFound(kind));
+        }
+    };
     Ok(match kind {
         RecordKind::Individual => {
             let individual = registry.store.individual_version(id, version).await?.ok_or_else(gone)?;

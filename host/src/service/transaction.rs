@@ -7,20 +7,47 @@ use std::sync::Arc;
 use super::records;
 use super::registry::Registry;
 use crate::context::OpContext;
-use crate::domain::audit::{AuditEntry, AuditOutcome};
+use crate::context::trail::HeldLines;
+use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::change::ChangedRecord;
 use crate::domain::idempotency::RememberedRequest;
 use crate::error::AppError;
 use crate::store::staged::Staged;
 use crate::store::{Committed, Store, StoreError};
 
-/// What is said of the line of the audit log of a use case that came to nothing because another one did.
-const UNDONE: &str = "nothing was written: another entry of the transaction was refused";
-
 /// Use cases that wait to be written.
 pub struct Transaction {
     staged: Arc<Staged>,
     registry: Arc<Registry>,
+    lines: HeldLines,
+}
+
+/// Why use cases came to nothing that had succeeded by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    /// Another one was refused.
+    OtherRefused,
+    /// Others changed again and again what they rest on.
+    Overtaken,
+    /// It could not be written.
+    Failed,
+}
+
+impl Undone {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::OtherRefused => "nothing was written: another entry of the transaction was refused",
+            Self::Overtaken => "nothing was written: others changed the same records again and again",
+            Self::Failed => "nothing was written: the store failed",
+        }
+    }
+
+    fn outcome(self) -> AuditOutcome {
+        match self {
+            Self::OtherRefused | Self::Overtaken => AuditOutcome::Refused,
+            Self::Failed => AuditOutcome::Failed,
+        }
+    }
 }
 
 /// Why a transaction was not written.
@@ -38,7 +65,13 @@ impl Transaction {
     pub fn begin(registry: &Registry) -> Self {
         let staged = Arc::new(Staged::on(Arc::clone(&registry.store)));
         let store = Arc::clone(&staged) as Arc<dyn Store>;
-        Self { staged, registry: Arc::new(Registry { store, ..registry.clone() }) }
+        Self { staged, registry: Arc::new(Registry { store, ..registry.clone() }), lines: HeldLines::default() }
+    }
+
+    /// Where the lines of its entries for the audit log go: nobody is shown anything before all of it is written.
+    #[must_use]
+    pub fn lines(&self) -> HeldLines {
+        self.lines.clone()
     }
 
     /// The register as the use cases meet it.
@@ -81,7 +114,8 @@ impl Transaction {
         if write.operations.is_empty() && write.audit.is_empty() {
             return Ok(());
         }
-        Self::told(self.staged.base().commit(write).await)
+        let audit = write.audit.clone();
+        self.told(self.staged.base().commit(write).await, audit)
     }
 
     /// Writes everything, and how the request was answered that asked for it.
@@ -90,38 +124,70 @@ impl Transaction {
     /// [`NotWritten`]; nothing of it is written then.
     pub async fn commit_once(&self, ctx: &OpContext, request: RememberedRequest) -> Result<(), NotWritten> {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
-        Self::told(self.staged.base().commit_once(write, request).await)
+        let audit = write.audit.clone();
+        self.told(self.staged.base().commit_once(write, request).await, audit)
     }
 
-    fn told(committed: Result<Committed, StoreError>) -> Result<(), NotWritten> {
-        match committed {
-            Ok(_) => Ok(()),
-            Err(
-                StoreError::VersionMismatch { .. }
-                | StoreError::IdentifierInUse(_)
-                | StoreError::MembershipOpen
-                | StoreError::AlreadyDone
-                | StoreError::NotFound(_),
-            ) => Err(NotWritten::Overtaken),
-            Err(other) => Err(NotWritten::Failed(other.into())),
+    fn told(&self, committed: Result<Committed, StoreError>, audit: Vec<AuditEntry>) -> Result<(), NotWritten> {
+        let error = match committed {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        // To be told of as undone.
+        self.lines.hold(audit);
+        match error {
+            StoreError::VersionMismatch { .. }
+            | StoreError::IdentifierInUse(_)
+            | StoreError::MembershipOpen
+            | StoreError::AlreadyDone
+            | StoreError::NotFound(_) => Err(NotWritten::Overtaken),
+            other => Err(NotWritten::Failed(other.into())),
         }
     }
 
-    /// Writes down that what was done so far came to nothing.
+    /// Writes down what its entries left, besides the lines of what they wrote: now they are answered.
     ///
     /// # Errors
     /// When the audit log takes no more lines.
-    pub async fn abandon(&self, ctx: &OpContext) -> Result<(), AppError> {
-        let write = self.staged.take(ctx.now, ctx.client().cloned());
-        let undone = |entry: AuditEntry| AuditEntry {
-            outcome: AuditOutcome::Refused,
-            status: None,
-            reason: Some(UNDONE.to_owned()),
-            ..entry
-        };
-        for entry in write.audit {
-            self.registry.audit.record(ctx, undone(entry)).await?;
+    pub async fn tell(&self) -> Result<(), AppError> {
+        self.registry.audit.record_ended(self.lines.take()).await
+    }
+
+    /// Writes down that what was done so far came to nothing, with the other lines of the request.
+    ///
+    /// # Errors
+    /// As [`Self::tell`].
+    pub async fn abandon(&self, ctx: &OpContext, undone: Undone) -> Result<(), AppError> {
+        let (lines, told) = self.undone(ctx, undone);
+        self.registry.audit.record_ended(told).await?;
+        for line in lines {
+            self.registry.audit.record(ctx, line).await?;
         }
         Ok(())
+    }
+
+    /// The same of an entry that is answered with that status by itself.
+    ///
+    /// # Errors
+    /// As [`Self::tell`].
+    pub async fn abandon_entry(&self, ctx: &OpContext, undone: Undone, status: u16) -> Result<(), AppError> {
+        let (lines, mut told) = self.undone(ctx, undone);
+        told.extend(lines.into_iter().map(|line| AuditEntry { status: Some(status), ..line }));
+        self.registry.audit.record_ended(told).await
+    }
+
+    /// The lines of what came to nothing, and those that stay as they are. What would have been shown was not.
+    fn undone(&self, ctx: &OpContext, undone: Undone) -> (Vec<AuditEntry>, Vec<AuditEntry>) {
+        let write = self.staged.take(ctx.now, ctx.client().cloned());
+        let (done, told): (Vec<_>, Vec<_>) =
+            self.lines.take().into_iter().partition(|line| line.outcome == AuditOutcome::Allowed);
+        let done = done.into_iter().filter(|line| !matches!(line.action, AuditAction::Read | AuditAction::Search));
+        let lines = write.audit.into_iter().chain(done).map(|line| AuditEntry {
+            outcome: undone.outcome(),
+            status: None,
+            reason: Some(undone.reason().to_owned()),
+            ..line
+        });
+        (lines.collect(), told)
     }
 }

@@ -8,13 +8,14 @@ use axum::response::Response;
 use super::ATTEMPTS_MAX;
 use super::answer::AnswerWriter;
 use super::envelope::{Entry, Kind};
-use super::inner::{Answered, Caller, InnerRequest, InnerRouter, is_over, read};
+use super::inner::{Answered, Caller, InnerRequest, InnerRouter, is_over};
 use crate::api::error::{ApiError, Problem};
-use crate::api::once::{answer_of, overtaken, replay};
+use crate::api::once::replay::DoneBefore;
+use crate::api::once::{answer_of, overtaken};
 use crate::app::AppState;
 use crate::error::AppError;
 use crate::service::once::Once;
-use crate::service::transaction::{NotWritten, Transaction};
+use crate::service::transaction::{NotWritten, Transaction, Undone};
 
 pub(super) async fn run(
     app: &AppState,
@@ -32,10 +33,9 @@ pub(super) async fn run(
         } else if answer.is_full() && entry.method == Method::GET {
             no_room(caller)
         } else {
-            let (method, uri, if_match) = (entry.method.clone(), entry.uri.clone(), entry.if_match.clone());
-            let request = InnerRequest { method, uri, if_match, body };
+            let request = entry.request(body, None);
             match once.as_mut().filter(|_| entry.method != Method::GET) {
-                None => router.send(caller, request, deadline).await?,
+                None => router.send(caller, request, None, deadline).await?,
                 Some(once) => written_once(app, caller, request, (once, part), deadline).await?,
             }
         };
@@ -53,33 +53,47 @@ async fn written_once(
     deadline: Instant,
 ) -> Result<Answered, ApiError> {
     let ctx = &caller.context;
+    let mut overtaken_by_others = None;
     for _ in 0..ATTEMPTS_MAX {
         if let Some(earlier) = once.earlier(part) {
-            let response = replay::response(app, ctx, &caller.headers, earlier.answers.first()).await?;
-            return read(response).await;
+            let done = earlier.answers.first().copied().map(DoneBefore);
+            let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
+            let request = InnerRequest { done_before: Some(done), ..request };
+            return InnerRouter::on(app).send(caller, request, None, deadline).await;
         }
         let transaction = Transaction::begin(&app.registry);
         let router = InnerRouter::on(&app.with_registry(transaction.registry()));
-        let answered = router.send(caller, request.clone(), deadline).await?;
+        let answered = router.send(caller, request.clone(), Some(transaction.lines()), deadline).await?;
         if !answered.is_success() {
             if once.is_done_meanwhile(ctx, &*app.registry.store, part).await? {
                 continue;
             }
+            transaction.tell().await?;
             return Ok(answered);
         }
         let answer = answer_of(&transaction, 0, answered.status.as_u16());
         match transaction.commit_once(ctx, once.answered(ctx, part, vec![answer])).await {
             Ok(()) => {
                 once.note();
+                transaction.tell().await?;
                 return Ok(answered);
             }
             Err(NotWritten::Overtaken) => {
                 once.is_done_meanwhile(ctx, &*app.registry.store, part).await?;
+                overtaken_by_others = Some(transaction);
             }
-            Err(NotWritten::Failed(error)) => return Ok(failed(caller, error)),
+            Err(NotWritten::Failed(error)) => {
+                let failed = failed(caller, error);
+                transaction.abandon_entry(ctx, Undone::Failed, failed.status.as_u16()).await?;
+                return Ok(failed);
+            }
         }
     }
-    Ok(failed(caller, overtaken()))
+    let failed = failed(caller, overtaken());
+    if let Some(transaction) = overtaken_by_others {
+        transaction.abandon_entry(ctx, Undone::Overtaken, failed.status.as_u16()).await?;
+    }
+    Ok(failed)
 }
 
 fn failed(caller: &Caller, error: AppError) -> Answered {

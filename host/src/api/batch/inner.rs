@@ -11,12 +11,15 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 use tower::ServiceExt;
 
+use super::envelope::Entry;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::WithinRequest;
 use crate::api::middleware::answer;
+use crate::api::once::replay::{DoneBefore, answered_before};
 use crate::api::router::within_request;
 use crate::app::AppState;
 use crate::context::OpContext;
+use crate::context::trail::HeldLines;
 use crate::error::AppError;
 
 /// The endpoints that a batch may call. Made once: a transaction gives it a register of its own each time.
@@ -54,6 +57,16 @@ pub struct InnerRequest {
     pub if_match: Option<HeaderValue>,
     /// With which body.
     pub body: Option<Map<String, Value>>,
+    /// How it was answered when it was made before: it is answered again then, and not made.
+    pub done_before: Option<DoneBefore>,
+}
+
+impl Entry {
+    /// The request that it asks for.
+    pub(super) fn request(&self, body: Option<Map<String, Value>>, done_before: Option<DoneBefore>) -> InnerRequest {
+        let (method, uri, if_match) = (self.method.clone(), self.uri.clone(), self.if_match.clone());
+        InnerRequest { method, uri, if_match, body, done_before }
+    }
 }
 
 /// How it was answered.
@@ -78,8 +91,9 @@ impl InnerRouter {
     /// The handlers, working on what that state holds.
     #[must_use]
     pub fn on(app: &AppState) -> Self {
+        let again = axum::middleware::from_fn_with_state(app.clone(), answered_before);
         let layer = axum::middleware::from_fn_with_state(app.clone(), answer::answer);
-        Self(ENDPOINTS.clone().layer(layer).with_state(app.clone()))
+        Self(ENDPOINTS.clone().layer(again).layer(layer).with_state(app.clone()))
     }
 
     /// The same for a request that is the only one within another, and leaves what it does as that one's.
@@ -94,11 +108,19 @@ impl InnerRouter {
         response
     }
 
-    /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503.
+    /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503. What it
+    /// leaves in the audit log goes to `lines`, where they are given.
     ///
     /// # Errors
     /// When the request cannot be put together, which is a defect.
-    pub async fn send(&self, caller: &Caller, request: InnerRequest, deadline: Instant) -> Result<Answered, ApiError> {
+    pub async fn send(
+        &self,
+        caller: &Caller,
+        request: InnerRequest,
+        lines: Option<HeldLines>,
+        deadline: Instant,
+    ) -> Result<Answered, ApiError> {
+        let done_before = request.done_before;
         let mut built = Request::builder().method(request.method).uri(request.uri);
         if let Some(condition) = request.if_match {
             built = built.header(header::IF_MATCH, condition);
@@ -115,7 +137,10 @@ impl InnerRouter {
             }
         };
         let mut request = built.body(body).map_err(|error| AppError::Internal(error.into()))?;
-        request.extensions_mut().insert(WithinRequest(caller.context.clone()));
+        request.extensions_mut().insert(WithinRequest { context: caller.context.clone(), lines });
+        if let Some(done_before) = done_before {
+            request.extensions_mut().insert(done_before);
+        }
         let time = deadline.saturating_duration_since(Instant::now());
         match tokio::time::timeout(time, self.answer(request)).await {
             Ok(response) => read(response).await,

@@ -7,15 +7,18 @@ use axum::response::Response;
 
 use super::answer::AnswerWriter;
 use super::envelope::{Entry, Kind};
-use super::inner::{Answered, Caller, InnerRequest, InnerRouter, read};
+use super::inner::{Answered, Caller, InnerRouter};
 use super::{ATTEMPTS_MAX, placeholders};
 use crate::api::error::{ApiError, Problem};
-use crate::api::once::{REPLAYED, answer_of, overtaken, replay};
+use crate::api::once::replay::DoneBefore;
+use crate::api::once::{REPLAYED, answer_of, overtaken};
 use crate::app::AppState;
+use crate::context::trail::HeldLines;
+use crate::domain::audit::AuditOutcome;
 use crate::domain::idempotency::RememberedRequest;
 use crate::error::{AppError, FieldProblem};
 use crate::service::once::Once;
-use crate::service::transaction::{NotWritten, Transaction};
+use crate::service::transaction::{NotWritten, Transaction, Undone};
 
 pub(super) async fn run(
     app: &AppState,
@@ -26,8 +29,9 @@ pub(super) async fn run(
 ) -> Result<Response, ApiError> {
     let order = placeholders::order(&entries)?;
     for _ in 0..ATTEMPTS_MAX {
+        caller.context.trail.begin_again();
         if let Some(earlier) = once.as_ref().and_then(|once| once.earlier(0)) {
-            return replayed(app, caller, &entries, earlier).await;
+            return replayed(app, caller, &entries, earlier, deadline).await;
         }
         let transaction = Transaction::begin(&app.registry);
         let answers = match attempt(app, caller, &transaction, &entries, &order, deadline).await {
@@ -36,7 +40,7 @@ pub(super) async fn run(
                 if is_done_meanwhile(app, caller, &mut once).await? {
                     continue;
                 }
-                transaction.abandon(&caller.context).await?;
+                transaction.abandon(&caller.context, Undone::OtherRefused).await?;
                 return Err(refusal);
             }
         };
@@ -53,12 +57,17 @@ pub(super) async fn run(
         match committed {
             Ok(()) => {
                 once.iter().for_each(Once::note);
+                transaction.tell().await?;
                 return written(app, &entries, &answers);
             }
             Err(NotWritten::Overtaken) => {
+                transaction.abandon(&caller.context, Undone::Overtaken).await?;
                 is_done_meanwhile(app, caller, &mut once).await?;
             }
-            Err(NotWritten::Failed(error)) => return Err(error.into()),
+            Err(NotWritten::Failed(error)) => {
+                transaction.abandon(&caller.context, Undone::Failed).await?;
+                return Err(error.into());
+            }
         }
     }
     Err(overtaken().into())
@@ -71,18 +80,30 @@ async fn is_done_meanwhile(app: &AppState, caller: &Caller, once: &mut Option<On
     }
 }
 
-/// The answer to a transaction that was made before.
+/// The answer to a transaction that was made before: to whoever may still make every entry of it, each entry as it is for the
+/// client now.
 async fn replayed(
     app: &AppState,
     caller: &Caller,
     entries: &[Entry],
     earlier: &RememberedRequest,
+    deadline: Instant,
 ) -> Result<Response, ApiError> {
+    const REPEATED: &str = "the transaction was made when it was sent before";
+    let (router, lines) = (InnerRouter::on(app), HeldLines::default());
     let mut answer = AnswerWriter::new(Kind::Transaction);
     for (at, entry) in entries.iter().enumerate() {
-        let response = replay::response(app, &caller.context, &caller.headers, earlier.answers.get(at)).await?;
-        answer.add(app, entry, &read(response).await?)?;
+        let done = earlier.answers.get(at).copied().map(DoneBefore);
+        let done = done.ok_or_else(|| AppError::internal("an entry is remembered without its answer"))?;
+        let answered = router.send(caller, entry.request(None, Some(done)), Some(lines.clone()), deadline).await?;
+        if !answered.is_success() && answered.status != StatusCode::NOT_FOUND {
+            let told = lines.take().into_iter().filter(|line| line.outcome != AuditOutcome::Allowed);
+            app.registry.audit.record_ended(told.collect()).await?;
+            return Err(refusal(at, &answered, None, REPEATED));
+        }
+        answer.add(app, entry, &answered)?;
     }
+    app.registry.audit.record_ended(lines.take()).await?;
     let mut response = answer.finish();
     response.headers_mut().insert(&REPLAYED, HeaderValue::from_static("true"));
     Ok(response)
@@ -106,10 +127,10 @@ async fn attempt(
             placeholders::fill(members, entries, &|creator| transaction.reference_to(creator));
         }
         transaction.begin_entry(*at);
-        let (method, uri, if_match) = (entry.method.clone(), entry.uri.clone(), entry.if_match.clone());
-        let answered = router.send(caller, InnerRequest { method, uri, if_match, body }, deadline).await?;
+        let answered = router.send(caller, entry.request(body, None), Some(transaction.lines()), deadline).await?;
         if !answered.is_success() {
-            return Err(refusal(*at, &answered, transaction.collided_with()));
+            let nothing = "nothing of the transaction was written";
+            return Err(refusal(*at, &answered, transaction.collided_with(), nothing));
         }
         *place = Some(answered);
     }
@@ -126,11 +147,11 @@ fn written(app: &AppState, entries: &[Entry], answers: &[Option<Answered>]) -> R
 }
 
 /// The refusal of the whole for that of one entry: 422 naming the entry, unless the server is at fault.
-fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>) -> ApiError {
+fn refusal(at: usize, answered: &Answered, collided_with: Option<usize>, of_the_whole: &str) -> ApiError {
     let name = format!("entry[{at}]");
     let problem = answered.problem.clone();
     let problem = problem.unwrap_or_else(|| Problem::new(answered.status, "it was refused without a reason"));
-    let detail = format!("{name}: {}; nothing of the transaction was written", problem.detail);
+    let detail = format!("{name}: {}; {of_the_whole}", problem.detail);
     if problem.status.is_server_error() {
         return Problem { detail, errors: Vec::new(), ..problem }.into();
     }

@@ -17,7 +17,7 @@ use crate::app::AppState;
 use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo, authenticate};
 use crate::auth::oauth_error::{OAuthError, OAuthErrorCode};
 use crate::context::OpContext;
-use crate::context::trail::Trail;
+use crate::context::trail::{HeldLines, Trail};
 use crate::domain::audit::{Actor, AuditAction};
 use crate::domain::client::Client;
 use crate::domain::scope::{Action, Resource, Scope};
@@ -50,7 +50,12 @@ pub struct AnyClient {
 
 /// Goes with a request that is made within another one: its client is known and it is counted already.
 #[derive(Debug, Clone)]
-pub struct WithinRequest(pub OpContext);
+pub struct WithinRequest {
+    /// As whom it is made.
+    pub context: OpContext,
+    /// Where its lines for the audit log go, if they are not to be written down before the whole is.
+    pub lines: Option<HeldLines>,
+}
 
 /// Anybody. Counted in the unauthenticated bucket of the address.
 #[derive(Debug, Clone, Copy)]
@@ -70,17 +75,36 @@ impl<R: ScopeRule> FromRequestParts<AppState> for Auth<R> {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
         let context = match parts.extensions.get::<WithinRequest>() {
-            Some(WithinRequest(context)) => OpContext { trail: info.trail.clone(), ..context.clone() },
+            Some(within) => within.context_of(&info),
             None => identify(parts, app, &info).await?,
         };
         context.trail.set_caller(context.actor.clone(), audited_action(R::ACCEPTED));
-        if R::ACCEPTED.iter().any(|scope| context.scopes.covers(*scope)) {
+        if grants_one(&context, R::ACCEPTED) {
             check_accept(parts)?;
             return Ok(Self { context, rule: PhantomData });
         }
         let required: Vec<String> = R::ACCEPTED.iter().map(ToString::to_string).collect();
         Err(AppError::MissingScope { required: required.join(" or "), granted: context.scopes }.into())
     }
+}
+
+impl WithinRequest {
+    /// The context of the request with that trail.
+    fn context_of(&self, info: &RequestInfo) -> OpContext {
+        OpContext { trail: info.trail.clone(), ..self.context.clone() }
+    }
+
+    /// As whom a request that is made within another one acts, if it is one and its client holds one of these scopes.
+    #[must_use]
+    pub fn allowed_by(scopes: &[Scope], parts: &Parts, app: &AppState) -> Option<OpContext> {
+        let context = parts.extensions.get::<Self>()?.context_of(&request_info(parts, app));
+        context.trail.set_caller(context.actor.clone(), audited_action(scopes));
+        grants_one(&context, scopes).then_some(context)
+    }
+}
+
+fn grants_one(context: &OpContext, scopes: &[Scope]) -> bool {
+    scopes.iter().any(|scope| context.scopes.covers(*scope))
 }
 
 /// Who calls; counted in that client's bucket.

@@ -75,12 +75,14 @@ pub async fn answer_administrator(State(app): State<AppState>, request: Request,
 async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let within = request.extensions().get::<WithinRequest>().cloned();
-    let id = within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.0.request_id));
+    let id =
+        within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.context.request_id));
     let trail = match &within {
-        Some(within) => trail::begin_part(&request, &within.0.trail),
+        Some(within) => trail::begin_part(&request, &within.context.trail),
         None => trail::begin(&request, &id),
     };
-    let trail_end = TrailEnd::new(app.clone(), trail.clone());
+    let lines = within.as_ref().and_then(|within| within.lines.clone());
+    let trail_end = TrailEnd::new(app.clone(), trail.clone(), lines);
     let info = RequestInfo::new(id, trail);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();

@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 
 use crate::api::error::Problem;
 use crate::app::AppState;
-use crate::context::trail::{Trail, TrailOf};
+use crate::context::trail::{HeldLines, Trail, TrailOf};
 use crate::domain::audit::{AuditEntry, kept_address};
 use crate::error::{AppError, FieldProblem};
 
@@ -91,20 +91,26 @@ fn fault(problem: &FieldProblem) -> String {
 pub(super) struct TrailEnd {
     app: AppState,
     trail: Trail,
+    held: Option<HeldLines>,
 }
 
 impl TrailEnd {
-    pub(super) fn new(app: AppState, trail: Trail) -> Self {
-        Self { app, trail }
+    /// The end of that trail; its lines are kept back where the request is part of another that says what becomes of them.
+    pub(super) fn new(app: AppState, trail: Trail, held: Option<HeldLines>) -> Self {
+        Self { app, trail, held }
     }
 
-    /// Writes the lines down.
+    /// Writes the lines down, or keeps them back.
     ///
     /// # Errors
     /// The answer to give instead, when they cannot be.
     pub(super) async fn end(self, status: StatusCode, problem: Option<&Problem>) -> Result<(), Problem> {
         let reason = problem.map(reason);
         let lines = self.trail.end(self.app.clock.now(), status.as_u16(), reason.as_deref());
+        if let Some(held) = &self.held {
+            held.hold(lines);
+            return Ok(());
+        }
         let written = Writing::new(&self.app, lines).await;
         written.map_err(|error| match error {
             AppError::Busy => Problem::from(AppError::Busy),
