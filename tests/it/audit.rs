@@ -3,6 +3,7 @@
 mod admin;
 mod calls;
 mod query;
+mod shown;
 mod strangers;
 
 use daftar_tests::{Response, TestApp};

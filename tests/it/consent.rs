@@ -3,6 +3,7 @@
 mod calls;
 mod differential;
 mod filtering;
+mod replays;
 mod world;
 
 use daftar_tests::records::{NATIONAL_ID, person, reference, with};

@@ -324,3 +324,33 @@ fn no_identifiers_are_kept_apart_from_none_recorded() {
     let named = put(json!({"identifier": [{"system": NATIONAL_ID, "value": "M-1"}]}));
     assert_eq!(named["identifier"][0]["value"], "M-1");
 }
+
+#[test]
+fn what_a_membership_shows_may_be_sent_back_though_others_took_the_name_up() {
+    let (app, client) = register();
+    let identifier = |id: &str, more: Value| with(json!({"system": NATIONAL_ID, "value": id}), more);
+    let ended = json!({"period": {"end": "2026-02-01"}});
+    for (at, taken_up) in
+        [json!([identifier("X-0", json!({}))]), json!([identifier("X-1", ended.clone()), identifier("Y", json!({}))])]
+            .into_iter()
+            .enumerate()
+    {
+        let (program, name, own) = (format!("P-{at}"), format!("X-{at}"), format!("M-{at}"));
+        program::create(&app, &program, json!({}));
+        drop(client.create_individual(&person(&name, json!({}))));
+        let body = place(&program, &name, json!({"status": ENROLLED, "identifier": [identifier(&own, json!({}))]}));
+        drop(client.post("/ProgramMembership", &body).expect(201));
+        let patch = json!({"identifier": [identifier(&name, ended.clone())]});
+        drop(client.request("PATCH", &path("Individual", &name)).json(&patch).send().expect(200));
+        drop(client.create_individual(&json!({"identifier": taken_up})));
+        let target = path("ProgramMembership", &own);
+        let shown = client.get(&target).expect(200).json();
+        assert_eq!(shown["beneficiary"], reference(&name), "it has no other name");
+        assert_eq!(put(&client, &target, &shown).expect(200).json()["status"], ENROLLED);
+        let other = with(shown.clone(), json!({"beneficiary": reference("1")}));
+        let refused = put(&client, &target, &other).expect(422).json();
+        assert_eq!(errors(&refused), [("beneficiary".to_owned(), "immutable".to_owned())]);
+        let out = put(&client, &target, &with(shown.clone(), json!({"status": "exited"}))).expect(200).json();
+        assert_eq!((&out["status"], &out["beneficiary"]), (&json!("exited"), &shown["beneficiary"]));
+    }
+}

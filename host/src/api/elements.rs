@@ -150,6 +150,13 @@ impl Elements {
         chosen.is_none_or(|Self(wanted)| wanted.iter().any(|(name, _)| name == field))
     }
 
+    /// Whether a part of a field is wanted, be it with the whole.
+    #[must_use]
+    pub fn wants_part(chosen: Option<&Self>, field: &str, part: &str) -> bool {
+        let is_wanted = |wanted: &Option<String>| wanted.as_ref().is_none_or(|wanted| wanted == part);
+        chosen.is_none_or(|Self(all)| all.iter().any(|(name, wanted)| name == field && is_wanted(wanted)))
+    }
+
     /// A body without what is not wanted.
     ///
     /// # Errors

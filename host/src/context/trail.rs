@@ -50,9 +50,17 @@ struct State {
     about: Vec<String>,
     reason: Option<String>,
     shown: Vec<String>,
+    changed: Option<Changed>,
     relied_on: BTreeSet<ConsentId>,
     named: BTreeSet<String>,
     lines: Vec<AuditEntry>,
+}
+
+/// A record that the call changed.
+#[derive(Debug)]
+struct Changed {
+    targets: Vec<String>,
+    fields: Vec<String>,
 }
 
 /// What a trail is of.
@@ -142,6 +150,12 @@ impl Trail {
         });
     }
 
+    /// Says that the call changes those fields of a record, whose line is written with the change: where the answer shows more of
+    /// it, that has a line of its own.
+    pub fn changes(&self, targets: &[String], fields: &[String]) {
+        self.with(|state| state.changed = Some(Changed { targets: targets.to_vec(), fields: fields.to_vec() }));
+    }
+
     /// Says which consents opened what the call looks at: every line of what is allowed names them.
     pub fn relies_on(&self, consents: &[ConsentId]) {
         self.with(|state| {
@@ -166,7 +180,8 @@ impl Trail {
     pub fn wants_shown(&self) -> bool {
         let is_open =
             |line: &AuditEntry| line.status.is_none() && matches!(line.action, AuditAction::Read | AuditAction::Search);
-        self.0.as_ref().is_some_and(|inner| inner.state().lines.iter().any(is_open))
+        let waits = |state: &State| state.changed.is_some() || state.lines.iter().any(is_open);
+        self.0.as_ref().is_some_and(|inner| waits(&inner.state()))
     }
 
     /// Takes a line.
@@ -201,14 +216,15 @@ impl Trail {
         if std::mem::replace(&mut state.has_ended, true) {
             return Vec::new();
         }
-        let State { about, reason: told, shown, relied_on, named, mut lines, caller, .. } = std::mem::take(&mut *state);
+        let State { about, reason: told, shown, changed, relied_on, named, mut lines, caller, .. } =
+            std::mem::take(&mut *state);
         state.has_ended = true;
         drop(state);
         let reason = told.as_deref().or(reason);
         if status >= FAILED_FROM {
             inner.fail(&mut lines, caller, about, now, status, reason);
         } else {
-            inner.tell_what_was_shown(&mut lines, caller, now, &shown, named);
+            inner.tell_what_was_shown(&mut lines, caller, now, (shown, changed), named);
         }
         let relied_on: Vec<ConsentId> = relied_on.into_iter().collect();
         for line in lines.iter_mut().filter(|line| line.status.is_none()) {
@@ -258,14 +274,14 @@ impl Inner {
         }
     }
 
-    /// Adds which fields the answer shows, and whom besides. An answer to a change that shows others has a line of its own for
-    /// them, as the line of the change is written already.
+    /// Adds which fields the answer shows, and whom besides. An answer to a change that shows others, or more of the record than
+    /// what was changed, has a line of its own for that, as the line of the change is written already.
     fn tell_what_was_shown(
         &self,
         lines: &mut Vec<AuditEntry>,
         caller: Option<(Actor, AuditAction)>,
         now: Timestamp,
-        shown: &[String],
+        (shown, changed): (Vec<String>, Option<Changed>),
         named: BTreeSet<String>,
     ) {
         let is_read = |line: &AuditEntry| {
@@ -274,17 +290,24 @@ impl Inner {
                 && matches!(line.action, AuditAction::Read | AuditAction::Search)
         };
         for line in lines.iter_mut().filter(|line| is_read(line) && line.fields.is_empty()) {
-            line.fields = shown.to_vec();
+            line.fields.clone_from(&shown);
         }
-        if named.is_empty() {
+        // Identifiers are what the line of the change names the record by.
+        let shows_more =
+            |changed: &Changed| shown.iter().any(|field| field != "identifier" && !changed.fields.contains(field));
+        let also_shown = changed.filter(shows_more).map(|changed| changed.targets).unwrap_or_default();
+        if named.is_empty() && also_shown.is_empty() {
             return;
         }
         if let Some(line) = lines.iter_mut().find(|line| is_read(line)) {
             let already: HashSet<String> = line.targets.iter().cloned().collect();
             line.targets.extend(named.into_iter().filter(|target| !already.contains(target)));
         } else if let Some((actor, _)) = caller {
-            let line = self.line((actor, AuditAction::Read), named.into_iter().collect(), now);
-            lines.push(AuditEntry { outcome: AuditOutcome::Allowed, ..line }.with_note("shown in the answer"));
+            let others = named.into_iter().filter(|target| !also_shown.contains(target));
+            let targets = also_shown.iter().cloned().chain(others).collect();
+            let line = self.line((actor, AuditAction::Read), targets, now);
+            let line = AuditEntry { outcome: AuditOutcome::Allowed, fields: shown, ..line };
+            lines.push(line.with_note("shown in the answer"));
         }
     }
 

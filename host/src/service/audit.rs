@@ -153,6 +153,13 @@ pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, target
     }
 }
 
+/// The line of a change of these fields of a record. Where the answer shows more of the record, the trail adds a line for that.
+#[must_use]
+pub fn with_changes(ctx: &OpContext, entry: AuditEntry, fields: Vec<String>) -> AuditEntry {
+    ctx.trail.changes(&entry.targets, &fields);
+    entry.with_fields(fields)
+}
+
 /// The line of a change is written together with the change, before anybody is answered; all others wait for the answer.
 fn status_at_once(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome) -> Option<u16> {
     let is_change = match action {

@@ -12,8 +12,6 @@ mod shown;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jiff::civil::Date;
-
 pub use change::change;
 pub use create::create;
 pub use search::{GroupSearchRequest, check_search, search};
@@ -50,10 +48,47 @@ pub struct GroupView {
     pub members: HashMap<RecordId, Seen<IndividualDetails>>,
     /// The groups that it has a relationship to, as far as they are there for the client.
     pub related: HashMap<RecordId, Seen<GroupDetails>>,
-    /// The day on which it is looked at: who is a member depends on it.
-    pub today: Date,
+    /// How many of its members of today are there for the client; absent where that is not wanted, or nobody wrote down who they are.
+    pub quantity: Option<usize>,
     /// How its codes are shown.
     pub codes: CodeView,
+}
+
+/// What of others is wanted beside the record of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The places of its members.
+    pub members: bool,
+    /// Who they are.
+    pub names_members: bool,
+    /// How many they are today.
+    pub quantity: bool,
+    /// The relationships that it has to other groups.
+    pub related: bool,
+    /// Which these are.
+    pub names_related: bool,
+}
+
+impl Wanted {
+    /// All of it.
+    pub const ALL: Self =
+        Self { members: true, names_members: true, quantity: true, related: true, names_related: true };
+
+    /// Nothing.
+    const NOTHING: Self =
+        Self { members: false, names_members: false, quantity: false, related: false, names_related: false };
+
+    /// What of it these fields show.
+    fn of(self, fields: &FieldSet) -> Self {
+        let (members, related) = (fields.allows("member"), fields.allows("relationship"));
+        Self {
+            members: self.members && members,
+            names_members: self.names_members && members,
+            quantity: self.quantity && fields.allows("quantity"),
+            related: self.related && related,
+            names_related: self.names_related && related,
+        }
+    }
 }
 
 /// Reads a group by identifier.
@@ -65,12 +100,13 @@ pub async fn read(
     registry: &Registry,
     languages: LanguagePreference,
     key: &IdentifierKey,
+    wanted: Wanted,
 ) -> Result<GroupView, AppError> {
     let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
     let (group, fields) = found?;
-    answer(ctx, registry, languages, (group, fields)).await
+    answer(ctx, registry, languages, (group, fields), wanted).await
 }
 
 /// The group that an identifier addresses.
@@ -90,33 +126,67 @@ pub fn reference(key: &IdentifierKey) -> String {
     format!("{}/{}", RecordKind::Group, key.reveal())
 }
 
+/// A group with what is wanted beside it.
 async fn view(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
     (group, fields): (Arc<Group>, FieldSet),
+    wanted: Wanted,
 ) -> Result<GroupView, AppError> {
-    let members = seen_members(ctx, registry, group.details.members.iter().flatten()).await?;
-    let related = seen_groups(ctx, registry, group.details.relationships.iter().flatten()).await?;
+    let details = &group.details;
+    let members = seen_members(ctx, registry, details.members.iter().flatten().filter(|_| wanted.members)).await?;
+    let related = details.relationships.iter().flatten().filter(|_| wanted.related);
+    let related = seen_groups(ctx, registry, related).await?;
+    let is_there = |member: &&Member| visibility::is_there(ctx, registry, RecordKind::Individual, member.individual);
+    let quantity = details.members.as_ref().filter(|_| wanted.quantity);
+    let quantity = quantity.map(|_| details.active_members(utc_day(ctx.now)).filter(is_there).count());
     let codes = CodeView::new(registry.vocabularies.current(), languages);
-    Ok(GroupView { group, fields, members, related, today: utc_day(ctx.now), codes })
+    Ok(GroupView { group, fields, members, related, quantity, codes })
 }
 
-/// What a client is told of a group: not whether it names anybody whom the client does not see.
+/// What a client is told of a group: not whether it names anybody whom the client does not see. Whom it shows is named in the
+/// audit log.
 pub(super) async fn answer(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    seen: (Arc<Group>, FieldSet),
+    (group, fields): (Arc<Group>, FieldSet),
+    wanted: Wanted,
 ) -> Result<GroupView, AppError> {
-    let mut view = view(ctx, registry, languages, seen).await?;
-    if ctx.consent.is_some() && view.members.is_empty() {
-        view.fields = visibility::without(Resource::Group, &view.fields, &["member", "quantity"]);
+    let fields = hide_who_is_hidden(ctx, registry, &group, fields);
+    let wanted = wanted.of(&fields);
+    let view = view(ctx, registry, languages, (group, fields), wanted).await?;
+    if wanted.names_members {
+        name_members(ctx, &view.members);
     }
-    if ctx.consent.is_some() && view.related.is_empty() {
-        view.fields = visibility::without(Resource::Group, &view.fields, &["relationship"]);
-    }
+    let related = view.related.values().filter(|_| wanted.names_related);
+    let related = related.filter_map(|group| records::called(&group.record.details.identifiers));
+    ctx.trail.names(related.map(|key| records::reference(RecordKind::Group, key)));
     Ok(view)
+}
+
+/// Of a group of which a client that needs consents sees no member, or no other group, it is not told whether there are any.
+fn hide_who_is_hidden(ctx: &OpContext, registry: &Registry, group: &Group, mut fields: FieldSet) -> FieldSet {
+    if ctx.consent.is_none() {
+        return fields;
+    }
+    let is_there = |kind, id| visibility::is_there(ctx, registry, kind, id);
+    let mut members = group.details.members.iter().flatten();
+    if !members.any(|member| is_there(RecordKind::Individual, member.individual)) {
+        fields = visibility::without(Resource::Group, &fields, &["member", "quantity"]);
+    }
+    let mut related = group.details.relationships.iter().flatten();
+    if !related.any(|relationship| is_there(RecordKind::Group, relationship.target)) {
+        fields = visibility::without(Resource::Group, &fields, &["relationship"]);
+    }
+    fields
+}
+
+/// Names people whom the answer shows as members.
+fn name_members(ctx: &OpContext, members: &HashMap<RecordId, Seen<IndividualDetails>>) {
+    let called = members.values().filter_map(|person| records::called(&person.record.details.identifiers));
+    ctx.trail.names(called.map(|key| records::reference(RecordKind::Individual, key)));
 }
 
 /// The people of some places in groups, as far as they are there for the client.
@@ -132,11 +202,7 @@ async fn seen_members(
     let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
     let ids: Vec<RecordId> = seen.keys().copied().collect();
     let people = registry.store.individuals(&ids).await?.into_iter();
-    let people: HashMap<_, _> =
-        people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect();
-    let called = people.values().filter_map(|person| records::called(&person.record.details.identifiers));
-    ctx.trail.names(called.map(|key| records::reference(RecordKind::Individual, key)));
-    Ok(people)
+    Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
 /// The other groups of some relationships, as far as they are there for the client.
@@ -149,8 +215,6 @@ async fn seen_groups(
     for Relationship { target, .. } in relationships {
         let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, *target) else { continue };
         let Some(record) = registry.store.group(*target).await? else { continue };
-        let called = records::called(&record.details.identifiers);
-        ctx.trail.names(called.map(|key| records::reference(RecordKind::Group, key)));
         seen.insert(*target, Seen { record, fields });
     }
     Ok(seen)

@@ -58,7 +58,7 @@ pub async fn shown_again(
         }
         RecordKind::Group => {
             let group = registry.store.group_version(id, version).await?.ok_or_else(gone)?;
-            ShownAgain::Group(group::answer(ctx, registry, languages, (group, fields)).await?)
+            ShownAgain::Group(group::answer(ctx, registry, languages, (group, fields), group::Wanted::ALL).await?)
         }
         RecordKind::ProgramMembership => {
             let membership = registry.store.record_version(kind, id, version).await?;

@@ -20,6 +20,7 @@ use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::field::{FieldSet, field_of_path};
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{Record, RecordId, RecordKind};
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::{AppError, FieldUse};
@@ -51,6 +52,15 @@ pub fn is_there(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: Reco
 #[must_use]
 pub fn of_written(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> FieldSet {
     of(ctx, registry, kind, id).unwrap_or_else(FieldSet::none)
+}
+
+/// The same of a membership, whose beneficiary decides whether it is there: one that is just written is in no index yet.
+#[must_use]
+pub fn of_written_membership(ctx: &OpContext, registry: &Registry, details: &ProgramMembershipDetails) -> FieldSet {
+    let resource = Resource::ProgramMembership;
+    let consented = consented::fields_about(ctx, registry, resource, details.beneficiary);
+    let consented = consented.unwrap_or_else(FieldSet::none);
+    consented.intersection(&ctx.fields(resource, Action::Read))
 }
 
 /// What a search may show of a record: as [`of`], and what the scope to search opens where it is enough to search.

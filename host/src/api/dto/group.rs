@@ -158,7 +158,7 @@ pub struct ShownEntity {
 /// members and other groups are shown to this client.
 pub fn write<'a>(
     (group, seen): (&'a Group, &FieldSet),
-    today: Date,
+    quantity: Option<usize>,
     fields: &ExtensionFields,
     show: &dyn Fn(CodedValue) -> DisplayedCode,
     show_member: &dyn Fn(RecordId) -> Option<ShownEntity>,
@@ -169,7 +169,6 @@ pub fn write<'a>(
     let members: Option<Vec<MemberBody>> = recorded
         .filter(|_| seen.allows("member"))
         .map(|members| members.iter().filter_map(|member| MemberBody::new(member, show, show_member)).collect());
-    let is_shown = |member: &&Member| show_member(member.individual).is_some();
     GroupBody {
         kind: "Group",
         identifier: details.identifiers.iter().map(IdentifierBody::from).collect(),
@@ -180,9 +179,7 @@ pub fn write<'a>(
             .housing_type
             .filter(|_| seen.allows("housing_type"))
             .map(|value| CodeBody::from(show(value))),
-        quantity: recorded
-            .filter(|_| seen.allows("quantity"))
-            .map(|_| details.active_members(today).filter(is_shown).count()),
+        quantity: quantity.filter(|_| seen.allows("quantity")),
         member: members,
         relationship: details
             .relationships

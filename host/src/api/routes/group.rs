@@ -26,7 +26,7 @@ use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
 use crate::error::AppError;
-use crate::service::group::{self, GroupView};
+use crate::service::group::{self, GroupView, Wanted};
 use crate::service::individual::reference;
 use crate::service::records;
 use crate::service::visibility::Seen;
@@ -44,7 +44,8 @@ pub async fn read(
     parameters.expect_only(&["_elements"])?;
     let elements = Elements::read(&parameters, GROUP)?;
     let ctx = auth.into_context();
-    let view = group::read(&ctx, &app.registry, languages(&app, &headers), &key).await?;
+    let wanted = wanted(elements.as_ref());
+    let view = group::read(&ctx, &app.registry, languages(&app, &headers), &key, wanted).await?;
     let body = Elements::answer(elements.as_ref(), write(&view))?;
     Ok(([(header::ETAG, etag(&view.group.meta))], body).into_response())
 }
@@ -107,6 +108,17 @@ pub async fn patch(
     Ok(answer(&app, StatusCode::OK, &view).await?)
 }
 
+/// Of whom besides the group an answer with these elements tells something.
+pub(super) fn wanted(elements: Option<&Elements>) -> Wanted {
+    Wanted {
+        members: Elements::wants(elements, "member"),
+        names_members: Elements::wants_part(elements, "member", "entity"),
+        quantity: Elements::wants(elements, "quantity"),
+        related: Elements::wants(elements, "relationship"),
+        names_related: Elements::wants_part(elements, "relationship", "target"),
+    }
+}
+
 /// The answer to a write of a group or of its members.
 ///
 /// # Errors
@@ -123,7 +135,7 @@ pub(super) fn write(view: &GroupView) -> body::GroupBody<'_> {
     let fields = view.codes.extension_fields();
     let show_member = |id| shown_among(&view.members, id);
     let show_group = |id| view.related.get(&id).and_then(shown_group);
-    body::write((&view.group, &view.fields), view.today, fields, &show, &show_member, &show_group)
+    body::write((&view.group, &view.fields), view.quantity, fields, &show, &show_member, &show_group)
 }
 
 /// How another group is shown.

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::group::write;
+use super::group::{wanted, write};
 use super::record_search::{Search, Searchable};
 use super::search::languages;
 use crate::api::access::{Auth, scope};
@@ -61,7 +61,8 @@ pub async fn search(
     let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
     group::check_search(&ctx, &looked_at, &search.paging)?;
     let request = read_conditions(&search.parameters, &coded)?;
-    let page = group::search(&ctx, &app.registry, languages(&app, &headers), request, &search.paging).await?;
+    let paging = (&search.paging, wanted(search.elements()));
+    let page = group::search(&ctx, &app.registry, languages(&app, &headers), request, paging).await?;
     search.answer(&app, &ctx, &page, write)
 }
 

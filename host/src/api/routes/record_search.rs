@@ -62,6 +62,12 @@ impl Search {
         Ok(Self { kind: of.kind, parameters, paging, elements })
     }
 
+    /// What `_elements` chooses.
+    #[must_use]
+    pub fn elements(&self) -> Option<&Elements> {
+        self.elements.as_ref()
+    }
+
     /// Whether `_elements` names a field.
     #[must_use]
     pub fn names_element(&self, field: &str) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::check::{check_members, check_relationships, resolve_references};
 use super::hidden::Hidden;
 use super::shown::Shown;
-use super::{GroupDraft, GroupView, answer, codes_of, find, reference, view, with_lasting};
+use super::{GroupDraft, GroupView, Wanted, answer, codes_of, find, reference, view, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -57,7 +57,10 @@ async fn change_once(
     let written = written::of_change(ctx, Resource::Group, &fields, spoken)?;
     records::check_version(condition, before.meta.version)?;
     let present = (Arc::clone(&before), fields.union(&written));
-    let present = view(ctx, registry, languages.clone(), present).await?;
+    // Whom it names is compared with what is sent back, and shown to nobody.
+    let (members, related) = (written.allows("member"), written.allows("relationship"));
+    let wanted = Wanted { members, related, ..Wanted::NOTHING };
+    let present = view(ctx, registry, languages.clone(), present, wanted).await?;
     let mut draft = make(&present)?;
     // Members and relationships that stay need not be found again.
     draft.members = draft.members.filter(|_| written.allows("member"));
@@ -98,7 +101,7 @@ pub(super) async fn write_change(
     (before, details, fields): (&Group, GroupDetails, FieldSet),
     entry: AuditEntry,
 ) -> Result<GroupView, AppError> {
-    let entry = entry.with_fields(changed::of_group(&before.details, &details));
+    let entry = audit::with_changes(ctx, entry, changed::of_group(&before.details, &details));
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),
@@ -107,7 +110,7 @@ pub(super) async fn write_change(
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => answer(ctx, registry, languages, (group, fields)).await,
+        Some(Written::Group(group)) => answer(ctx, registry, languages, (group, fields), Wanted::ALL).await,
         Some(
             Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
         )

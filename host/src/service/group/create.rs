@@ -3,7 +3,7 @@
 use super::check::{check_members, check_relationships, resolve_references};
 use super::hidden::Hidden;
 use super::shown::Shown;
-use super::{GroupView, answer, codes_of, reference, with_lasting};
+use super::{GroupView, Wanted, answer, codes_of, reference, with_lasting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -58,7 +58,7 @@ pub async fn create(
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => {
             let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id);
-            answer(ctx, registry, languages, (group, fields)).await
+            answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
         }
         Some(
             Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{find, reference, seen_members};
+use super::{find, name_members, reference, seen_members};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::group::Member;
@@ -106,6 +106,7 @@ pub async fn membership_history(
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();
     let members = seen_members(ctx, registry, entries.iter().map(|entry| &entry.member)).await?;
+    name_members(ctx, &members);
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(HistoryPage { total, entries, members, codes })
 }

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use super::check::check_members;
 use super::hidden::Hidden;
 use super::shown::Shown;
-use super::{GroupView, find, reference, view, write_change};
+use super::{GroupView, Wanted, find, reference, view, write_change};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{Period, utc_day};
@@ -110,7 +110,9 @@ async fn change_member_once(
     let present = match change {
         MemberChange::Add(_) => None,
         MemberChange::Remove { .. } | MemberChange::Change { .. } => {
-            let present = view(ctx, registry, languages.clone(), (Arc::clone(&before), fields.clone())).await?;
+            let wanted = Wanted { members: true, ..Wanted::NOTHING };
+            let present = (Arc::clone(&before), fields.clone());
+            let present = view(ctx, registry, languages.clone(), present, wanted).await?;
             Shown::in_view(&present).member(change.individual())
         }
     };

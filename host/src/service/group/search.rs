@@ -1,6 +1,6 @@
 //! Searching groups.
 
-use super::{GroupView, answer, reference};
+use super::{GroupView, Wanted, answer, reference};
 use crate::columns::SearchLimits;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -51,7 +51,7 @@ pub async fn search(
     registry: &Registry,
     languages: LanguagePreference,
     request: GroupSearchRequest,
-    paging: &Paging,
+    (paging, wanted): (&Paging, Wanted),
 ) -> Result<FoundPage<GroupView>, AppError> {
     let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
@@ -82,7 +82,7 @@ pub async fn search(
         let Some(fields) = visibility::of_found(ctx, registry, RecordKind::Group, id) else { continue };
         let group = registry.store.group(id).await?;
         let group = group.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
-        views.push(answer(ctx, registry, languages.clone(), (group, fields)).await?);
+        views.push(answer(ctx, registry, languages.clone(), (group, fields), wanted).await?);
     }
     let targets = views.iter().filter_map(|view| records::called(&view.group.details.identifiers));
     let targets = targets.map(reference).collect();

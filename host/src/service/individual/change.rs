@@ -89,14 +89,15 @@ async fn change_once(
         details.photo == reference && before.details.photo != reference
     });
     let targets = records::references(RecordKind::Individual, &details.identifiers);
-    let fields_changed = changed::of_individual(&before.details, &details);
+    let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
+    let entry = audit::with_changes(ctx, entry, changed::of_individual(&before.details, &details));
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),
         operations: std::iter::once(Operation::UpdateIndividual(before.id, before.meta.version, details))
             .chain(new_photo.map(Operation::PutPhoto))
             .collect(),
-        audit: vec![audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets).with_fields(fields_changed)],
+        audit: vec![entry],
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {

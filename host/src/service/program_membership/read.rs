@@ -33,7 +33,11 @@ pub async fn read(
     let membership = found?;
     let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id);
     let fields = fields.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
-    view(registry, membership, fields).await
+    let view = view(registry, membership, fields).await?;
+    if view.fields.allows("beneficiary") {
+        ctx.trail.names([view.beneficiary.clone()]);
+    }
+    Ok(view)
 }
 
 /// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the

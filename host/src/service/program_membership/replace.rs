@@ -8,9 +8,11 @@ use super::{MembershipAddress, MembershipDraft, MembershipView, view};
 use crate::context::OpContext;
 use crate::domain::audit::AuditAction;
 use crate::domain::field::FieldSet;
+use crate::domain::identifier::IdentifierKey;
 use crate::domain::program_membership::ProgramMembership;
 use crate::domain::record::{RecordKind, VersionCondition};
 use crate::domain::scope::Resource;
+use crate::domain::subject::SubjectReference;
 use crate::error::{AppError, FieldUse};
 use crate::plugin::EligibilityEngine;
 use crate::service::registry::Registry;
@@ -58,7 +60,8 @@ async fn replace_once(
     let draft = make(&present, &written)?;
     let known = &before.details.identifiers;
     written::check_identifiers(ctx, Resource::ProgramMembership, known, &draft.identifiers)?;
-    write(ctx, registry, engine, Some(Present { before: &before, seen, written }), draft).await
+    let (program, beneficiary) = (present.program.as_str(), present.beneficiary.as_str());
+    write(ctx, registry, engine, Some(Present { before: &before, seen, written, program, beneficiary }), draft).await
 }
 
 /// Which days go with a membership depends on its status: who may not write the status writes only what it names, and not how and
@@ -83,4 +86,22 @@ pub(super) struct Present<'a> {
     pub seen: FieldSet,
     /// What of it is written.
     pub written: FieldSet,
+    /// What its program is called: `Program/<system>|<value>`.
+    pub program: &'a str,
+    /// What its beneficiary is called.
+    pub beneficiary: &'a str,
+}
+
+/// What was received may be sent back: a reference that is what the record shows means whom it holds, be it that the identifiers of
+/// that one have all ended and somebody else took one up.
+impl Present<'_> {
+    /// Whether the program is shown so.
+    pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {
+        self.program == records::reference(RecordKind::Program, key)
+    }
+
+    /// Whether the beneficiary is shown so.
+    pub(super) fn is_beneficiary(&self, given: &SubjectReference<IdentifierKey>) -> bool {
+        self.beneficiary == records::reference(given.kind.record_kind(), &given.id)
+    }
 }

@@ -119,6 +119,10 @@ mod tests {
         ProgramMembership { id: RecordId(1), meta, details }
     }
 
+    fn present(before: &ProgramMembership, seen: FieldSet) -> Present<'_> {
+        Present { before, seen, written: FieldSet::All, program: "", beneficiary: "" }
+    }
+
     #[test]
     fn a_day_that_is_hidden_is_not_held_against_one_that_is_given() {
         let enrolled = Some(Date::constant(2026, 2, 1));
@@ -128,7 +132,7 @@ mod tests {
             let exit_date = Some(Date::constant(2026, 1, 1));
             let exited = membership(MembershipStatus::Exited);
             let mut exited = ProgramMembershipDetails { exit_date, enrollment_date: given, ..exited };
-            let present = Present { before: &stored, seen, written: FieldSet::All };
+            let present = present(&stored, seen);
             let mut problems = Vec::new();
             check_dates(&mut exited, Some(&present), TODAY, &mut problems);
             problems.len()
@@ -171,7 +175,7 @@ mod tests {
         let earlier = ProgramMembershipDetails { enrollment_date: Some(Date::constant(2025, 1, 1)), ..enrolled };
         let mut exited = membership(MembershipStatus::Exited);
         let stored = stored(earlier.clone());
-        let present = Present { before: &stored, seen: FieldSet::All, written: FieldSet::All };
+        let present = present(&stored, FieldSet::All);
         check_dates(&mut exited, Some(&present), TODAY, &mut Vec::new());
         assert_eq!((exited.enrollment_date, exited.exit_date), (earlier.enrollment_date, Some(TODAY)));
         let mut draft = membership(MembershipStatus::Draft);

@@ -37,6 +37,15 @@ pub fn check_search(ctx: &OpContext, filtered: &[String], paging: &Paging) -> Re
     search::check_fields(ctx, Resource::ProgramMembership, filtered, &paging.sort)
 }
 
+/// What the audit log calls a membership that is shown: its beneficiary, or itself to whom that is not shown.
+fn named(view: &MembershipView) -> Option<String> {
+    if view.fields.allows("beneficiary") {
+        return Some(view.beneficiary.clone());
+    }
+    let own = records::called(&view.membership.details.identifiers);
+    own.map(|key| records::reference(RecordKind::ProgramMembership, key))
+}
+
 /// Searches memberships. What it looks at was checked by [`check_search`].
 ///
 /// # Errors
@@ -67,7 +76,7 @@ pub async fn search(
         let Some(fields) = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id) else { continue };
         memberships.push(view(registry, records::by_id(&*registry.store, id).await?, fields).await?);
     }
-    let targets = memberships.iter().map(|view| view.beneficiary.clone()).collect();
+    let targets = memberships.iter().filter_map(named).collect();
     let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     registry.audit.record(ctx, entry.with_note("searched memberships")).await?;
     Ok(FoundPage { total: found.total, records: memberships, next: found.next })

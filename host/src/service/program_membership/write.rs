@@ -50,7 +50,7 @@ pub(super) async fn answer(
 ) -> Result<MembershipView, AppError> {
     match outcome {
         Ok(membership) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::ProgramMembership, membership.id);
+            let fields = visibility::of_written_membership(ctx, registry, &membership.details);
             view(registry, membership, fields).await
         }
         Err(error) => {
@@ -82,11 +82,17 @@ pub(super) async fn write(
     identifiers::check((&generation, today), kind, known, &draft.identifiers, &mut problems);
     let program = match kept("program") {
         Some(present) => Some(records::by_id(&*registry.store, present.before.details.program).await?),
-        None => resolve_program(registry, &draft.program, &mut problems).await?,
+        None => match present.as_ref().filter(|present| present.is_program(&draft.program)) {
+            Some(present) => Some(records::by_id(&*registry.store, present.before.details.program).await?),
+            None => resolve_program(registry, &draft.program, &mut problems).await?,
+        },
     };
     let beneficiary = match kept("beneficiary") {
         Some(present) => Some(present.before.details.beneficiary),
-        None => resolve_beneficiary(ctx, registry, &draft.beneficiary, &mut problems).await?,
+        None => match present.as_ref().filter(|present| present.is_beneficiary(&draft.beneficiary)) {
+            Some(present) => Some(present.before.details.beneficiary),
+            None => resolve_beneficiary(ctx, registry, &draft.beneficiary, &mut problems).await?,
+        },
     };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
     check_target(&program, &beneficiary, &mut problems);
@@ -133,7 +139,11 @@ pub(super) async fn write(
         None => (AuditAction::Create, Operation::Create(details)),
         Some(before) => (AuditAction::Update, Operation::Update(before.id, before.meta.version, details)),
     };
-    let entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_fields(fields).with_note(note);
+    let entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_note(note);
+    let entry = match before {
+        None => entry.with_fields(fields),
+        Some(_) => audit::with_changes(ctx, entry, fields),
+    };
     let write = Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry] };
     match registry.store.commit(write).await {
         Ok(committed) => records::written(committed),

@@ -11,10 +11,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use crate::columns::{Opened, RowLimits, Snapshot};
+use crate::columns::{RowLimits, Snapshot};
 use crate::context::OpContext;
 use crate::domain::calendar::utc_day;
-use crate::domain::consent_filter::ConsentFilter;
 use crate::domain::field::{FieldName, FieldSet, fields_of};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordId, RecordKind};
@@ -27,33 +26,35 @@ use crate::store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner};
 
 /// What consents open of a record; nothing, where it is not there for the client.
 pub(super) fn fields(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
-    let Some(filter) = &ctx.consent else { return Some(FieldSet::All) };
-    match kind {
-        RecordKind::Individual | RecordKind::Group | RecordKind::ProgramMembership => {
-            let opened = opened(ctx, registry, filter, kind, id)?;
-            ctx.trail.relies_on(&opened.consents);
-            Some(opened.fields)
-        }
-        // About nobody, or told by its organization who sees it.
-        RecordKind::Program | RecordKind::Consent => Some(FieldSet::All),
+    if ctx.consent.is_none() {
+        return Some(FieldSet::All);
     }
-}
-
-fn opened(
-    ctx: &OpContext,
-    registry: &Registry,
-    filter: &ConsentFilter,
-    kind: RecordKind,
-    id: RecordId,
-) -> Option<Opened> {
     let snapshot = registry.columns.snapshot();
     let subject = match kind {
         RecordKind::Individual => SubjectReference { kind: Subject::Individual, id },
         RecordKind::Group => SubjectReference { kind: Subject::Group, id },
         RecordKind::ProgramMembership => snapshot.beneficiary(id)?,
-        RecordKind::Program | RecordKind::Consent => return None,
+        // About nobody, or told by its organization who sees it.
+        RecordKind::Program | RecordKind::Consent => return Some(FieldSet::All),
     };
-    snapshot.opened(kind.resource(), subject, filter, utc_day(ctx.now))
+    opened(ctx, &snapshot, kind.resource(), subject)
+}
+
+/// What consents open of a record of a resource that is about somebody.
+pub(super) fn fields_about(
+    ctx: &OpContext,
+    registry: &Registry,
+    resource: Resource,
+    subject: SubjectReference,
+) -> Option<FieldSet> {
+    opened(ctx, &registry.columns.snapshot(), resource, subject)
+}
+
+fn opened(ctx: &OpContext, snapshot: &Snapshot, resource: Resource, subject: SubjectReference) -> Option<FieldSet> {
+    let Some(filter) = &ctx.consent else { return Some(FieldSet::All) };
+    let opened = snapshot.opened(resource, subject, filter, utc_day(ctx.now))?;
+    ctx.trail.relies_on(&opened.consents);
+    Some(opened.fields)
 }
 
 /// The limits of a search of a kind of record; absent where the client needs no consents.

@@ -16,13 +16,17 @@ pub struct Row {
     /// The status for a client that may do anything.
     pub status: u16,
     pub action: &'static str,
-    /// Records that its line names.
+    /// The records that its line names, each of them.
     pub records: &'static [&'static str],
-    /// Fields that it names, among others.
+    /// The fields that it names, each of them.
     pub fields: &'static [&'static str],
+    /// Records and fields of a line of its own for what the answer shows besides.
+    pub shown: Option<(&'static [&'static str], &'static [&'static str])>,
 }
 
 pub const P1: &str = "Individual/urn:svc:vocab:id-type#national_id|1";
+pub const P2: &str = "Individual/urn:svc:vocab:id-type#national_id|2";
+pub const G2: &str = "Group/urn:svc:vocab:id-type#national_id|G2";
 pub const G1: &str = "Group/urn:svc:vocab:id-type#national_id|G1";
 pub const PR1: &str = "Program/urn:svc:vocab:id-type#national_id|PR1";
 pub const M1: &str = "ProgramMembership/urn:svc:vocab:id-type#national_id|M1";
@@ -37,6 +41,7 @@ pub const ROWS: &[Row] = &[
         action: "search",
         records: &[P1],
         fields: &["identifier", "name", "gender"],
+        shown: None,
     },
     Row {
         method: "POST",
@@ -46,7 +51,8 @@ pub const ROWS: &[Row] = &[
         status: 201,
         action: "create",
         records: &["Individual/urn:svc:vocab:id-type#national_id|new"],
-        fields: &["identifier", "birth_date"],
+        fields: &["birth_date", "identifier"],
+        shown: None,
     },
     Row {
         method: "GET",
@@ -55,8 +61,9 @@ pub const ROWS: &[Row] = &[
         body: None,
         status: 200,
         action: "read",
-        records: &[P1],
-        fields: &["identifier", "name", "gender"],
+        records: &[P1, G1],
+        fields: &["gender", "group_membership", "identifier", "name"],
+        shown: None,
     },
     Row {
         method: "PATCH",
@@ -67,6 +74,7 @@ pub const ROWS: &[Row] = &[
         action: "update",
         records: &[P1],
         fields: &["birth_date"],
+        shown: Some((&[P1, G1], &["birth_date", "gender", "group_membership", "identifier", "name"])),
     },
     Row {
         method: "PUT",
@@ -77,6 +85,7 @@ pub const ROWS: &[Row] = &[
         action: "update",
         records: &[P1],
         fields: &["birth_date"],
+        shown: Some((&[P1, G1], &["gender", "group_membership", "identifier", "name"])),
     },
     Row {
         method: "POST",
@@ -87,6 +96,7 @@ pub const ROWS: &[Row] = &[
         action: "create",
         records: &["Group/urn:svc:vocab:id-type#national_id|G2"],
         fields: &["identifier", "group_type", "member"],
+        shown: None,
     },
     Row {
         method: "GET",
@@ -95,8 +105,9 @@ pub const ROWS: &[Row] = &[
         body: None,
         status: 200,
         action: "search",
-        records: &[G1],
-        fields: &["identifier", "member"],
+        records: &[G1, G2, P1],
+        fields: &["group_type", "identifier", "member", "quantity"],
+        shown: None,
     },
     Row {
         method: "GET",
@@ -106,7 +117,8 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[G1, P1],
-        fields: &["identifier", "member"],
+        fields: &["group_type", "identifier", "member", "quantity"],
+        shown: None,
     },
     Row {
         method: "PATCH",
@@ -117,6 +129,7 @@ pub const ROWS: &[Row] = &[
         action: "update",
         records: &[G1],
         fields: &["name"],
+        shown: Some((&[G1, P1], &["group_type", "identifier", "member", "name", "quantity"])),
     },
     Row {
         method: "PUT",
@@ -127,6 +140,7 @@ pub const ROWS: &[Row] = &[
         action: "update",
         records: &[G1],
         fields: &["name"],
+        shown: Some((&[G1, P1], &["group_type", "identifier", "member", "quantity"])),
     },
     Row {
         method: "GET",
@@ -136,7 +150,8 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[P1, G1],
-        fields: &[],
+        fields: &["group", "role"],
+        shown: None,
     },
     Row {
         method: "POST",
@@ -145,8 +160,9 @@ pub const ROWS: &[Row] = &[
         body: Some(|| json!({"entity": {"reference": reference("2")}})),
         status: 201,
         action: "update",
-        records: &[G1],
+        records: &[G1, P2],
         fields: &["member"],
+        shown: Some((&[G1, P1, P2], &["group_type", "identifier", "member", "quantity"])),
     },
     Row {
         method: "PATCH",
@@ -155,8 +171,9 @@ pub const ROWS: &[Row] = &[
         body: Some(|| json!({"period": {"start": "2026-01-01"}})),
         status: 200,
         action: "update",
-        records: &[G1],
+        records: &[G1, P2],
         fields: &["member"],
+        shown: Some((&[G1, P1, P2], &["group_type", "identifier", "member", "quantity"])),
     },
     Row {
         method: "POST",
@@ -165,8 +182,9 @@ pub const ROWS: &[Row] = &[
         body: Some(|| json!({"entity": {"reference": reference("2")}})),
         status: 200,
         action: "update",
-        records: &[G1],
+        records: &[G1, P2],
         fields: &["member"],
+        shown: Some((&[G1, P1, P2], &["group_type", "identifier", "member", "quantity"])),
     },
     Row {
         method: "GET",
@@ -175,8 +193,9 @@ pub const ROWS: &[Row] = &[
         body: None,
         status: 200,
         action: "read",
-        records: &[G1, P1],
+        records: &[G1, P1, P2],
         fields: &[],
+        shown: None,
     },
     Row {
         method: "GET",
@@ -186,7 +205,8 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "search",
         records: &[PR1],
-        fields: &["identifier", "name"],
+        fields: &["identifier", "name", "target_type"],
+        shown: None,
     },
     Row {
         method: "GET",
@@ -196,7 +216,8 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[PR1],
-        fields: &["identifier", "name"],
+        fields: &["identifier", "name", "target_type"],
+        shown: None,
     },
     Row {
         method: "POST",
@@ -205,8 +226,9 @@ pub const ROWS: &[Row] = &[
         body: Some(|| json!({"program": PR1, "beneficiary": reference("2"), "status": "draft"})),
         status: 201,
         action: "create",
-        records: &["Individual/urn:svc:vocab:id-type#national_id|2", PR1],
-        fields: &["program", "beneficiary", "status"],
+        records: &[P2, PR1],
+        fields: &["beneficiary", "program", "status"],
+        shown: None,
     },
     Row {
         method: "GET",
@@ -215,8 +237,9 @@ pub const ROWS: &[Row] = &[
         body: None,
         status: 200,
         action: "search",
-        records: &[P1],
-        fields: &["beneficiary", "status"],
+        records: &[P1, P2],
+        fields: &["beneficiary", "identifier", "program", "status"],
+        shown: None,
     },
     Row {
         method: "GET",
@@ -225,8 +248,9 @@ pub const ROWS: &[Row] = &[
         body: None,
         status: 200,
         action: "read",
-        records: &[M1],
-        fields: &["beneficiary", "status"],
+        records: &[M1, P1],
+        fields: &["beneficiary", "identifier", "program", "status"],
+        shown: None,
     },
     Row {
         method: "PUT",
@@ -236,7 +260,8 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "update",
         records: &[P1, PR1, M1],
-        fields: &["status"],
+        fields: &["enrollment_date", "status"],
+        shown: Some((&[P1, PR1, M1], &["beneficiary", "enrollment_date", "identifier", "program", "status"])),
     },
     Row {
         method: "GET",
@@ -247,6 +272,7 @@ pub const ROWS: &[Row] = &[
         action: "read",
         records: &[P1],
         fields: &["subject", "status"],
+        shown: None,
     },
     Row {
         method: "DELETE",
@@ -257,6 +283,7 @@ pub const ROWS: &[Row] = &[
         action: "update",
         records: &[P1],
         fields: &[],
+        shown: None,
     },
     Row {
         method: "POST",
@@ -267,6 +294,7 @@ pub const ROWS: &[Row] = &[
         action: "evaluate",
         records: &[P1],
         fields: &[],
+        shown: None,
     },
 ];
 
