@@ -98,7 +98,11 @@ impl Minute {
             .collect();
         lines.sort_by_key(|line| line.at);
         lines.extend(others.map(|(latest, count)| {
-            let line = AuditEntry { count, address: None, operation: None, targets: Vec::new(), ..latest };
+            // Of various callers, and of nothing else that the latest one would be blamed for.
+            let (actor, action, status) = (Actor::Unknown, AuditAction::Authenticate, None);
+            let request_id = String::new();
+            let nothing = AuditEntry { address: None, operation: None, request_id, targets: Vec::new(), ..latest };
+            let line = AuditEntry { count, actor, action, status, ..nothing };
             line.with_reason("various").with_note(format!("more kinds than are told apart in a minute, since {since}"))
         }));
         lines
@@ -121,6 +125,7 @@ fn kind_of(entry: &AuditEntry) -> Kind {
 mod tests {
     use super::*;
     use crate::domain::audit::AuditOutcome;
+    use crate::domain::client::ClientId;
 
     fn refusal(address: u8, second: i64) -> AuditEntry {
         let start: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
@@ -174,6 +179,25 @@ mod tests {
             let lines = (0..=255).map(|address| tally.add(refusal(address, 60 * round)).len()).sum::<usize>();
             assert!(lines <= 2 * (KEYS_MAX + 1), "{lines}");
         }
+    }
+
+    #[test]
+    fn what_is_not_told_apart_is_nobodys() {
+        let tally = Tally::default();
+        let of_client = |number: usize| AuditEntry {
+            actor: Actor::Client(ClientId::parse(&format!("client-{number}")).unwrap()),
+            action: AuditAction::Search,
+            status: Some(429),
+            ..refusal(1, 0)
+        };
+        for number in 0..KEYS_MAX + 2 {
+            tally.add(of_client(number));
+        }
+        let lines = tally.all();
+        assert_eq!(counts(&lines), [2]);
+        let AuditEntry { actor, action, status, request_id, .. } = &lines[0];
+        assert_eq!((actor, *action, *status), (&Actor::Unknown, AuditAction::Authenticate, None));
+        assert_eq!(request_id, "");
     }
 
     #[test]
