@@ -201,8 +201,30 @@ pub fn refused_writes() -> Vec<Call> {
         {"request": {"method": "PATCH", "url": path("Individual", "H1")}, "resource": {}},
         {"request": {"method": "GET", "url": path("Individual", "1")}},
     ]);
-    for kind in ["batch", "transaction"] {
-        calls.push(send("POST", "/$batch", json!({"type": kind, "entry": entries})));
+    calls.push(send("POST", "/$batch", json!({"type": "batch", "entry": entries})));
+    calls
+}
+
+/// Transactions that come to nothing for what is hidden, each with the code of the refusal.
+pub fn refused_transactions() -> Vec<(Call, &'static str)> {
+    let seen = json!({"request": {"method": "PATCH", "url": path("Individual", "1")}, "resource": {"active": true}});
+    let entry = |method: &str, url: String, resource: Value| json!({"request": {"method": method, "url": url}, "resource": resource});
+    let mut calls = Vec::new();
+    for id in ["H0", "H1", "H5", "H9", "6", "absent"] {
+        let place =
+            json!({"program": format!("Program/{NATIONAL_ID}|P"), "beneficiary": reference(id), "status": "draft"});
+        let member = json!({"entity": {"reference": reference(id)}});
+        let refused = [
+            (entry("PATCH", path("Individual", id), json!({"active": true})), "not_found"),
+            (entry("POST", format!("{}/$add-member", path("Group", "20")), member), "unresolved_reference"),
+            (entry("POST", "ProgramMembership".to_owned(), place), "unresolved_reference"),
+        ];
+        for (entry, code) in refused.into_iter().take(if id == "6" { 2 } else { 3 }) {
+            for entries in [json!([entry]), json!([seen, entry]), json!([entry, seen])] {
+                let body = json!({"type": "transaction", "entry": entries});
+                calls.push((send("POST", "/$batch", body), code));
+            }
+        }
     }
     calls
 }

@@ -4,7 +4,7 @@
 use daftar_tests::{ApiClient, Response};
 use serde_json::json;
 
-use super::calls::{Call, accepted_writes, reads, refused_writes, rules, searches};
+use super::calls::{Call, accepted_writes, reads, refused_transactions, refused_writes, rules, searches};
 use super::world::{Extent, World};
 
 /// What a client learns from an answer, but for what is made at random.
@@ -70,6 +70,13 @@ fn what_is_hidden_is_as_if_it_did_not_exist() {
     let everything = || [reads(), searches(), rules()].into_iter().flatten().collect::<Vec<Call>>();
     compare(&whole, &consented, &everything());
     compare(&whole, &consented, &refused_writes());
+    for (call, code) in refused_transactions() {
+        for world in [&whole, &consented] {
+            let refused = answer(&world.client, &call).expect(422).json();
+            assert_eq!(refused["errors"][0]["code"], code, "{refused}");
+        }
+        compare(&whole, &consented, &[call]);
+    }
     compare(&whole, &consented, &accepted_writes());
     compare(&whole, &consented, &everything());
     for (left, right) in whole.consents.iter().zip(&consented.consents).skip(1).step_by(2) {
