@@ -24,6 +24,7 @@ pub mod records;
 pub mod registry;
 pub mod search;
 pub mod shown_again;
+pub mod standing;
 pub mod subjects;
 pub mod transaction;
 pub mod visibility;

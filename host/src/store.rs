@@ -99,6 +99,11 @@ pub trait Store: Send + Sync + 'static {
     /// [`Store::attach_sink`].
     fn readiness(&self) -> Result<(), StoreError>;
 
+    /// The writes that are kept back on top of a store, where this is the store of a transaction: no index knows them.
+    fn kept_back(&self) -> Option<&staged::Staged> {
+        None
+    }
+
     /// Writes one use case durably.
     ///
     /// # Errors

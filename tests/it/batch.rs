@@ -1,6 +1,7 @@
 //! `/$batch`
 
 mod crash;
+mod enrolment;
 mod hostile;
 mod independent;
 mod limits;

@@ -12,7 +12,7 @@ mod port;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -21,10 +21,13 @@ use super::plan::{Last, Planner};
 use super::records::Records;
 use super::{Committed, Operation, Store, StoreError, Write, changes_records};
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::ChangedRecord;
+use crate::domain::change::{ChangedRecord, Details};
 use crate::domain::client::ClientId;
+use crate::domain::group::GroupDetails;
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::domain::program_membership::ProgramMembershipDetails;
+use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
+use crate::domain::subject::SubjectReference;
 
 /// Writes kept back on top of a store.
 pub struct Staged {
@@ -77,6 +80,37 @@ impl Staged {
     pub fn written_by(&self, part: usize) -> Vec<ChangedRecord> {
         let state = self.state();
         state.written.iter().filter(|(of, _)| *of == part).map(|(_, record)| record.clone()).collect()
+    }
+
+    /// The groups written here of which a person is or was a member as they are now.
+    #[must_use]
+    pub fn groups_of(&self, individual: RecordId) -> Vec<RecordId> {
+        let is_named = |group: &GroupDetails| group.members.iter().flatten().any(|one| one.individual == individual);
+        let groups = self.now(GroupDetails::of).into_iter();
+        groups.filter(|group| is_named(&group.details)).map(|group| group.id).collect()
+    }
+
+    /// The memberships of a subject that were written here.
+    #[must_use]
+    pub fn memberships_of(&self, subject: SubjectReference) -> Vec<RecordId> {
+        let memberships = self.now(ProgramMembershipDetails::of).into_iter();
+        memberships.filter(|one| one.details.beneficiary == subject).map(|one| one.id).collect()
+    }
+
+    /// Whose membership that is, if it was written here.
+    #[must_use]
+    pub fn beneficiary_of(&self, membership: RecordId) -> Option<SubjectReference> {
+        let memberships = self.now(ProgramMembershipDetails::of).into_iter();
+        memberships.filter(|one| one.id == membership).map(|one| one.details.beneficiary).next()
+    }
+
+    /// The records of a kind that were written here, as they are now, in the order in which they were written first.
+    fn now<D>(&self, of: impl Fn(ChangedRecord) -> Option<Arc<Record<D>>>) -> Vec<Arc<Record<D>>> {
+        let state = self.state();
+        let mut seen = HashSet::new();
+        let places = state.written.iter().map(|(_, record)| (record.place().0, record.place().1));
+        let places = places.filter(|place| seen.insert(*place));
+        places.filter_map(|place| state.records.by_kind.get(&place).cloned().and_then(&of)).collect()
     }
 
     /// The part whose record has the identifier, or the open membership, that the last write to fail wanted for another record.

@@ -11,7 +11,6 @@ pub(super) use self::inline::inline_codes;
 use self::reads::{Reads, too_many};
 use super::evaluate::{Authority, SubjectInput};
 use super::facts::{Me, Members, MembershipFact, Person, PersonInHousehold, Programs, SubjectFacts};
-use crate::columns::MembershipTerm;
 use crate::context::OpContext;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
@@ -19,13 +18,12 @@ use crate::domain::group::GroupDetails;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
-use crate::domain::search::Page;
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::AppError;
 use crate::service::program_membership;
 use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
-use crate::service::{identifiers, records};
+use crate::service::{identifiers, records, standing};
 use crate::vocab::Generation;
 
 /// How many groups of one person are read before others have their turn.
@@ -161,7 +159,7 @@ impl Loader<'_> {
     async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Members, AppError> {
         let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
         let mut found = None;
-        for (at, group_id) in self.registry.columns.snapshot().groups_of(id).into_iter().enumerate() {
+        for (at, group_id) in standing::groups_of(self.registry, id).into_iter().enumerate() {
             if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
                 tokio::task::yield_now().await;
             }
@@ -191,17 +189,15 @@ impl Loader<'_> {
 
     /// The memberships of a subject, whatever their status. They count as people do.
     async fn programs(&self, subject: SubjectReference, reads: &mut Reads) -> Result<Programs, AppError> {
-        let of_subject = [vec![MembershipTerm::Beneficiary(subject)]];
-        let page = Page { offset: 0, count: MEMBERSHIPS_MAX };
-        let found = self.registry.columns.snapshot().memberships(&of_subject, page);
-        let are_seen = || found.ids.iter().any(|id| self.seen(RecordKind::ProgramMembership, *id).is_some());
-        if found.total > u64::from(MEMBERSHIPS_MAX) && are_seen() {
+        let (total, ids) = standing::memberships_of(self.registry, subject, MEMBERSHIPS_MAX);
+        let are_seen = || ids.iter().any(|id| self.seen(RecordKind::ProgramMembership, *id).is_some());
+        if total > u64::from(MEMBERSHIPS_MAX) && are_seen() {
             let message =
                 format!("a rule looks at up to {MEMBERSHIPS_MAX} memberships of one subject, and this one has more");
             return Err(AppError::invalid("subjects", "too_many", message));
         }
-        let mut facts = Vec::with_capacity(found.ids.len());
-        for id in found.ids {
+        let mut facts = Vec::with_capacity(ids.len());
+        for id in ids {
             let seen = self.seen(RecordKind::ProgramMembership, id);
             let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
             reads.count_row()?;

@@ -24,7 +24,7 @@ use crate::service::codes::{Held, resolve};
 use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
 use crate::service::written::{self, Spoken};
-use crate::service::{audit, records, subjects};
+use crate::service::{audit, records, standing, subjects};
 use crate::vocab::{Generation, LanguagePreference};
 
 /// What is to become of one member.
@@ -317,7 +317,7 @@ pub async fn places_in_groups(
     (page, until): (Page, Until),
 ) -> Result<PlacesPage, AppError> {
     let mut found = PlacesPage::default();
-    for (at, id) in registry.columns.snapshot().groups_of(individual).into_iter().enumerate() {
+    for (at, id) in standing::groups_of(registry, individual).into_iter().enumerate() {
         if until == Until::PageIsFull && found.places.len() >= page.count as usize {
             break;
         }

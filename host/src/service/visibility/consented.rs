@@ -33,7 +33,10 @@ pub(super) fn fields(ctx: &OpContext, registry: &Registry, kind: RecordKind, id:
     let subject = match kind {
         RecordKind::Individual => SubjectReference { kind: Subject::Individual, id },
         RecordKind::Group => SubjectReference { kind: Subject::Group, id },
-        RecordKind::ProgramMembership => snapshot.beneficiary(id)?,
+        RecordKind::ProgramMembership => {
+            let staged = || registry.store.kept_back()?.beneficiary_of(id);
+            snapshot.beneficiary(id).or_else(staged)?
+        }
         // About nobody, or told by its organization who sees it.
         RecordKind::Program | RecordKind::Consent => return Some(FieldSet::All),
     };

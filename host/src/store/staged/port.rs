@@ -39,6 +39,10 @@ impl Store for Staged {
         self.base.readiness()
     }
 
+    fn kept_back(&self) -> Option<&Staged> {
+        Some(self)
+    }
+
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
         self.gather(&write.operations).await?;
         self.keep_back(write)

@@ -5,6 +5,9 @@ use crate::domain::change::Details;
 use crate::domain::deployment::Setting;
 use crate::domain::group::{GroupDetails, Member};
 use crate::domain::individual::IndividualDetails;
+use crate::domain::program_membership::ProgramMembershipDetails;
+use crate::domain::subject::{Subject, SubjectReference};
+use crate::store::RecordDetails;
 use crate::store::memory::MemoryStore;
 use crate::store::record::samples;
 use crate::store::suite::{Listener, commit, create, everybody, group, key, person, write};
@@ -105,4 +108,37 @@ async fn nothing_but_records_is_kept_back() {
     let error = commit(&staged, vec![Operation::PutSetting(setting)]).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
     assert!(staged.attach_sink(Arc::new(Listener::default())).is_err());
+}
+
+#[tokio::test]
+async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
+    let (base, staged) = staged();
+    let stored = create(&*base, person(&["urn:x:a|0"])).await;
+    let made = create(&staged, person(&["urn:x:a|1"])).await;
+    let naming = |people: &[RecordId]| {
+        let member = |id: &RecordId| Member { individual: *id, role: None, period: None, is_inactive: false };
+        GroupDetails { members: Some(people.iter().map(member).collect()), ..group(&["urn:x:g|1"]) }
+    };
+    commit(&*base, vec![Operation::CreateGroup(naming(&[stored.id]))]).await.unwrap();
+    assert_eq!(staged.groups_of(stored.id), [], "what the store has is told by the indexes");
+    let other = GroupDetails { identifiers: group(&["urn:x:g|2"]).identifiers, ..naming(&[made.id, stored.id]) };
+    commit(&staged, vec![Operation::CreateGroup(other)]).await.unwrap();
+    let both = Operation::UpdateGroup(RecordId(1), VersionId(1), naming(&[stored.id, made.id]));
+    commit(&staged, vec![both]).await.unwrap();
+    for one in [stored.id, made.id] {
+        assert_eq!(staged.groups_of(one), [RecordId::pending(2), RecordId(1)]);
+    }
+    let without = Operation::UpdateGroup(RecordId(1), VersionId(2), naming(&[made.id]));
+    commit(&staged, vec![without]).await.unwrap();
+    assert_eq!(staged.groups_of(stored.id), [RecordId::pending(2)], "as they are now");
+
+    let subject = |id| SubjectReference { kind: Subject::Individual, id };
+    let details = ProgramMembershipDetails { beneficiary: subject(made.id), ..samples::full_membership().details };
+    let created = commit(&staged, vec![Operation::Create(RecordDetails::ProgramMembership(details))]).await.unwrap();
+    let created = created.first::<ProgramMembershipDetails>().unwrap();
+    assert_eq!(staged.memberships_of(subject(made.id)), [created.id]);
+    assert_eq!(staged.memberships_of(SubjectReference { kind: Subject::Group, id: made.id }), []);
+    assert_eq!(staged.beneficiary_of(created.id), Some(subject(made.id)));
+    assert_eq!(staged.beneficiary_of(RecordId(1)), None);
+    assert!(base.kept_back().is_none());
 }
