@@ -179,6 +179,14 @@ pub struct Reference {
     pub length: u32,
 }
 
+impl Reference {
+    /// The name under which it is reported: `me.birth_date`; `members` where only which rows there are is read.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.path.is_empty() { self.space.name().to_owned() } else { format!("{}.{}", self.space.name(), self.path) }
+    }
+}
+
 /// Something about codes that only the host knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {

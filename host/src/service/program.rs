@@ -1,5 +1,6 @@
 //! What is done with programs: written by the administrator, read and searched by clients.
 
+pub mod rules;
 mod search;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::{audit, changed, identifiers, records};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
+use crate::domain::change::Details;
 use crate::domain::eligibility::Diagnostic;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::program::{Program, ProgramDetails};
@@ -47,7 +49,7 @@ pub async fn create(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let warnings = check_eligibility(registry, engine, &details).await?;
+    let warnings = check_eligibility(ctx, registry, engine, &details).await?;
     let program = write(ctx, registry, None, details).await?;
     Ok(WrittenProgram { program, warnings })
 }
@@ -83,7 +85,7 @@ pub async fn replace(
     let warnings = if details.eligibility == before.details.eligibility {
         Vec::new()
     } else {
-        check_eligibility(registry, engine, &details).await?
+        check_eligibility(ctx, registry, engine, &details).await?
     };
     let program = write(ctx, registry, Some(before), details).await?;
     Ok(WrittenProgram { program, warnings })
@@ -109,12 +111,13 @@ fn check_details(
 }
 
 async fn check_eligibility(
+    ctx: &OpContext,
     registry: &Registry,
     engine: &Arc<dyn EligibilityEngine>,
     details: &ProgramDetails,
 ) -> Result<Vec<Diagnostic>, AppError> {
     match &details.eligibility {
-        Some(expression) => check_expression(registry, engine, expression, details.target_type).await,
+        Some(expression) => check_expression(ctx, registry, engine, expression, details.target_type).await,
         None => Ok(Vec::new()),
     }
 }
@@ -171,13 +174,18 @@ pub struct ProgramRule {
     pub subject: Subject,
 }
 
-/// The rule of a program that a request names.
+/// The rule of a program that a request names, as the program stands or stood at a version.
 ///
 /// # Errors
 /// [`AppError::MissingScope`] without `program:read`; [`AppError::FieldNotGranted`] where the client may not see the rule or whom
 /// it is about; [`AppError::Invalid`] where there is no such program or it has no
 /// expression.
-pub async fn rule_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<ProgramRule, AppError> {
+pub async fn rule_of(
+    ctx: &OpContext,
+    registry: &Registry,
+    key: &IdentifierKey,
+    then: Option<VersionId>,
+) -> Result<ProgramRule, AppError> {
     for field in ["eligibility", "target_type"] {
         visibility::check_read(ctx, Resource::Program, field, FieldUse::Rule)?;
     }
@@ -188,9 +196,21 @@ pub async fn rule_of(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) 
         }
         Err(other) => return Err(other),
     };
+    let program = match then.filter(|then| *then != program.meta.version) {
+        None => program,
+        Some(then) => as_it_stood(registry, &program, then).await?,
+    };
     let Some(expression) = program.details.eligibility.clone() else {
         return Err(AppError::invalid("program", "no_expression", "the program has no eligibility expression"));
     };
     let reference = records::reference(RecordKind::Program, key);
     Ok(ProgramRule { reference, version: program.meta.version, expression, subject: program.details.target_type })
+}
+
+/// A program as it stood at a version.
+async fn as_it_stood(registry: &Registry, program: &Program, then: VersionId) -> Result<Arc<Program>, AppError> {
+    let record = registry.store.record_version(RecordKind::Program, program.id, then).await?;
+    record.and_then(ProgramDetails::of).ok_or_else(|| {
+        AppError::Conflict(format!("the decision names version {then} of the program, and there is no such version"))
+    })
 }

@@ -86,6 +86,16 @@ impl Generation {
         &self.concept_groups_digest
     }
 
+    /// Digest over the definitions of some concept groups, in whatever order and however often they are named.
+    #[must_use]
+    pub fn digest_of_concept_groups(&self, mut names: Vec<&str>) -> ContentDigest {
+        names.sort_unstable();
+        names.dedup();
+        let definitions: Vec<_> =
+            names.into_iter().filter_map(|name| self.groups.get(name)).map(PublishedGroup::definition).collect();
+        builder::digest_of_groups(definitions.into_iter())
+    }
+
     /// The fields that installed modules add to records.
     #[must_use]
     pub fn extension_fields(&self) -> &ExtensionFields {

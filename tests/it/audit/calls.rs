@@ -26,6 +26,7 @@ struct World {
 
 /// Endpoints that say nothing of a person: what they allow leaves no line. What they refuse does.
 const IMPERSONAL: &[(&str, &str)] = &[
+    ("POST", "/Eligibility/$validate"),
     ("GET", "/Vocabulary"),
     ("GET", "/Vocabulary/$search"),
     ("POST", "/Vocabulary/$validate"),

@@ -156,6 +156,13 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         method: "POST",
+        path: "/api/v2/Eligibility/$validate",
+        scopes: &["eligibility:read"],
+        status: 200,
+        body: Some(expression),
+    },
+    Row {
+        method: "POST",
         path: "/api/v2/Eligibility/$evaluate",
         scopes: &["eligibility:read"],
         status: 200,
@@ -291,6 +298,10 @@ fn codes(_: &str) -> Value {
 fn membership(name: &str) -> Value {
     let reference = |kind: &str| format!("{kind}/{NATIONAL_ID}|{name}");
     json!({"program": reference("Program"), "beneficiary": reference("Individual"), "status": "draft"})
+}
+
+fn expression(_: &str) -> Value {
+    json!({"expression": "is_female(me)", "subject": "individual"})
 }
 
 fn rule(_: &str) -> Value {

@@ -147,7 +147,7 @@ pub fn rules() -> Vec<Call> {
         ("group", "members.exists(m, is_female(m))"),
         ("group", "members.size() == 2"),
         ("group", "programs.size() > 0"),
-        ("group", "me.quantity == 2"),
+        ("group", "has(me.name)"),
     ] {
         let kind = if subject == "group" { "Group" } else { "Individual" };
         for id in IDS {

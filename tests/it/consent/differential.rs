@@ -65,6 +65,19 @@ fn compare(one: &World, other: &World, calls: &[Call]) {
 }
 
 #[test]
+fn the_rules_that_are_compared_are_evaluated_and_explained() {
+    let world = World::new(Extent::Whole);
+    let mut explained = 0;
+    for call in rules().iter().filter(|call| call.path.ends_with("$evaluate")) {
+        let answer = answer(&world.client, call);
+        assert_eq!(answer.status, 200, "{:?}: {}", call.body, answer.text());
+        let results = answer.json()["results"].clone();
+        explained += results.as_array().unwrap().iter().filter(|result| result["explanation"].is_object()).count();
+    }
+    assert!(explained >= 20, "{explained}");
+}
+
+#[test]
 fn what_is_hidden_is_as_if_it_did_not_exist() {
     let (whole, consented) = (World::new(Extent::Whole), World::new(Extent::Consented));
     let everything = || [reads(), searches(), rules()].into_iter().flatten().collect::<Vec<Call>>();

@@ -134,7 +134,8 @@ fn what_is_no_rule_at_all_is_named() {
     for (more, field, code) in [
         (json!({"subject": "household"}), "subject", "unknown_value"),
         (json!({"as_of": "today"}), "as_of", "invalid_date"),
-        (json!({"explain": true}), "explain", "unknown_field"),
+        (json!({"explain": "yes"}), "explain", "wrong_type"),
+        (json!({"explane": true}), "explane", "unknown_field"),
     ] {
         let body = daftar_tests::records::with(json!({"expression": "is_female(me)", "subjects": [{}]}), more);
         let refused = client.post("/Eligibility/$evaluate", &body).expect(422);

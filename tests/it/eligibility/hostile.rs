@@ -64,17 +64,74 @@ fn hostile() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Expressions that are longer than any may be: what kills the library by its length alone.
+fn oversized() -> Vec<(&'static str, String)> {
+    vec![
+        ("a parse error beyond column 65,535", format!("{}@", " ".repeat(66_000))),
+        ("30,000 characters of garbage", "@#$".repeat(10_000)),
+        ("90,000 characters of garbage", "@#$".repeat(30_000)),
+        ("a pattern of 2 MB", format!("'a'.matches('{}')", "a?".repeat(1_000_000))),
+        ("one byte too many", "1".repeat(8 * 1024 + 1)),
+    ]
+}
+
+/// What an answer says of a budget, if it says anything: its name and its size.
+fn names_a_budget(answer: &Value) -> bool {
+    let detail = answer["detail"].as_str().unwrap_or_default();
+    let after = |mark: &str| detail.split_once(mark).map(|(_, rest)| rest);
+    let sized = after("budget of ").is_some_and(|rest| rest.starts_with(|one: char| one.is_ascii_digit()));
+    sized && after(" for `").is_some_and(|rest| rest.contains('`'))
+}
+
 #[test]
 fn no_expression_harms_the_server() {
     let app = TestApp::start();
     let client = app.client(&["eligibility:read", "individual:read"]);
-    for (name, expression) in hostile() {
-        let (status, answer) = evaluate(&client, &expression);
+    let other = app.client(&["individual:read"]);
+    for (name, expression) in hostile().into_iter().chain(oversized()) {
+        let mut served = 0;
+        let (status, answer) = std::thread::scope(|scope| {
+            let attack = scope.spawn(|| evaluate(&client, &expression));
+            while served == 0 || !attack.is_finished() {
+                assert_eq!(other.get("/Individual").status, 200, "during {name}");
+                served += 1;
+            }
+            attack.join().unwrap()
+        });
         assert!(status == 422 || status == 400, "{name}: {status} {answer}");
         assert!(answer["detail"].is_string(), "{name}: {answer}");
         let (status, answer) = evaluate(&client, "is_female(me)");
         assert_eq!((status, &answer["results"][0]["outcome"]), (200, &json!("eligible")), "after {name}");
+        let engine = app.admin().get("/plugins/eligibility-cel").expect(200).json();
+        assert_eq!(engine["breaker"]["state"], "closed", "after {name}: {engine}");
     }
+}
+
+#[test]
+fn whatever_is_exhausted_is_named_with_its_size() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (name, expression) in hostile() {
+        let (status, answer) = evaluate(&client, &expression);
+        let is_diagnosed = answer["diagnostics"].as_array().is_some_and(|diagnostics| !diagnostics.is_empty());
+        assert!(status == 422 && (is_diagnosed || names_a_budget(&answer)), "{name}: {status} {answer}");
+        let body = json!({"expression": expression});
+        let checked = client.post("/Eligibility/$validate", &body);
+        let is_told = match checked.status {
+            // What only costs too much when it is evaluated is right as it stands.
+            200 => checked.json()["valid"].is_boolean(),
+            422 => names_a_budget(&checked.json()),
+            _ => false,
+        };
+        assert!(is_told, "{name}: {} {}", checked.status, checked.text());
+    }
+    for (name, expression) in oversized() {
+        let (status, answer) = evaluate(&client, &expression);
+        assert_eq!((status, &answer["errors"][0]["code"]), (422, &json!("too_long")), "{name}: {answer}");
+        assert!(answer["detail"].as_str().unwrap().contains("8192 bytes"), "{name}: {answer}");
+    }
+    let (_, answer) = evaluate(&client, &nested("exists", 8));
+    assert!(answer["detail"].as_str().unwrap().contains("for `fuel`"), "{answer}");
 }
 
 #[test]

@@ -141,6 +141,12 @@ fn of_individual(sample: &Sample, path: &str) -> Vec<Probe> {
     all.push(rule("individual", format!("me.active || has(me.{read})"), reference(&id)).aiming(Aim::Use));
     all.push(rule("individual", format!("members.exists(m, has(m.{read}))"), reference(&id)).aiming(Aim::Use));
     all.push(rule("individual", "true".to_owned(), reference(&id)));
+    // An answer about other fields, explained, with the household around.
+    let other = if field == "active" { "has(me.gender)" } else { "me.active" };
+    all.push(rule("individual", other.to_owned(), reference(&id)));
+    all.push(rule("individual", format!("{other} && size(members) >= 0"), reference(&id)));
+    let question = json!({"expression": format!("has(me.{read}) && {other}"), "subject": "individual"});
+    all.push(Probe::send("POST", "/Eligibility/$validate", question));
     all.extend(writes(sample, path, &person(&id, json!({"active": true}))));
     // A day that others know must not be tried against a hidden one.
     all.push(Probe::send("PATCH", path, json!({"deceased_date": "1900-01-01"})));

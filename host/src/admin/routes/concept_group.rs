@@ -15,6 +15,7 @@ use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::error::{AppError, FieldProblem};
 use crate::service::concept_group;
+use crate::service::program::rules;
 
 /// Lists all concept groups, whoever defines them.
 pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<ConceptGroupBody>> {
@@ -45,6 +46,7 @@ pub async fn set(
     let group = read(name.clone(), members, &mut problems);
     let group = problems.finish(group)?;
     concept_group::set(&ctx, &app.plugins, group).await?;
+    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
     Ok(Json(shown(&app, &name)?))
 }
 
@@ -57,6 +59,7 @@ pub async fn reset(
 ) -> Result<Json<Option<ConceptGroupBody>>, ApiError> {
     let Path(name) = name.map_err(unreadable)?;
     concept_group::reset(&ctx, &app.plugins, &name).await?;
+    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
     Ok(Json(shown(&app, &name).ok()))
 }
 

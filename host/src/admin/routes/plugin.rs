@@ -19,6 +19,7 @@ use crate::service::plugin::{
     InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, UnloadedPlugin,
     UnsignedPlugins,
 };
+use crate::service::program::rules;
 
 /// A plugin as the administrator sees it.
 #[derive(Debug, Serialize)]
@@ -184,6 +185,7 @@ pub async fn install(
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
     let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned }).await?;
+    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
     Ok((StatusCode::CREATED, Json(PluginBody::from(&installed))))
 }
 
@@ -209,5 +211,6 @@ pub async fn remove(
     let is_forced = parameters.boolean("force")?.unwrap_or(false);
     let name = PluginName::parse(&name).map_err(|error| Problem::malformed(error.to_string()))?;
     app.plugins.remove(&ctx, &name, is_forced).await?;
+    rules::tell_broken(&ctx, &app.registry, &app.engine).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,15 +1,19 @@
 //! Bodies of rules: what is asked, and what is answered.
 
-use serde::Serialize;
+pub mod answer;
+pub mod decision;
+pub mod validation;
+
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::group::{self, read_reference};
 use super::individual::{Identification, read_members};
 use super::program_membership::STATUSES;
 use super::reader::{ObjectReader, Problems, text_value};
-use crate::api::error::{DiagnosticItem, Problem};
 use crate::domain::code::CodeUri;
-use crate::domain::eligibility::{RowError, Subject, Verdict};
+use crate::domain::eligibility::Subject;
 use crate::domain::extension::ExtensionFields;
 use crate::domain::group::{GroupDetails, MEMBERS_MAX};
 use crate::domain::identifier::{IdentifierKey, REFERENCE_BYTES_MAX};
@@ -18,7 +22,7 @@ use crate::domain::program_membership::REASON_BYTES_MAX;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::service::eligibility::decision::Decision;
 use crate::service::eligibility::evaluate::{
-    EXPRESSION_BYTES_MAX, EvaluateRequest, Evaluated, PEOPLE_MAX, SUBJECTS_MAX, SubjectInput, SubjectResult,
+    EXPLAINED_MAX, EXPRESSION_BYTES_MAX, EvaluateRequest, PEOPLE_MAX, SUBJECTS_MAX, SubjectInput,
 };
 use crate::service::eligibility::facts::{InlineMe, InlinePerson, InlineSubject, MembershipFact};
 use crate::service::program::ProgramRule;
@@ -53,10 +57,11 @@ fn read_rule(
     (program.expression.clone(), program.subject, Some((program.reference.clone(), program.version)))
 }
 
-/// Reads the body of `$evaluate`; `program` is what [`read_program`] led to.
+/// Reads the body of `$evaluate`; `program` is what [`read_program`] led to, `repeated` the decision that it asks for again.
 pub fn read(
     members: Map<String, Value>,
     program: Option<&ProgramRule>,
+    repeated: Option<Decision>,
     fields: &ExtensionFields,
     problems: &mut Problems,
 ) -> EvaluateRequest {
@@ -82,8 +87,20 @@ pub fn read(
         });
     }
     let as_of = reader.date("as_of", problems);
+    if let (Some(as_of), Some(decision)) = (as_of, &repeated)
+        && as_of != decision.as_of
+    {
+        problems.add("as_of", "contradiction", format!("the decision that is repeated is about {}", decision.as_of));
+    }
+    let explain = reader.boolean("explain", problems).unwrap_or(false);
+    if explain && inputs.len() > EXPLAINED_MAX {
+        let message =
+            format!("with `explain`, at most {EXPLAINED_MAX} subjects are decided at once, not {}", inputs.len());
+        problems.add("subjects", "too_many", message);
+    }
     reader.finish(problems);
-    EvaluateRequest { expression, program, subject, subjects: inputs, as_of }
+    let repeated = repeated.map(Arc::new);
+    EvaluateRequest { expression, program, subject, subjects: inputs, as_of, explain, repeated }
 }
 
 /// How many people the inline records among some subjects tell of, at the least: counted before any of them is read.
@@ -194,133 +211,4 @@ fn read_person(reader: &mut ObjectReader, fields: &ExtensionFields, problems: &m
     let role: Option<CodeUri> = reader.code("role", problems);
     // A photo decides nothing: it is read like the rest, and left.
     InlinePerson { details: read_members(reader, Identification::Optional, fields, problems).details, role }
-}
-
-/// The answer of `$evaluate`.
-#[derive(Debug, Serialize)]
-pub struct EvaluatedBody<'a> {
-    results: Vec<ResultBody<'a>>,
-    decision: DecisionBody<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<DiagnosticItem<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ResultBody<'a> {
-    subject: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<&'a [String]>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<RowErrorBody<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<SubjectErrorBody>,
-}
-
-#[derive(Debug, Serialize)]
-struct RowErrorBody<'a> {
-    code: &'a str,
-    line: u32,
-    column: u32,
-}
-
-impl<'a> From<&'a RowError> for RowErrorBody<'a> {
-    fn from(error: &'a RowError) -> Self {
-        Self { code: &error.code, line: error.line, column: error.column }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct SubjectErrorBody {
-    status: u16,
-    detail: String,
-}
-
-#[derive(Debug, Serialize)]
-struct DecisionBody<'a> {
-    expression_digest: &'a str,
-    engine: &'a str,
-    vocabularies: Vec<VocabularyBody<'a>>,
-    concept_groups: &'a str,
-    schema: &'a str,
-    as_of: String,
-    versions: Vec<VersionBody<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    visibility: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-struct VocabularyBody<'a> {
-    namespace: &'a str,
-    version: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-struct VersionBody<'a> {
-    reference: &'a str,
-    version_id: String,
-}
-
-impl<'a> From<&'a Decision> for DecisionBody<'a> {
-    fn from(decision: &'a Decision) -> Self {
-        let vocabularies = decision.vocabularies.iter();
-        let versions = decision.versions.iter();
-        Self {
-            expression_digest: &decision.expression_digest,
-            engine: &decision.engine,
-            vocabularies: vocabularies.map(|(namespace, version)| VocabularyBody { namespace, version }).collect(),
-            concept_groups: &decision.concept_groups,
-            schema: &decision.schema,
-            as_of: decision.as_of.to_string(),
-            versions: versions
-                .map(|(reference, version)| VersionBody { reference, version_id: version.to_string() })
-                .collect(),
-            visibility: decision.is_by_consent.then_some("consent"),
-        }
-    }
-}
-
-/// How each subject is named in the answer: its reference, or its place for one given in the request.
-#[must_use]
-pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
-    let numbered = request.subjects.iter().enumerate();
-    numbered
-        .map(|(at, subject)| match subject {
-            SubjectInput::Reference(kind, key) => format!("{}/{}", kind.record_kind(), key.reveal()),
-            SubjectInput::Inline(_) | SubjectInput::Stored(_) => format!("subjects[{at}]"),
-        })
-        .collect()
-}
-
-/// Writes the answer.
-#[must_use]
-pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated) -> EvaluatedBody<'a> {
-    let results = names.iter().zip(&evaluated.results).map(|(subject, result)| match result {
-        SubjectResult::Outcome { verdict, missing, errors } => ResultBody {
-            subject,
-            outcome: Some(match verdict {
-                Verdict::Eligible => "eligible",
-                Verdict::NotEligible => "not_eligible",
-                Verdict::Undetermined => "undetermined",
-            }),
-            missing: Some(missing),
-            errors: errors.iter().map(RowErrorBody::from).collect(),
-            error: None,
-        },
-        SubjectResult::NotFound(problem) => {
-            ResultBody { subject, outcome: None, missing: None, errors: Vec::new(), error: Some(problem.into()) }
-        }
-    });
-    EvaluatedBody {
-        results: results.collect(),
-        decision: DecisionBody::from(&evaluated.decision),
-        warnings: evaluated.warnings.iter().map(DiagnosticItem::from).collect(),
-    }
-}
-
-impl From<&crate::error::AppError> for SubjectErrorBody {
-    fn from(error: &crate::error::AppError) -> Self {
-        Self { status: Problem::status_of(error).as_u16(), detail: error.to_string() }
-    }
 }

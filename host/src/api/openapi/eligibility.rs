@@ -1,7 +1,7 @@
 //! `/Eligibility`: goes with `dto/eligibility.rs` and `routes/eligibility.rs`.
 
 use serde_json::json;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
 
 use super::example::Example;
 use super::group::described_sent;
@@ -18,17 +18,35 @@ use crate::domain::subject::Subject;
 use crate::domain::vocabulary::CodedField;
 use crate::service::eligibility::evaluate::{EXPRESSION_BYTES_MAX, SUBJECTS_MAX};
 
+/// `POST /Eligibility/$validate`
+#[must_use]
+pub fn validate() -> Operation {
+    Operation::new(Tag::Eligibility, "validateRule", "Say what is wrong with an expression")
+        .says("Checks an expression without looking at anybody: syntax, fields, types, codes and concept groups. A wrong expression is `valid: false`, with diagnostics; one that exhausts a budget while it is checked is 422 naming the budget and its size. Fields that the client may not read of the register are warnings: records in a request may hold them, stored ones are refused.")
+        .body("The expression and what it is about.", named("Validation"))
+        .answers("What is known of the expression.", named("Validated"))
+        .example(Example::new("pension", "Women of 60 and more").body(json!({
+            "expression": "is_female(me) && age_years(me.birth_date) >= 60", "subject": "individual",
+        })))
+        .example(Example::new("misspelt", "A concept group and a field that there are not").body(json!({
+            "expression": "in_group(me.gender, 'femine_gender') && has(me.nam)", "subject": "individual",
+        })))
+        .example(Example::new("warning", "A concept group that is not set").body(json!({
+            "expression": "members.exists(m, is_pregnant(m))", "subject": "group",
+        })))
+}
+
 /// `POST /Eligibility/$evaluate`
 #[must_use]
 pub fn evaluate() -> Operation {
     Operation::new(Tag::Eligibility, "evaluateRule", "Decide who is eligible")
-        .says("Evaluates an expression, or a program's, on stored records and on records in the request. What the expression reads of the register needs that scope too: `individual:read`, for `members` also `group:read`, for `programs` `program_membership:read`; a program's expression needs `program:read`. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
+        .says("Evaluates an expression, or a program's, on stored records and on records in the request. What the expression reads of the register needs that scope too: `individual:read`, for `members` also `group:read`, for `programs` `program_membership:read`; a program's expression needs `program:read`. A `decision` that is sent back is decided again, with the records as it names them; 409 names what is not as it was. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
         .body(
             "The rule and its subjects.",
             any_of(["EvaluationOfIndividuals", "EvaluationOfGroups", "EvaluationOfProgram"].map(|name| named(name).into())),
         )
         .answers("One result a subject, in order, and what is needed to repeat the decision.", named("Evaluated"))
-        .refuses(&[404])
+        .refuses(&[404, 409])
         .example(Example::new("pension", "Women of 60 and more").body(json!({
             "expression": "is_female(me) && age_years(me.birth_date) >= 60",
             "as_of": "2026-01-01",
@@ -37,6 +55,11 @@ pub fn evaluate() -> Operation {
                 {"type": "individual", "gender": "urn:iso:std:iso:5218#1", "birth_date": "1950-01-01"},
                 {"type": "individual", "gender": "urn:iso:std:iso:5218#2"},
             ],
+        })))
+        .example(Example::new("explained", "Why somebody is eligible").body(json!({
+            "expression": "is_female(me) && age_years(me.birth_date) >= 60",
+            "explain": true,
+            "subjects": [{"type": "individual", "gender": "urn:iso:std:iso:5218#2", "birth_date": "1950-01-01"}],
         })))
         .example(Example::new("misspelt", "A field that there is not").answered(422).body(json!({
             "expression": "age_years(me.birthdate) >= 60",
@@ -48,6 +71,8 @@ pub fn evaluate() -> Operation {
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
     [
+        ("Validation", validation()),
+        ("Validated", validated()),
         ("EvaluationOfIndividuals", of_individuals()),
         ("EvaluationOfGroups", of_groups()),
         ("EvaluationOfProgram", of_program()),
@@ -57,15 +82,49 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("InlineMembership", membership()),
         ("Evaluated", evaluated()),
         ("Result", result()),
+        ("Explanation", explanation()),
         ("Decision", decision()),
     ]
     .map(|(name, shape)| (name.to_owned(), shape))
     .into()
 }
 
+fn validation() -> Shape {
+    Members::sent("An expression to be checked.")
+        .needs("expression", expression())
+        .may(
+            "subject",
+            word(Subject::ALL.map(Subject::name)).description(Some("What it decides about; people where absent.")),
+        )
+        .into()
+}
+
+fn validated() -> Shape {
+    let cost = Members::answered("What one subject costs, in parts of the expression that are evaluated.")
+        .needs("steps_min", shape::whole(0))
+        .needs("steps_max", shape::or_null(shape::whole(0).description(Some("Null for more than can be counted."))))
+        .needs("list_items", shape::whole(0).description(Some("How many items of each list `steps_max` assumes.")));
+    Members::answered("What is known of an expression.")
+        .needs("valid", shape::boolean())
+        .needs("result_type", shape::or_null(text().description(Some("Null where it could not be told."))))
+        .needs("references", list(text()).description(Some("The fields that it reads, named as missing facts are.")))
+        .needs("cost", shape::or_null(Shape::from(cost)))
+        .needs("diagnostics", list(named("Diagnostic")))
+        .into()
+}
+
 /// What every evaluation may say beside the rule and the subjects.
 fn evaluation(description: &str) -> Members {
-    Members::sent(description).may("as_of", date().description(Some("The day that counts as today.")))
+    Members::sent(description)
+        .may("as_of", date().description(Some("The day that counts as today.")))
+        .may(
+            "explain",
+            shape::boolean().description(Some("Tell how each answer comes about, of 100 subjects at most.")),
+        )
+        .may(
+            "decision",
+            shape::named_as("Decision", "A decision to be repeated: on its day, with the records as they were then."),
+        )
 }
 
 fn expression() -> ObjectBuilder {
@@ -155,13 +214,34 @@ fn result() -> Shape {
         .may("outcome", word(["eligible", "not_eligible", "undetermined"]))
         .may("missing", list(text()).description(Some("The facts that are not known and that the answer depends on.")))
         .may("errors", list(Shape::from(row_error)))
+        .may("explanation", named("Explanation"))
         .may("error", error)
+        .into()
+}
+
+fn explanation() -> Shape {
+    let value = "What it came to: `null` where it is not known, an object for a code, a record and a list (`items_min`, `items_max`).";
+    Members::answered("One part of an expression and what it came to for this subject.")
+        .needs("text", text().description(Some("The part, as it stands in the expression.")))
+        .may("item", shape::whole(0).description(Some("For which item of a list it was evaluated.")))
+        .needs("value", ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some(value)))
+        .needs(
+            "seen",
+            ObjectBuilder::new()
+                .schema_type(Type::Object)
+                .description(Some("The facts that it looked at by itself, by name; `null` where one is not recorded.")),
+        )
+        .may("missing", list(text()))
+        .may("error", text())
+        .needs("children", list(named("Explanation")))
+        .may("cut", shape::boolean().description(Some("There is more than is told.")))
         .into()
 }
 
 fn decision() -> Shape {
     let vocabulary =
         Members::answered("A vocabulary that the decision used.").needs("namespace", text()).needs("version", text());
+    let vocabulary = vocabulary.needs("digest", text());
     let version =
         Members::answered("A record that the decision read.").needs("reference", text()).needs("version_id", text());
     Members::answered("What is needed to repeat the decision.")

@@ -103,6 +103,7 @@ pub fn endpoints() -> Vec<Endpoint> {
             consent::withdraw,
             told::consent::withdraw,
         ),
+        endpoint(Method::POST, &["/Eligibility/$validate"], eligibility::validate, told::eligibility::validate),
         endpoint(Method::POST, &["/Eligibility/$evaluate"], eligibility::evaluate, told::eligibility::evaluate),
         endpoint(Method::GET, &["/Vocabulary", "/vocabularies"], vocabulary::list, told::vocabulary::list),
         endpoint(

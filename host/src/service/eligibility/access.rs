@@ -1,9 +1,11 @@
 //! What a rule reads of the register needs the scope and the field that a read of it would need.
 
+use std::collections::BTreeSet;
+
 use super::evaluate::SubjectInput;
 use super::schema::ROLE_PATH;
 use crate::context::OpContext;
-use crate::domain::eligibility::{Reference, RowSpace, Subject};
+use crate::domain::eligibility::{Diagnostic, Reference, RowSpace, Severity, Subject};
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::subject::SubjectReference;
 use crate::error::{AppError, FieldUse};
@@ -22,8 +24,7 @@ pub(super) fn check(ctx: &OpContext, references: &[Reference], subjects: &[Subje
         }
         for (resource, _) in &needs {
             if !ctx.holds(*resource, Action::Read) {
-                let required = Scope::new(*resource, Action::Read).to_string();
-                return Err(AppError::MissingScope { required, granted: ctx.scopes.clone() });
+                return Err(missing_scope(ctx, *resource));
             }
         }
         for (resource, path) in needs {
@@ -33,6 +34,50 @@ pub(super) fn check(ctx: &OpContext, references: &[Reference], subjects: &[Subje
         }
     }
     Ok(())
+}
+
+/// What a rule reads that this client may not read of the register: on stored records it is refused for that. Nothing is said to
+/// a client that may not read such subjects at all: its rules are about records that it brings.
+pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> Vec<Diagnostic> {
+    if !ctx.holds(resource_of(kind), Action::Read) {
+        return Vec::new();
+    }
+    let mut told = BTreeSet::new();
+    let mut gaps = Vec::new();
+    for reference in references {
+        for (resource, path) in needs_of(kind, reference.space, &reference.path) {
+            let Some((code, error)) = gap(ctx, resource, path) else { continue };
+            let message =
+                format!("a rule that reads `{}` is refused on records of the register: {error}", reference.name());
+            if told.insert(message.clone()) {
+                gaps.push(Diagnostic {
+                    severity: Severity::Warning,
+                    code: code.to_owned(),
+                    message,
+                    // An engine of interface 0.1.0 does not say where: then it is the rule as a whole.
+                    line: reference.line.max(1),
+                    column: reference.column.max(1),
+                    length: reference.length,
+                    suggestion: None,
+                });
+            }
+        }
+    }
+    gaps
+}
+
+/// Why a field cannot be read, under the stable name of the reason.
+fn gap(ctx: &OpContext, resource: Resource, path: Option<&str>) -> Option<(&'static str, AppError)> {
+    if !ctx.holds(resource, Action::Read) {
+        return Some(("missing_scope", missing_scope(ctx, resource)));
+    }
+    let error = visibility::check_read(ctx, resource, path?, FieldUse::Rule).err()?;
+    Some(("field_not_granted", error))
+}
+
+fn missing_scope(ctx: &OpContext, resource: Resource) -> AppError {
+    let required = Scope::new(resource, Action::Read).to_string();
+    AppError::MissingScope { required, granted: ctx.scopes.clone() }
 }
 
 /// Whether the client may see whether a fact is there, named as rules name missing facts: `me.gender`, `members`.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::access;
-use super::decision::{Decision, expression_digest};
+use super::check::codes_of;
+use super::decision::{self, Decision, expression_digest};
 use super::exhausted::Asked;
+use super::explained::{ExplanationTree, tree};
 use super::facts::{InlineSubject, SubjectFacts};
-use super::failure::{Failure, refused, unless_exhausted};
+use super::failure::{Failure, budget_problem, refused, unless_exhausted};
 use super::layout;
 use super::load::{Loader, Needs, inline_codes};
 use super::questions;
@@ -17,9 +19,8 @@ use super::schema::{ROLE_PATH, schema};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
-use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{
-    Diagnostic, Outcomes, PlacedQuestion, Question, Reference, RowError, RowSpace, Schema, Subject, Verdict,
+    Diagnostic, Outcomes, PlacedQuestion, Reference, RowError, RowSpace, Schema, Subject, Verdict,
 };
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::VersionId;
@@ -29,14 +30,19 @@ use crate::plugin::{EligibilityEngine, RuleSession, run_rule};
 use crate::service::audit;
 use crate::service::open;
 use crate::service::registry::Registry;
-use crate::vocab::{Generation, Vocabulary};
+use crate::vocab::Generation;
 
 /// The most subjects of one request.
 pub const SUBJECTS_MAX: usize = 1_000;
 /// The most people that one request looks at, members of households included: some 1,000 large households.
 pub const PEOPLE_MAX: usize = 20_000;
+/// The most subjects of one request whose answers are explained.
+pub const EXPLAINED_MAX: usize = 100;
+/// The most parts of all explanations of one answer.
+const EXPLAINED_PARTS_MAX: usize = 20_000;
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
+
 /// Somebody to decide about.
 #[derive(Debug, Clone)]
 pub enum SubjectInput {
@@ -61,6 +67,10 @@ pub struct EvaluateRequest {
     pub subjects: Vec<SubjectInput>,
     /// On which day; today, where absent.
     pub as_of: Option<Date>,
+    /// Whether it is told how each answer comes about.
+    pub explain: bool,
+    /// The decision that is to be repeated, on its day.
+    pub repeated: Option<Arc<Decision>>,
 }
 
 /// What the rule says of one subject.
@@ -74,6 +84,8 @@ pub enum SubjectResult {
         missing: Vec<String>,
         /// What went wrong while it was evaluated.
         errors: Vec<RowError>,
+        /// How it came about, where that was asked and the engine can tell.
+        explanation: Option<Box<ExplanationTree>>,
     },
     /// There is no such subject, or it is hidden.
     NotFound(AppError),
@@ -88,6 +100,8 @@ pub struct Evaluated {
     pub decision: Decision,
     /// What is doubtful about the rule.
     pub warnings: Vec<Diagnostic>,
+    /// The fields that the rule reads, named as missing facts are.
+    pub fields: Vec<String>,
 }
 
 /// On whose word a rule reads the register.
@@ -132,19 +146,20 @@ pub async fn evaluate_for(
     let targets: Vec<String> = targets.collect();
     let asked = Asked {
         expression_digest: expression_digest(&request.expression),
-        under: format!("{:?} {engine_name}", request.subject),
+        under: format!("{:?} {} {engine_name}", request.subject, request.explain),
         subjects: request.subjects.len(),
     };
     let outcome = unless_exhausted(ctx, registry, asked, run(ctx, registry, engine, request, authority)).await;
     // Whoever was read is named, members of households included; of a refused request, whoever was asked about.
-    let (audited, targets) = match &outcome {
+    let entry = match &outcome {
         Ok(evaluated) => {
-            let read = evaluated.decision.versions.iter().map(|(reference, _)| reference.clone());
-            (AuditOutcome::Allowed, read.collect())
+            let read = evaluated.decision.versions.keys().cloned().collect();
+            let entry = audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Allowed, read);
+            entry.with_fields(evaluated.fields.iter().cloned())
         }
-        Err(_) => (AuditOutcome::Refused, targets),
+        Err(_) => audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Refused, targets),
     };
-    registry.audit.record(ctx, audit::entry(ctx, AuditAction::Evaluate, audited, targets)).await?;
+    registry.audit.record(ctx, entry).await?;
     outcome
 }
 
@@ -162,7 +177,10 @@ async fn run(
         registry: registry.clone(),
         schema: Arc::new(schema(request.subject, generation.extension_fields())),
         generation,
-        as_of: request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
+        as_of: match &request.repeated {
+            Some(decision) => decision.as_of,
+            None => request.as_of.unwrap_or_else(|| utc_day(ctx.now)),
+        },
         request,
         authority,
     };
@@ -195,7 +213,12 @@ impl Evaluation {
             registry: &self.registry,
             generation: &self.generation,
             as_of: self.as_of,
+            repeated: self.request.repeated.as_deref(),
         };
+        // Before anybody is read: what cannot be repeated is refused for that, whoever it is about.
+        if let Some(repeated) = &self.request.repeated {
+            repeated.check_setting(&self.decision(session, &self.generation, BTreeMap::new()))?;
+        }
         let loaded = runtime.block_on(loader.load(&self.request.subjects, needs))?;
         // Taken after the records: a code that was published and recorded meanwhile is answered for too. Inline records are read
         // under the same generation, which also knows codes of open vocabularies that only they or the rule name.
@@ -208,12 +231,43 @@ impl Evaluation {
         let bindings = questions::bindings(&generation, session.questions(), &with_texts).map_err(refused)?;
         session.bind(&bindings)?;
         let outcomes = session.evaluate(&batch)?;
+        let decision = self.decision(session, &generation, loaded.reads.versions);
+        if let Some(repeated) = &self.request.repeated {
+            repeated.check_setting(&decision)?;
+            repeated.check_records(&decision.versions)?;
+        }
+        let explanations = self.explanations(session, &references, &subjects, &generation)?;
         let warnings = session.warnings().to_vec();
-        Ok(Evaluated {
-            results: results(all, &outcomes),
-            decision: self.decision(session.engine_name(), &generation, loaded.reads.versions),
-            warnings,
-        })
+        let fields = references.iter().map(Reference::name).collect();
+        Ok(Evaluated { results: results(all, &outcomes, explanations), decision, warnings, fields })
+    }
+
+    /// How the answer about each subject comes about, where that was asked.
+    fn explanations(
+        &self,
+        session: &mut dyn RuleSession,
+        references: &[Reference],
+        subjects: &[&SubjectFacts],
+        generation: &Generation,
+    ) -> Result<Vec<Option<ExplanationTree>>, Failure> {
+        let mut trees = Vec::new();
+        if !self.request.explain {
+            return Ok(trees);
+        }
+        let mut parts = 0;
+        for subject in subjects {
+            // Alone in its batch: a part is told once, and not with everybody else's columns around it.
+            let batch = layout::batch(&self.schema, references, &[*subject], days_since_epoch(self.as_of))?;
+            let explanation = session.explain(&batch, 0)?;
+            parts += explanation.as_ref().map_or(0, |explanation| explanation.parts.len());
+            if parts > EXPLAINED_PARTS_MAX {
+                return Err(Failure::App(budget_problem(format!(
+                    "its explanations exhausted the budget of {EXPLAINED_PARTS_MAX} for `explained_parts`; ask about fewer subjects"
+                ))));
+            }
+            trees.push(explanation.and_then(|told| tree(&self.request.expression, generation, told)));
+        }
+        Ok(trees)
     }
 
     /// The generation in force, with what packs of open vocabularies say about codes of inline records and of the rule.
@@ -223,29 +277,28 @@ impl Evaluation {
             return Ok(generation);
         }
         let mut codes = inline_codes(&self.request.subjects);
-        codes.extend(questions.iter().filter_map(|placed| match &placed.question {
-            Question::Code(text) | Question::DescendsFrom(text) => CodeUri::parse(text).ok(),
-            Question::InGroup(_) => None,
-        }));
+        codes.extend(codes_of(questions));
         open::consult_here(&self.registry, generation, &codes)
     }
 
-    fn decision(&self, engine: &str, generation: &Generation, versions: BTreeMap<String, VersionId>) -> Decision {
+    fn decision(
+        &self,
+        session: &dyn RuleSession,
+        generation: &Generation,
+        versions: BTreeMap<String, VersionId>,
+    ) -> Decision {
+        let (references, questions) = (session.references(), session.questions());
         Decision {
             expression_digest: expression_digest(&self.request.expression),
-            engine: engine.to_owned(),
-            vocabularies: generation.vocabularies().map(|vocabulary| edition(vocabulary)).collect(),
-            concept_groups: format!("sha256:{}", generation.concept_groups_digest()),
+            engine: session.engine_name().to_owned(),
+            vocabularies: decision::vocabularies(generation, &self.schema, references, questions),
+            concept_groups: decision::concept_groups(generation, questions),
             schema: self.schema.version.clone(),
             as_of: self.as_of,
             versions: versions.into_iter().chain(self.request.program.clone()).collect(),
             is_by_consent: self.ctx.consent.is_some() && self.authority == Authority::Caller,
         }
     }
-}
-
-fn edition(vocabulary: &Vocabulary) -> (String, String) {
-    (vocabulary.namespace().to_string(), vocabulary.description().version.clone())
 }
 
 fn reads_household(references: &[Reference]) -> bool {
@@ -258,8 +311,13 @@ fn reads_programs(references: &[Reference]) -> bool {
     references.iter().any(|reference| reference.space == RowSpace::Programs)
 }
 
-fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -> Vec<SubjectResult> {
+fn results(
+    subjects: Vec<Result<SubjectFacts, AppError>>,
+    outcomes: &Outcomes,
+    explanations: Vec<Option<ExplanationTree>>,
+) -> Vec<SubjectResult> {
     let mut row = 0;
+    let mut explanations = explanations.into_iter();
     let mut results = Vec::with_capacity(subjects.len());
     for subject in subjects {
         match subject {
@@ -267,7 +325,8 @@ fn results(subjects: Vec<Result<SubjectFacts, AppError>>, outcomes: &Outcomes) -
                 let verdict = outcomes.verdicts.get(row).copied().unwrap_or(Verdict::Undetermined);
                 let missing = outcomes.missing_of(row).into_iter().map(str::to_owned).collect();
                 let errors = outcomes.errors.iter().filter(|error| error.row as usize == row).cloned().collect();
-                results.push(SubjectResult::Outcome { verdict, missing, errors });
+                let explanation = explanations.next().flatten().map(Box::new);
+                results.push(SubjectResult::Outcome { verdict, missing, errors, explanation });
                 row += 1;
             }
             Err(error) => results.push(SubjectResult::NotFound(error)),

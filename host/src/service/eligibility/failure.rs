@@ -86,7 +86,8 @@ fn exhaustion(error: &EngineError) -> Option<String> {
     }
 }
 
-fn budget_problem(message: String) -> AppError {
+/// The error of an expression that exhausted a budget.
+pub(super) fn budget_problem(message: String) -> AppError {
     AppError::Expression(ExpressionProblem { message, diagnostics: Vec::new() })
 }
 

@@ -3,21 +3,25 @@
 mod inline;
 mod reads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use jiff::civil::Date;
 
 pub(super) use self::inline::inline_codes;
-use self::reads::{Reads, too_many};
+use self::reads::Reads;
+use super::decision::Decision;
 use super::evaluate::{Authority, SubjectInput};
 use super::facts::{Me, Members, MembershipFact, Person, PersonInHousehold, Programs, SubjectFacts};
 use crate::context::OpContext;
+use crate::domain::change::Details;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
-use crate::domain::group::GroupDetails;
-use crate::domain::identifier::IdentifierKey;
+use crate::domain::group::{Group, GroupDetails};
+use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::IndividualDetails;
-use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::program_membership::{ProgramMembership, ProgramMembershipDetails};
+use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::AppError;
 use crate::service::program_membership;
@@ -49,6 +53,8 @@ pub(super) struct Loader<'a> {
     pub registry: &'a Registry,
     pub generation: &'a Generation,
     pub as_of: Date,
+    /// The decision that is repeated: records are looked at as it names them.
+    pub repeated: Option<&'a Decision>,
 }
 
 /// What was fetched.
@@ -80,7 +86,6 @@ impl Loader<'_> {
                 }
             };
             match facts {
-                Err(_) if loaded.reads.are_too_many() => return Err(too_many()),
                 facts @ (Ok(_) | Err(AppError::NotFound(_) | AppError::Ambiguous)) => {
                     drop(loaded.stored.insert(at, facts));
                 }
@@ -112,11 +117,11 @@ impl Loader<'_> {
         reads: &mut Reads,
     ) -> Result<SubjectFacts, AppError> {
         let id = subject.id;
-        let programs = if needs.programs { self.programs(subject, reads).await? } else { Programs::Unknown };
         match subject.kind {
             Subject::Individual => {
                 reads.count_row()?;
                 let stored = self.person(id, reads).await?.ok_or(AppError::NotFound(RecordKind::Individual))?;
+                let programs = self.programs(subject, needs, &stored.record.details.identifiers, reads).await?;
                 let members = if needs.household { self.household(id, reads).await? } else { Members::Unknown };
                 let role = match &members {
                     Members::Known(members) => members.iter().find(|member| is_stored_as(member, id)),
@@ -127,17 +132,38 @@ impl Loader<'_> {
                 Ok(SubjectFacts { me, members, programs })
             }
             Subject::Group => {
-                let fields = self.seen(RecordKind::Group, id).ok_or(AppError::NotFound(RecordKind::Group))?;
-                let stored = self.registry.store.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
-                reads.note_group(&stored);
-                let members = if needs.household && fields.allows("member") {
-                    Members::Known(self.members(&stored.details, reads).await?)
+                let stored = self.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
+                reads.note_group(&stored.record);
+                let programs = self.programs(subject, needs, &stored.record.details.identifiers, reads).await?;
+                let members = if needs.household && stored.fields.allows("member") {
+                    Members::Known(self.members(&stored.record.details, reads).await?)
                 } else {
                     Members::Unknown
                 };
-                Ok(SubjectFacts { me: Me::StoredGroup(Seen { record: stored, fields }), members, programs })
+                Ok(SubjectFacts { me: Me::StoredGroup(stored), members, programs })
             }
         }
+    }
+
+    /// At which version a record is looked at: the present one, or the one that the decision names that is repeated. None where
+    /// that decision did not see the record.
+    fn version_then(&self, kind: RecordKind, identifiers: &[Identifier], present: VersionId) -> Option<VersionId> {
+        let Some(decision) = self.repeated else { return Some(present) };
+        let names = reads::names(kind, identifiers);
+        names.into_iter().find_map(|name| decision.versions.get(&name).copied())
+    }
+
+    /// A group as it is looked at; nothing, where it is hidden.
+    async fn group(&self, id: RecordId) -> Result<Option<Seen<GroupDetails>>, AppError> {
+        let Some(fields) = self.seen(RecordKind::Group, id) else { return Ok(None) };
+        let Some(present) = self.registry.store.group(id).await? else { return Ok(None) };
+        let version = present.meta.version;
+        let record = match self.version_then(RecordKind::Group, &present.details.identifiers, version) {
+            Some(then) if then == version => Some(present),
+            Some(then) => self.registry.store.group_version(id, then).await?,
+            None => None,
+        };
+        Ok(record.map(|record| Seen { record, fields }))
     }
 
     /// A person of the register, read once however often it is asked for; nobody, where it is hidden.
@@ -146,9 +172,16 @@ impl Loader<'_> {
             return Ok(Some(known.clone()));
         }
         let Some(fields) = self.seen(RecordKind::Individual, id) else { return Ok(None) };
-        let Some(record) = self.registry.store.individual(id).await? else {
+        let Some(present) = self.registry.store.individual(id).await? else {
             return Err(AppError::internal("a person that others refer to is not there"));
         };
+        let version = present.meta.version;
+        let record = match self.version_then(RecordKind::Individual, &present.details.identifiers, version) {
+            Some(then) if then == version => Some(present),
+            Some(then) => self.registry.store.individual_version(id, then).await?,
+            None => None,
+        };
+        let Some(record) = record else { return Ok(None) };
         reads.note_person(&record);
         let seen = Seen { record, fields };
         reads.people.insert(id, seen.clone());
@@ -157,38 +190,84 @@ impl Loader<'_> {
 
     /// The members of a person's one active household: none is known to be nobody, several cannot be told apart.
     async fn household(&self, id: RecordId, reads: &mut Reads) -> Result<Members, AppError> {
-        let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
-        let mut found = None;
-        for (at, group_id) in standing::groups_of(self.registry, id).into_iter().enumerate() {
-            if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
-                tokio::task::yield_now().await;
+        let found = match reads.households.get(&id) {
+            Some(known) => known.clone(),
+            None => {
+                let found = self.households_of(id, reads).await?;
+                reads.households.insert(id, found.clone());
+                found
             }
-            // Of a group that does not show who belongs to it, or what it is, nobody is told by it.
-            let seen = self.seen(RecordKind::Group, group_id);
-            let Some(seen) = seen.filter(|seen| seen.allows("member") && seen.allows("group_type")) else { continue };
-            let Some(stored) = self.registry.store.group(group_id).await? else { continue };
-            let is_household =
-                household.is_some_and(|number| stored.details.group_type.is_some_and(|code| code.number == number));
-            let is_member = stored.details.active_members(self.as_of).any(|member| member.individual == id);
-            let is_in_use = !seen.allows("active") || stored.details.active.unwrap_or(true);
-            if is_household && is_member && is_in_use {
-                if found.is_some() {
-                    return Ok(Members::Unknown);
-                }
-                found = Some(stored);
-            }
-        }
-        match found {
-            Some(stored) => {
-                reads.note_group(&stored);
-                Ok(Members::Known(self.members(&stored.details, reads).await?))
-            }
-            None => Ok(Members::Known(Vec::new())),
+        };
+        match found.as_slice() {
+            [] => Ok(Members::Known(Vec::new())),
+            [only] => Ok(Members::Known(self.members(&only.details, reads).await?)),
+            [..] => Ok(Members::Unknown),
         }
     }
 
-    /// The memberships of a subject, whatever their status. They count as people do.
-    async fn programs(&self, subject: SubjectReference, reads: &mut Reads) -> Result<Programs, AppError> {
+    /// The active households of a person that show that they are, up to two.
+    async fn households_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<Arc<Group>>, AppError> {
+        let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| self.generation.number_of(&uri));
+        let mut found = Vec::new();
+        for (at, group_id) in self.groups_of(id, reads).await?.into_iter().enumerate() {
+            if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            reads.count_group()?;
+            let Some(Seen { record, fields }) = self.group(group_id).await? else { continue };
+            // Of a group that does not show who belongs to it, or what it is, nobody is told by it.
+            if !fields.allows("member") || !fields.allows("group_type") {
+                continue;
+            }
+            let is_household =
+                household.is_some_and(|number| record.details.group_type.is_some_and(|code| code.number == number));
+            let is_member = record.details.active_members(self.as_of).any(|member| member.individual == id);
+            let is_in_use = !fields.allows("active") || record.details.active.unwrap_or(true);
+            if is_household && is_member && is_in_use {
+                reads.note_group(&record);
+                found.push(record);
+                if found.len() > 1 {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The groups in which a person may be found: those that name it now, or those of the decision that is repeated.
+    async fn groups_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<RecordId>, AppError> {
+        let Some(decision) = self.repeated else { return Ok(standing::groups_of(self.registry, id)) };
+        if reads.groups_then.is_none() {
+            let mut by_member: HashMap<RecordId, Vec<RecordId>> = HashMap::new();
+            let of_groups = format!("{}/", RecordKind::Group);
+            for key in decision.versions.keys().filter_map(|name| name.strip_prefix(&of_groups)) {
+                let Ok(key) = IdentifierKey::parse(key) else { continue };
+                let group_id = match self.find(RecordKind::Group, &key).await {
+                    Ok(group_id) => group_id,
+                    Err(AppError::NotFound(_) | AppError::Ambiguous) => continue,
+                    Err(other) => return Err(other),
+                };
+                let Some(seen) = self.group(group_id).await? else { continue };
+                for member in seen.record.details.active_members(self.as_of) {
+                    by_member.entry(member.individual).or_default().push(group_id);
+                }
+            }
+            reads.groups_then = Some(by_member);
+        }
+        Ok(reads.groups_then.as_ref().and_then(|groups| groups.get(&id)).cloned().unwrap_or_default())
+    }
+
+    /// The memberships of a subject of those identifiers, whatever their status. They count as people do.
+    async fn programs(
+        &self,
+        subject: SubjectReference,
+        needs: Needs,
+        identifiers: &[Identifier],
+        reads: &mut Reads,
+    ) -> Result<Programs, AppError> {
+        if !needs.programs {
+            return Ok(Programs::Unknown);
+        }
         let (total, ids) = standing::memberships_of(self.registry, subject, MEMBERSHIPS_MAX);
         let are_seen = || ids.iter().any(|id| self.seen(RecordKind::ProgramMembership, *id).is_some());
         if total > u64::from(MEMBERSHIPS_MAX) && are_seen() {
@@ -197,16 +276,42 @@ impl Loader<'_> {
             return Err(AppError::invalid("subjects", "too_many", message));
         }
         let mut facts = Vec::with_capacity(ids.len());
+        let mut number = 0;
         for id in ids {
             let seen = self.seen(RecordKind::ProgramMembership, id);
             let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
+            number += 1;
             reads.count_row()?;
-            let membership = records::by_id(&*self.registry.store, id).await?;
+            let numbered = reads::numbered(number, subject.kind.record_kind(), identifiers);
+            let Some((name, membership)) = self.membership(id, numbered).await? else { continue };
+            reads.versions.insert(name, membership.meta.version);
             let view = program_membership::view(self.registry, membership, fields).await?;
-            reads.note_membership(&view);
             facts.push(MembershipFact::from(&view));
         }
         Ok(Programs::Known(facts))
+    }
+
+    /// A membership as it is looked at, with its name in the decision: its own, or else `numbered`.
+    async fn membership(
+        &self,
+        id: RecordId,
+        numbered: String,
+    ) -> Result<Option<(String, Arc<ProgramMembership>)>, AppError> {
+        let kind = RecordKind::ProgramMembership;
+        let present: Arc<ProgramMembership> = records::by_id(&*self.registry.store, id).await?;
+        let mut names = reads::names(kind, &present.details.identifiers);
+        names.push(numbered);
+        let Some(decision) = self.repeated else {
+            return Ok(names.into_iter().next().map(|name| (name, present)));
+        };
+        let then =
+            names.into_iter().find_map(|name| decision.versions.get(&name).copied().map(|version| (name, version)));
+        let Some((name, version)) = then else { return Ok(None) };
+        if version == present.meta.version {
+            return Ok(Some((name, present)));
+        }
+        let record = self.registry.store.record_version(kind, id, version).await?;
+        Ok(record.and_then(ProgramMembershipDetails::of).map(|record| (name, record)))
     }
 
     async fn members(&self, details: &GroupDetails, reads: &mut Reads) -> Result<Vec<PersonInHousehold>, AppError> {

@@ -65,6 +65,8 @@ pub async fn ask_program(
         subject: beneficiary.kind,
         subjects: vec![SubjectInput::Stored(beneficiary)],
         as_of: None,
+        explain: false,
+        repeated: None,
     };
     let evaluated = evaluate_for(ctx, registry, engine, request, Authority::Program).await?;
     match evaluated.results.into_iter().next() {

@@ -265,7 +265,8 @@ fn unknown_selections(definition: &ConceptGroup, by: &DefinedBy, index: &Index) 
         .collect()
 }
 
-fn digest_of_groups<'a>(definitions: impl ExactSizeIterator<Item = &'a ConceptGroup>) -> ContentDigest {
+/// Digest over definitions of concept groups, in their order.
+pub(super) fn digest_of_groups<'a>(definitions: impl ExactSizeIterator<Item = &'a ConceptGroup>) -> ContentDigest {
     let mut digester = Digester::of("daftar concept groups 1");
     digester.number(definitions.len());
     for definition in definitions {

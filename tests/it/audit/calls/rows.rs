@@ -293,7 +293,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "evaluate",
         records: &[P1],
-        fields: &[],
+        fields: &["me.gender"],
         shown: None,
     },
 ];

@@ -1,6 +1,7 @@
 //! What was read of the register for one rule: which records, at which versions, and how many people.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::domain::group::Group;
 use crate::domain::identifier::Identifier;
@@ -8,9 +9,11 @@ use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::error::AppError;
 use crate::service::eligibility::evaluate::PEOPLE_MAX;
-use crate::service::program_membership::MembershipView;
 use crate::service::records;
 use crate::service::visibility::Seen;
+
+/// The most groups that one request looks through for households.
+const GROUPS_MAX: usize = 20_000;
 
 /// What was read of the register for one rule, each person once.
 #[derive(Default)]
@@ -19,7 +22,12 @@ pub(in crate::service::eligibility) struct Reads {
     pub versions: BTreeMap<String, VersionId>,
     pub(super) people: HashMap<RecordId, Seen<IndividualDetails>>,
     named: HashSet<(RecordKind, RecordId)>,
+    /// The active households of people, up to two of each.
+    pub(super) households: HashMap<RecordId, Vec<Arc<Group>>>,
+    /// Whom the groups of a decision that is repeated name.
+    pub(super) groups_then: Option<HashMap<RecordId, Vec<RecordId>>>,
     rows: usize,
+    groups: usize,
 }
 
 impl Reads {
@@ -39,18 +47,14 @@ impl Reads {
         if self.rows <= PEOPLE_MAX { Ok(()) } else { Err(too_many()) }
     }
 
-    pub(super) fn note_person(&mut self, stored: &Individual) {
-        self.note(RecordKind::Individual, stored.id, &stored.details.identifiers, stored.meta.version);
+    /// Counts a group that was looked at to find a household.
+    pub(super) fn count_group(&mut self) -> Result<(), AppError> {
+        self.groups += 1;
+        if self.groups <= GROUPS_MAX { Ok(()) } else { Err(too_many_groups()) }
     }
 
-    /// A membership without an identifier of its own is named by beneficiary and program; of several such, the newest counts.
-    pub(super) fn note_membership(&mut self, view: &MembershipView) {
-        let membership = &view.membership;
-        let reference = match records::called(&membership.details.identifiers) {
-            Some(own) => records::reference(RecordKind::ProgramMembership, own),
-            None => format!("ProgramMembership of {} in {}", view.beneficiary, view.program),
-        };
-        self.versions.insert(reference, membership.meta.version);
+    pub(super) fn note_person(&mut self, stored: &Individual) {
+        self.note(RecordKind::Individual, stored.id, &stored.details.identifiers, stored.meta.version);
     }
 
     pub(super) fn note_group(&mut self, stored: &Group) {
@@ -62,17 +66,34 @@ impl Reads {
         if !self.named.insert((kind, id)) {
             return;
         }
-        let called = records::called(identifiers).into_iter();
-        let names = called.chain(identifiers.iter().map(|identifier| &identifier.key));
-        let free = names.map(|key| records::reference(kind, key)).find(|name| !self.versions.contains_key(name));
+        let free = names(kind, identifiers).into_iter().find(|name| !self.versions.contains_key(name));
         if let Some(name) = free {
             self.versions.insert(name, version);
         }
     }
 }
 
-pub(super) fn too_many() -> AppError {
+fn too_many() -> AppError {
     let message =
         format!("subjects and members of their households are more than {PEOPLE_MAX} people; ask about fewer at once");
     AppError::invalid("subjects", "too_many", message)
+}
+
+fn too_many_groups() -> AppError {
+    let message = format!("the people asked about belong to more than {GROUPS_MAX} groups; ask about fewer at once");
+    AppError::invalid("subjects", "too_many", message)
+}
+
+/// The names of a record in a decision: what it is called first, then its other identifiers.
+pub(super) fn names(kind: RecordKind, identifiers: &[Identifier]) -> Vec<String> {
+    let called = records::called(identifiers).into_iter();
+    let all = called.chain(identifiers.iter().map(|identifier| &identifier.key));
+    all.map(|key| records::reference(kind, key)).collect()
+}
+
+/// The name of a membership without an identifier of its own: which it is of its beneficiary's, in the order of registration. The
+/// program is left out, as the client may not be allowed to see it.
+pub(super) fn numbered(number: usize, kind: RecordKind, beneficiary: &[Identifier]) -> String {
+    let called = records::called(beneficiary).map(|key| records::reference(kind, key));
+    format!("{} {number} of {}", RecordKind::ProgramMembership, called.unwrap_or_default())
 }

@@ -1,0 +1,233 @@
+//! A decision that is sent back is decided again by what it names, whatever has changed since.
+
+use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, path, person, reference, with};
+use daftar_tests::{ApiClient, Response, TestApp, errors};
+use serde_json::{Value, json};
+
+use crate::program;
+
+/// A household of a woman of 65 and a man of 40, of whom one is in a program.
+fn register() -> (TestApp, ApiClient) {
+    let app = TestApp::start();
+    let client =
+        app.client(&["individual:all", "group:all", "eligibility:read", "program:read", "program_membership:all"]);
+    drop(client.create_individual(&person("1", json!({"gender": FEMALE, "birth_date": "1961-01-01"}))));
+    drop(client.create_individual(&person("2", json!({"gender": MALE, "birth_date": "1986-01-01"}))));
+    drop(client.create_group(&household("H-1", &[("1", "head"), ("2", "spouse")])));
+    program::create(&app, "PENSION", json!({"eligibility": "age_years(me.birth_date) >= 60"}));
+    let membership = json!({
+        "program": format!("Program/{NATIONAL_ID}|PENSION"), "beneficiary": reference("1"), "status": "enrolled",
+    });
+    drop(client.post("/ProgramMembership", &membership).expect(201));
+    (app, client)
+}
+
+/// The body with the decision of an answer in it.
+fn again(body: &Value, answer: &Value) -> Value {
+    with(body.clone(), json!({"decision": answer["decision"]}))
+}
+
+/// Asks, lets something change, and asks again with the decision: the bytes are the same.
+#[track_caller]
+fn is_repeated(client: &ApiClient, body: &Value, change: impl FnOnce()) {
+    let first = client.post("/Eligibility/$evaluate", body).expect(200);
+    let body = again(body, &first.json());
+    assert_eq!(client.post("/Eligibility/$evaluate", &body).expect(200).bytes(), first.bytes(), "before the change");
+    change();
+    let repeated = client.post("/Eligibility/$evaluate", &body);
+    assert_eq!(repeated.text(), first.text(), "after the change");
+    let without = with(body, json!({"decision": null}));
+    let now = client.post("/Eligibility/$evaluate", &without).expect(200);
+    assert_ne!(now.bytes(), first.bytes(), "the change makes a difference, so that something is tested");
+}
+
+#[test]
+fn people_are_read_as_they_were() {
+    let (_app, client) = register();
+    let body = json!({"expression": "is_female(me) && age_years(me.birth_date) >= 60", "subjects": [reference("1"), reference("2")]});
+    is_repeated(&client, &body, || {
+        let changed = client.request("PATCH", &path("Individual", "1")).json(&json!({"birth_date": "2001-01-01"}));
+        drop(changed.send().expect(200));
+    });
+}
+
+#[test]
+fn households_are_read_as_they_were() {
+    let (_app, client) = register();
+    let body = json!({
+        "expression": "members.exists(m, is_male(m)) && members.size() == 2", "subjects": [reference("1"), reference("2")],
+        "explain": true,
+    });
+    is_repeated(&client, &body, || {
+        drop(client.create_individual(&person("3", json!({}))));
+        let added = json!({"entity": {"reference": reference("3")}});
+        drop(client.post(&format!("{}/$add-member", path("Group", "H-1")), &added).expect(201));
+        // A second household would make the members unknown.
+        drop(client.create_group(&household("H-2", &[("2", "head")])));
+        let gone = json!({"entity": {"reference": reference("1")}});
+        let removed = client.post(&format!("{}/$remove-member", path("Group", "H-1")), &gone);
+        assert!(removed.status < 300, "{}", removed.text());
+    });
+}
+
+#[test]
+fn several_households_stay_several() {
+    let (_app, client) = register();
+    drop(client.create_group(&household("H-2", &[("2", "head")])));
+    let body = json!({"expression": "members.size() == 2", "subjects": [reference("2")]});
+    is_repeated(&client, &body, || {
+        let ended = json!({"active": false});
+        drop(client.request("PATCH", &path("Group", "H-2")).json(&ended).send().expect(200));
+    });
+}
+
+#[test]
+fn memberships_are_read_as_they_were() {
+    let (_app, client) = register();
+    let body = json!({"expression": "programs.exists(p, p.status == 'enrolled')", "subjects": [reference("1")]});
+    let first = client.evaluate(&body);
+    let names: Vec<&str> = first["decision"]["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["reference"].as_str().unwrap())
+        .collect();
+    let own = format!("ProgramMembership 1 of {}", reference("1"));
+    assert_eq!(
+        names,
+        [reference("1"), own],
+        "one without an identifier is named by its beneficiary, not by its program"
+    );
+    is_repeated(&client, &body, || {
+        let membership = path("ProgramMembership", "1");
+        let mut body = client.get(&membership).expect(200).json();
+        body["status"] = json!("paused");
+        drop(client.request("PUT", &membership).json(&body).send().expect(200));
+    });
+}
+
+#[test]
+fn a_subject_that_was_not_there_is_not_there() {
+    let (_app, client) = register();
+    let body = json!({"expression": "is_female(me)", "subjects": [reference("9"), reference("1")]});
+    is_repeated(&client, &body, || {
+        drop(client.create_individual(&person("9", json!({"gender": FEMALE}))));
+    });
+}
+
+#[test]
+fn a_programs_rule_is_read_as_it_was() {
+    let (app, client) = register();
+    let body = json!({"program": format!("Program/{NATIONAL_ID}|PENSION"), "subjects": [reference("2")]});
+    is_repeated(&client, &body, || {
+        let patch = json!({"eligibility": "age_years(me.birth_date) >= 30"});
+        let changed = app.admin().request("PATCH", &program::admin_path("PENSION")).json(&patch).send();
+        assert_eq!(changed.status, 200, "{}", changed.text());
+    });
+}
+
+#[test]
+fn the_day_is_the_one_that_was_asked_about() {
+    let (app, client) = register();
+    let body = json!({"expression": "as_of < date('2026-03-02')", "subjects": [reference("1")]});
+    // As long as a token lasts.
+    is_repeated(&client, &body, || app.advance_seconds(86_000));
+}
+
+/// The answer to a body whose decision was changed.
+fn tampered(client: &ApiClient, body: &Value, change: impl FnOnce(&mut Value)) -> Response {
+    let mut body = again(body, &client.evaluate(body));
+    change(&mut body["decision"]);
+    client.post("/Eligibility/$evaluate", &body)
+}
+
+#[test]
+fn what_is_no_longer_installed_is_named() {
+    let (_app, client) = register();
+    let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
+    for (member, value) in
+        [("engine", "eligibility-cel@0.0.1 sha256:00"), ("schema", "sha256:11"), ("concept_groups", "sha256:22")]
+    {
+        let refused = tampered(&client, &body, |decision| decision[member] = json!(value)).expect(409);
+        assert!(refused.detail().contains(value), "{member}: {}", refused.detail());
+    }
+    let refused =
+        tampered(&client, &body, |decision| decision["vocabularies"][0]["digest"] = json!("sha256:33")).expect(409);
+    let detail = refused.detail();
+    assert!(detail.contains("`urn:iso:std:iso:5218`") && detail.contains("sha256:33"), "{detail}");
+}
+
+#[test]
+fn a_decision_depends_on_what_its_rule_asks_about_and_on_nothing_else() {
+    let (app, client) = register();
+    let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
+    let first = client.post("/Eligibility/$evaluate", &body).expect(200);
+    let namespaces = |answer: &Value| -> Vec<String> {
+        let used = answer["decision"]["vocabularies"].as_array().unwrap().iter();
+        used.map(|one| one["namespace"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(namespaces(&first.json()), ["urn:iso:std:iso:5218"]);
+    let definition = json!({"includes": [{"code": "urn:iso:std:iso:5218#1"}]});
+    drop(app.admin().request("PUT", "/concept-groups/sons").json(&definition).send());
+    let repeated = client.post("/Eligibility/$evaluate", &again(&body, &first.json())).expect(200);
+    assert_eq!(repeated.bytes(), first.bytes(), "another concept group is not its concern");
+    drop(app.admin().request("PUT", "/concept-groups/feminine_gender").json(&definition).send().expect(200));
+    let refused = client.post("/Eligibility/$evaluate", &again(&body, &first.json())).expect(409);
+    assert!(refused.detail().contains("concept groups"), "{}", refused.detail());
+}
+
+#[test]
+fn a_decision_about_something_else_is_refused() {
+    let (_app, client) = register();
+    let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
+    let first = client.evaluate(&body);
+    let other = json!({"expression": "is_male(me)", "subjects": [reference("1")], "decision": first["decision"]});
+    let refused = client.post("/Eligibility/$evaluate", &other).expect(422);
+    assert_eq!(errors(&refused.json()), [("decision.expression_digest".to_owned(), "other_expression".to_owned())]);
+    let other = json!({"expression": "is_female(me)", "subjects": [reference("2")], "decision": first["decision"]});
+    let refused = client.post("/Eligibility/$evaluate", &other).expect(409);
+    assert!(refused.detail().contains(&format!("`{}` at version 1", reference("1"))), "{}", refused.detail());
+    let refused = tampered(&client, &body, |decision| decision["versions"][0]["version_id"] = json!("7")).expect(409);
+    assert!(refused.detail().contains("at version 7"), "{}", refused.detail());
+    let refused = tampered(&client, &body, |decision| decision["visibility"] = json!("consent")).expect(409);
+    assert!(refused.detail().contains("visibility"), "{}", refused.detail());
+    let day = with(again(&body, &first), json!({"as_of": "2020-01-01"}));
+    let refused = client.post("/Eligibility/$evaluate", &day).expect(422);
+    assert_eq!(errors(&refused.json()), [("as_of".to_owned(), "contradiction".to_owned())]);
+}
+
+#[test]
+fn a_decision_that_is_not_whole_is_refused_naming_what_is_not() {
+    let (_app, client) = register();
+    let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
+    for (member, value, field, code) in [
+        ("engine", Value::Null, "decision.engine", "required"),
+        ("as_of", json!("today"), "decision.as_of", "invalid_date"),
+        ("versions", json!([{"reference": "x"}]), "decision.versions[0].version_id", "required"),
+        ("versions", json!("x"), "decision.versions", "wrong_type"),
+        ("visibility", json!("all"), "decision.visibility", "unknown_value"),
+        ("signature", json!("x"), "decision.signature", "unknown_field"),
+    ] {
+        let refused = tampered(&client, &body, |decision| decision[member] = value).expect(422);
+        let told = errors(&refused.json());
+        assert!(told.contains(&(field.to_owned(), code.to_owned())), "{member}: {told:?}");
+    }
+}
+
+#[test]
+fn who_may_not_see_a_record_any_more_is_not_told_by_a_decision() {
+    let (app, client) = register();
+    let body = json!({"expression": "is_female(me)", "subjects": [reference("1")]});
+    let decision = client.evaluate(&body)["decision"].clone();
+    let ask = |scopes: &[&str], of: &str| {
+        let body = json!({"expression": "is_female(me)", "subjects": [reference(of)], "decision": decision});
+        let answer = app.client(scopes).post("/Eligibility/$evaluate", &body);
+        (answer.status, answer.detail())
+    };
+    assert_eq!(ask(&["eligibility:read"], "1").0, 403);
+    assert_eq!(ask(&["eligibility:read"], "1"), ask(&["eligibility:read"], "NOBODY"));
+    let restricted = app.client(&["eligibility:read"]);
+    app.admin().grant_fields(restricted.id(), "individual:read", &["name"]);
+    let restricted = app.client_of(restricted.credentials());
+    assert_eq!(restricted.post("/Eligibility/$evaluate", &again(&body, &json!({"decision": decision}))).status, 403);
+}

@@ -1,0 +1,142 @@
+//! `$validate`: what is wrong with an expression, what it reads and what it costs, without looking at anybody.
+
+use daftar_tests::{ApiClient, TestApp, errors};
+use serde_json::{Value, json};
+
+fn validate(client: &ApiClient, expression: &str, subject: &str) -> Value {
+    let body = json!({"expression": expression, "subject": subject});
+    client.post("/Eligibility/$validate", &body).expect(200).json()
+}
+
+/// Severity, code and place of every diagnostic.
+fn told(checked: &Value) -> Vec<String> {
+    let diagnostics = checked["diagnostics"].as_array().unwrap();
+    let text = |diagnostic: &Value, name: &str| diagnostic[name].as_str().unwrap().to_owned();
+    diagnostics
+        .iter()
+        .map(|one| {
+            let place = format!("{}:{}+{}", one["line"], one["column"], one["length"]);
+            format!("{} {} {place}", text(one, "severity"), text(one, "code"))
+        })
+        .collect()
+}
+
+#[test]
+fn a_right_expression_is_described() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    let checked = validate(&client, "is_female(me) && members.exists(m, age_years(m.birth_date) < 6)", "individual");
+    assert_eq!((&checked["valid"], &checked["result_type"]), (&json!(true), &json!("bool")), "{checked}");
+    assert_eq!(checked["references"], json!(["me.gender", "members.birth_date"]));
+    assert_eq!(checked["diagnostics"], json!([]));
+    let steps = |name: &str| checked["cost"][name].as_u64().unwrap_or_else(|| panic!("{name}: {checked}"));
+    assert!(steps("steps_min") >= 1 && steps("steps_max") > steps("steps_min"), "{checked}");
+    assert!(steps("list_items") >= 1, "{checked}");
+    let count = validate(&client, "size(members) > 3", "group");
+    assert_eq!(count["references"], json!(["members"]), "which members there are, and nothing about them");
+}
+
+#[test]
+fn people_are_meant_where_nothing_is_said() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    let ask = |body: Value| client.post("/Eligibility/$validate", &body).expect(200).json();
+    assert_eq!(ask(json!({"expression": "is_female(me)"})), validate(&client, "is_female(me)", "individual"));
+    assert_eq!(validate(&client, "is_female(me)", "group")["valid"], false, "a group has no gender");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_and_the_nearest_name() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (expression, expected, suggestion) in [
+        ("is_femal(me)", "error unknown_function 1:1+8", json!("is_female")),
+        ("true ||\n  me.birth_dat > as_of", "error unknown_field 2:6+9", json!("birth_date")),
+        ("in_group(me.gender, 'femine_gender')", "error unknown_concept_group 1:21+15", json!("feminine_gender")),
+        ("me.gender == code('urn:iso:std:iso:5218#7')", "error unknown_code 1:19+24", json!("urn:iso:std:iso:5218#0")),
+        ("me.gender", "error not_boolean 1:1+9", Value::Null),
+    ] {
+        let checked = validate(&client, expression, "individual");
+        assert_eq!(checked["valid"], false, "{expression}: {checked}");
+        assert_eq!(told(&checked), [expected], "{expression}: {checked}");
+        let found = &checked["diagnostics"][0]["suggestion"];
+        assert_eq!(found.is_null(), suggestion.is_null(), "{expression}: {checked}");
+        if expected.contains("concept_group") || expected.contains("unknown_f") {
+            assert_eq!(*found, suggestion, "{expression}");
+        }
+    }
+}
+
+#[test]
+fn a_group_that_is_not_set_is_a_warning_until_it_is() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    let checked = validate(&client, "is_pregnant(me)", "individual");
+    assert_eq!((&checked["valid"], told(&checked).len()), (&json!(true), 1), "{checked}");
+    let warning = &checked["diagnostics"][0];
+    assert_eq!((&warning["severity"], &warning["code"]), (&json!("warning"), &json!("unset_concept_group")));
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.contains("`pregnant_eligible`") && message.contains("concept_group.pregnant_eligible"),
+        "{message}"
+    );
+    let code = json!({"code": "urn:svc:vocab:pregnancy-status#pregnant", "labels": {"en": "Pregnant"}});
+    let added = app.admin().request("POST", "/local-codes").json(&code).send();
+    assert_eq!(added.status, 201, "{}", added.text());
+    let definition = json!({"includes": [{"code": "urn:svc:vocab:pregnancy-status#pregnant"}]});
+    let set = app.admin().request("PUT", "/concept-groups/pregnant_eligible").json(&definition).send();
+    assert_eq!(set.status, 200, "{}", set.text());
+    assert_eq!(validate(&client, "is_pregnant(me)", "individual")["diagnostics"], json!([]));
+}
+
+#[test]
+fn what_the_client_may_not_read_of_the_register_is_a_warning() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    let expression = "is_female(me) && me.birth_date < as_of && size(members) > 1";
+    assert_eq!(
+        validate(&client, expression, "individual")["diagnostics"],
+        json!([]),
+        "its rules are about its own data"
+    );
+    app.admin().grant_fields(client.id(), "individual:read", &["gender"]);
+    let client = app.client_of(client.credentials());
+    let checked = validate(&client, expression, "individual");
+    assert_eq!(checked["valid"], true, "{checked}");
+    let codes: Vec<&str> =
+        checked["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["field_not_granted", "missing_scope"], "{checked}");
+    let message = checked["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(message.contains("`me.birth_date`") && message.contains("`birth_date` of `individual`"), "{message}");
+    let inline = json!({"expression": expression, "subjects": [{"gender": "urn:iso:std:iso:5218#2", "birth_date": "1950-01-01", "members": [{}, {}]}]});
+    assert_eq!(client.evaluate(&inline)["results"][0]["outcome"], "eligible", "what it brings is its own");
+}
+
+#[test]
+fn a_body_that_is_no_question_is_refused_naming_what_is_wrong() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    for (body, field, code) in [
+        (json!({}), "expression", "required"),
+        (json!({"expression": 7}), "expression", "wrong_type"),
+        (json!({"expression": "1".repeat(8 * 1024 + 1)}), "expression", "too_long"),
+        (json!({"expression": "true", "subject": "household"}), "subject", "unknown_value"),
+        (json!({"expression": "true", "subjects": []}), "subjects", "unknown_field"),
+    ] {
+        let refused = client.post("/Eligibility/$validate", &body).expect(422);
+        assert_eq!(errors(&refused.json()), [(field.to_owned(), code.to_owned())], "{body}");
+    }
+    let long = client.post("/Eligibility/$validate", &json!({"expression": "1".repeat(8 * 1024 + 1)})).expect(422);
+    assert!(long.detail().contains("8192 bytes"), "the budget and its size: {}", long.detail());
+    let whole = format!("is_female(me){}", " ".repeat(8 * 1024 - 13));
+    assert_eq!(validate(&client, &whole, "individual")["valid"], true, "as long as it may be");
+}
+
+#[test]
+fn without_an_engine_nobody_can_tell() {
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    drop(app.admin().request("DELETE", "/plugins/eligibility-cel?force=true").send().expect(204));
+    let refused = client.post("/Eligibility/$validate", &json!({"expression": "true"})).expect(503);
+    assert!(refused.detail().contains("daftar plugin install"), "{}", refused.detail());
+}
