@@ -10,6 +10,7 @@ mod compile_plugin;
 mod concept_group;
 mod consent;
 mod demo;
+mod eval;
 mod identifier_system;
 mod output;
 mod pack;
@@ -99,6 +100,8 @@ enum Command {
     /// Add, change and end programs
     #[command(subcommand)]
     Program(program::ProgramCommand),
+    /// Try an eligibility rule: what is wrong with it, who is eligible, and why
+    Eval(eval::EvalArgs),
     /// Write consents down, list and withdraw them
     #[command(subcommand)]
     Consent(consent::ConsentCommand),
@@ -131,6 +134,7 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::Client(command) => client::run(&cli.global, command),
         Command::Plugin(command) => plugin::run(&cli.global, command),
         Command::Program(command) => program::run(&cli.global, command),
+        Command::Eval(args) => eval::run(&cli.global, args),
         Command::Consent(command) => consent::run(&cli.global, command),
         Command::Pack(command) => pack::run(&cli.global, command),
         Command::Code(command) => code::run(&cli.global, command),

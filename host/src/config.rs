@@ -162,6 +162,13 @@ fn is_base_url(url: &str) -> bool {
     })
 }
 
+/// Whether the environment asks for output without colours (`NO_COLOR`, no-color.org).
+#[must_use]
+pub fn colours_are_unwanted() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "`config` is the one place that reads the environment")]
+    std::env::var("NO_COLOR").is_ok_and(|value| !value.is_empty())
+}
+
 /// The admin token given in the environment, for commands that reach a distant server.
 #[must_use]
 pub fn admin_token_from_environment() -> Option<String> {

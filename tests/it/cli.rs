@@ -4,6 +4,7 @@ mod client;
 mod consent;
 mod crash;
 mod demo;
+mod eval;
 mod https;
 mod pack;
 mod plugin;

@@ -5,6 +5,7 @@ mod explain;
 mod hostile;
 mod household;
 mod inline;
+mod library;
 mod replay;
 mod scopes;
 mod validate;

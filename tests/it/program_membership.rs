@@ -1,5 +1,6 @@
 //! `/ProgramMembership`, and programs in rules.
 
+use daftar_tests::process::run;
 use daftar_tests::records::{FEMALE, NATIONAL_ID, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, errors, redacted};
 use serde_json::{Value, json};
@@ -185,6 +186,67 @@ fn an_enforced_expression_lets_in_whom_it_holds_for_and_overrides() {
     assert_eq!(put(&client, &path("ProgramMembership", "2"), &enrolled).status, 409, "entering later is entering");
     let empty = enrol("2", json!({"override": {}})).expect(422);
     assert_eq!(errors(&empty.json())[0].0, "override.reason");
+}
+
+#[test]
+fn a_rule_that_a_later_change_breaks_is_told_to_whoever_enrols_and_to_the_administrator() {
+    let (app, client) = register();
+    let admin = |method: &str, path: &str, body: &Value| app.admin().request(method, path).json(body).send();
+    let sons = json!({"includes": [{"code": "urn:iso:std:iso:5218#1"}]});
+    drop(admin("PUT", "/concept-groups/sons", &sons).expect(200));
+    program::create(&app, "P", json!({"eligibility": "not in_group(me.gender, 'sons')", "enforce_eligibility": true}));
+    assert_eq!(app.admin().get("/program-rules").expect(200).json(), json!({"data": []}));
+    drop(app.admin().request("DELETE", "/concept-groups/sons").send().expect(200));
+    let broken = app.admin().get("/program-rules").expect(200).json();
+    assert_eq!(broken["data"].as_array().unwrap().len(), 1, "{broken}");
+    let rule = &broken["data"][0];
+    assert_eq!(rule["program"], program_reference("P"));
+    assert_eq!(rule["diagnostics"][0]["code"], "unknown_concept_group", "{broken}");
+    let told = run(app.data_dir(), &["program", "check"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(
+        told.stderr.contains("not in_group(me.gender, 'sons')") && told.stderr.contains("^^^^^^"),
+        "{}",
+        told.stderr
+    );
+    let enrol = |more| client.post("/ProgramMembership", &place("P", "1", with(json!({"status": ENROLLED}), more)));
+    let refused = enrol(json!({})).expect(409);
+    let detail = refused.detail();
+    assert!(detail.contains("cannot be evaluated any more") && detail.contains("`sons`"), "{detail}");
+    drop(enrol(json!({"override": {"reason": "decided by hand"}})).expect(201));
+    let all = app.client(&["eligibility:read", "program:read", "individual:read"]);
+    let body = json!({"program": program_reference("P"), "subjects": [{}]});
+    let refused = all.post("/Eligibility/$evaluate", &body).expect(422).json();
+    assert_eq!(refused["diagnostics"][0]["code"], "unknown_concept_group", "{refused}");
+    drop(admin("PUT", "/concept-groups/sons", &sons).expect(200));
+    assert_eq!(
+        run(app.data_dir(), &["program", "check"]).expect_success().stdout,
+        "the rules of all programs are valid\n"
+    );
+}
+
+#[test]
+fn an_expression_is_checked_when_it_is_stored_and_its_diagnostics_are_in_the_answer() {
+    let app = TestApp::start();
+    for (target, expression, code) in [
+        ("individual", "age_years(me.birth_dat) >= 60", "unknown_field"),
+        ("individual", "me.gender", "not_boolean"),
+        ("group", "is_female(me)", "unknown_field"),
+        ("individual", "in_group(me.gender, 'nobodys')", "unknown_concept_group"),
+    ] {
+        let body = program::program("W", json!({"target_type": target, "eligibility": expression}));
+        let refused = app.admin().request("POST", "/programs").json(&body).send().expect(422).json();
+        let diagnostic = &refused["diagnostics"][0];
+        assert_eq!((&diagnostic["severity"], diagnostic["line"].as_u64()), (&json!("error"), Some(1)), "{refused}");
+        if code != "unknown_field" || target == "individual" {
+            assert_eq!(diagnostic["code"], code, "{refused}");
+        }
+    }
+    let created = program::create(&app, "W", json!({"eligibility": "is_pregnant(me)"}));
+    assert_eq!(created["warnings"][0]["code"], "unset_concept_group", "{created}");
+    let patch = json!({"eligibility": "me.gendr == 1"});
+    let refused = app.admin().request("PATCH", &program::admin_path("W")).json(&patch).send().expect(422).json();
+    assert_eq!(refused["diagnostics"][0]["suggestion"], "gender", "{refused}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::access::require_token;
 use super::routes::{
-    audit, client, concept_group, consent, identifier_system, local_code, metrics, plugin, plugin_use, program,
-    upgrade_report,
+    audit, client, concept_group, consent, eligibility, identifier_system, local_code, metrics, plugin, plugin_use,
+    program, upgrade_report,
 };
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
@@ -42,8 +42,11 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/consents", get(consent::list).post(consent::create)),
         ("/consents/{consent_id}", get(consent::show)),
         ("/consents/{consent_id}/withdraw", post(consent::withdraw)),
+        ("/eligibility/evaluate", post(eligibility::evaluate)),
+        ("/eligibility/validate", post(eligibility::validate)),
         ("/plugins", get(plugin::list).post(plugin::install)),
         ("/plugins/{name}", get(plugin_use::show).delete(plugin::remove)),
+        ("/program-rules", get(program::broken_rules)),
         ("/programs", get(program::list).post(program::create)),
         ("/programs/{identifier}", get(program::show).patch(program::update)),
     ]

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod client;
 pub mod concept_group;
 pub mod consent;
+pub mod eligibility;
 pub mod identifier_system;
 pub mod local_code;
 pub mod metrics;

@@ -28,6 +28,14 @@ pub fn complain(error: &CliError) {
     }
 }
 
+/// Prints a text whose lines are ended on standard error.
+pub fn error_text(text: &str) {
+    let mut out = std::io::stderr().lock();
+    if write!(out, "{text}").is_err() {
+        tracing::debug!("standard error is closed");
+    }
+}
+
 /// Prints rows under headings, each column as wide as its widest cell.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = headings.iter().map(|heading| heading.chars().count()).collect();

@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::admin_client::{AdminClient, Payload};
 use super::client::part;
+use super::eval::drawing::draw;
+use super::eval::paint::Paint;
 use super::{CliError, GlobalArgs, output};
 
 /// How many programs are asked for at a time.
@@ -36,6 +38,8 @@ pub enum ProgramCommand {
     },
     /// Change what is given, and leave the rest as it is
     Update(Box<UpdateArgs>),
+    /// Name the programs whose rules a change of packs, concept groups or engine has broken, and what is wrong
+    Check,
     /// Give a program its last day
     End {
         /// One of its identifiers: `SYSTEM|VALUE`
@@ -188,6 +192,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ProgramCommand) ->
         }
         ProgramCommand::List(conditions) => list(global, admin, &conditions)?,
         ProgramCommand::Show { id } => show(global, &read(admin, &id)?),
+        ProgramCommand::Check => check(global, admin)?,
         ProgramCommand::Update(args) => update(global, admin, *args)?,
         ProgramCommand::End { id, on, if_version } => {
             let version = if_version.map(|version| version.to_string());
@@ -333,6 +338,29 @@ fn list(global: &GlobalArgs, admin: &AdminClient, conditions: &ListArgs) -> Resu
         .collect();
     output::table(&["identifier", "name", "target_type", "period", "eligibility"], &rows);
     Ok(())
+}
+
+/// Draws what is wrong with the rules of programs.
+fn check(global: &GlobalArgs, admin: &AdminClient) -> Result<(), CliError> {
+    let answer = admin.call("GET", "/program-rules", Payload::Empty)?;
+    let broken = answer.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if global.json {
+        output::json(&answer);
+    } else if broken.is_empty() {
+        output::line("the rules of all programs are valid");
+    }
+    let paint = Paint::of_errors();
+    for rule in broken.iter().filter(|_| !global.json) {
+        output::line(format_args!("{}: {}", output::text_of(rule, "program"), output::text_of(rule, "message")));
+        for diagnostic in rule.get("diagnostics").and_then(Value::as_array).into_iter().flatten() {
+            output::error_text(&draw(&paint, output::text_of(rule, "eligibility"), diagnostic));
+        }
+    }
+    match broken.len() {
+        0 => Ok(()),
+        1 => Err(CliError::failed("the rule of one program is not valid any more")),
+        count => Err(CliError::failed(format!("the rules of {count} programs are not valid any more"))),
+    }
 }
 
 /// The first identifier, as it is typed.

@@ -4,12 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 
 use crate::admin::access::Administrator;
+use crate::admin::dto::ListBody;
 use crate::api::dto::merge::patched;
 use crate::api::dto::program::{self as body, WrittenProgramBody};
 use crate::api::dto::reader::Problems;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, DiagnosticItem};
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::if_match::IfMatch;
 use crate::api::extract::path::IdentifierPath;
@@ -21,7 +23,7 @@ use crate::app::AppState;
 use crate::domain::field::FieldSet;
 use crate::domain::program::ProgramDetails;
 use crate::error::AppError;
-use crate::service::program::{self, WrittenProgram};
+use crate::service::program::{self, WrittenProgram, rules};
 use crate::service::records;
 use crate::service::search::Paging;
 
@@ -41,6 +43,30 @@ pub async fn create(
     let details = whole(problems.finish(details)?)?;
     let written = program::create(&ctx, &app.registry, &app.engine, details).await?;
     Ok(answer(StatusCode::CREATED, &written))
+}
+
+/// A rule that cannot be evaluated any more.
+#[derive(Debug, Serialize)]
+struct BrokenRuleBody<'a> {
+    program: &'a str,
+    eligibility: &'a str,
+    message: &'a str,
+    diagnostics: Vec<DiagnosticItem<'a>>,
+}
+
+/// Lists the programs whose rules are not valid any more, with what is wrong with them.
+pub async fn broken_rules(
+    Administrator(ctx): Administrator,
+    State(app): State<AppState>,
+) -> Result<Response, ApiError> {
+    let broken = rules::broken(&ctx, &app.registry, &app.engine).await?;
+    let bodies = broken.iter().map(|rule| BrokenRuleBody {
+        program: &rule.program,
+        eligibility: &rule.expression,
+        message: &rule.message,
+        diagnostics: rule.diagnostics.iter().map(DiagnosticItem::from).collect(),
+    });
+    Ok(Json(ListBody { data: bodies.collect() }).into_response())
 }
 
 /// Searches programs; the filters are those of the public API.

@@ -1,0 +1,322 @@
+//! `daftar eval`: a rule tried out by whoever writes it, on a running server or a stopped one's folder.
+//!
+//! **Invariant:** answers go to standard output; what is wrong with an expression goes to standard error, except with `--json`.
+
+mod cases;
+pub mod drawing;
+pub mod paint;
+mod tree;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use self::paint::Paint;
+use super::admin_client::{AdminClient, Payload};
+use super::client::part;
+use super::{CliError, GlobalArgs, output};
+
+/// The biggest file with an expression that is read: far more than an expression may have, so that the server says what it may.
+const EXPRESSION_FILE_BYTES_MAX: u64 = 1 << 20;
+/// The biggest file of records that is read: what one request may have.
+const RECORDS_FILE_BYTES_MAX: u64 = 8 << 20;
+/// How many records are picked where none is named.
+const SAMPLE: u32 = 10;
+
+/// What is tried, and on whom.
+#[derive(Debug, Args)]
+pub struct EvalArgs {
+    /// The expression; `@FILE` takes it from a file, `-` from standard input
+    #[arg(value_name = "EXPR", required_unless_present_any = ["program", "cases"], conflicts_with_all = ["program", "cases"])]
+    expression: Option<String>,
+    /// What the expression decides about
+    #[arg(long, value_parser = ["individual", "group"], conflicts_with_all = ["program", "cases"])]
+    subject: Option<String>,
+    /// Take the rule of that program: `SYSTEM|VALUE`
+    #[arg(long, value_name = "SYSTEM|VALUE", conflicts_with = "cases")]
+    program: Option<String>,
+    /// Decide about that record of the register, by one of its identifiers; may be given several times
+    #[arg(long, value_name = "SYSTEM|VALUE", conflicts_with = "cases")]
+    of: Vec<String>,
+    /// Decide about the record or the list of records in that JSON file, which need not be in the register
+    #[arg(long, value_name = "FILE", conflicts_with = "cases")]
+    records: Option<PathBuf>,
+    /// Decide about that many records, spread over the register; 10 where nobody is named
+    #[arg(long, value_name = "N", conflicts_with_all = ["of", "records", "cases"])]
+    sample: Option<u32>,
+    /// The day that counts as today, `YYYY-MM-DD`
+    #[arg(long, value_name = "DATE", conflicts_with = "cases")]
+    as_of: Option<String>,
+    /// Show how the answer about one record comes about: its identifier, or its number in the file of `--records`
+    #[arg(long, value_name = "ID", conflicts_with_all = ["of", "sample", "cases"])]
+    explain: Option<String>,
+    /// Only say what is wrong with the expression, what it reads and what it costs
+    #[arg(long, conflicts_with_all = ["of", "records", "sample", "explain", "cases"])]
+    check: bool,
+    /// Run the named cases of a rule file, or of all rule files of a folder, and compare
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    cases: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, args: EvalArgs) -> Result<(), CliError> {
+    // What can be read is read before the register is opened.
+    let trial = Trial::read(&args)?;
+    let admin = AdminClient::connect(global)?;
+    let result = match trial {
+        Trial::Cases(files) => cases::run(global, &admin, &files),
+        Trial::Rule { expression, subjects } => try_rule(global, &admin, &args, expression, subjects),
+    };
+    admin.close();
+    result
+}
+
+/// What the arguments ask for.
+enum Trial {
+    /// The cases of some rule files.
+    Cases(Vec<cases::RuleFile>),
+    /// One rule; no expression where it is a program's.
+    Rule { expression: Option<String>, subjects: Subjects },
+}
+
+/// About whom.
+enum Subjects {
+    /// These references and records.
+    These(Vec<Value>),
+    /// That many of the register.
+    Sample(u32),
+    /// The record whose answer is explained.
+    Explained(Box<Value>),
+}
+
+impl Trial {
+    fn read(args: &EvalArgs) -> Result<Self, CliError> {
+        if !args.cases.is_empty() {
+            return cases::read(&args.cases).map(Self::Cases);
+        }
+        let expression = args.expression.as_deref().map(read_expression).transpose()?;
+        let records = match &args.records {
+            Some(path) => read_records(path)?,
+            None => Vec::new(),
+        };
+        let subjects = match &args.explain {
+            Some(id) if args.records.is_some() => Subjects::Explained(Box::new(numbered(id, records)?)),
+            Some(id) => Subjects::Explained(Box::new(Value::String(id.clone()))),
+            None if args.of.is_empty() && args.records.is_none() => Subjects::Sample(args.sample.unwrap_or(SAMPLE)),
+            None => Subjects::These(args.of.iter().cloned().map(Value::String).chain(records).collect()),
+        };
+        Ok(Self::Rule { expression, subjects })
+    }
+}
+
+/// A rule with everything that is needed to draw what is wrong with it.
+struct Rule {
+    expression: String,
+    subject: String,
+    program: Option<String>,
+}
+
+fn try_rule(
+    global: &GlobalArgs,
+    admin: &AdminClient,
+    args: &EvalArgs,
+    expression: Option<String>,
+    subjects: Subjects,
+) -> Result<(), CliError> {
+    let rule = match (expression, &args.program) {
+        (Some(expression), _) => {
+            let subject = args.subject.clone().unwrap_or_else(|| "individual".to_owned());
+            Rule { expression, subject, program: None }
+        }
+        (None, Some(program)) => rule_of(admin, program)?,
+        (None, None) => return Err(CliError::failed("an expression or `--program` is needed")),
+    };
+    let body = json!({"expression": rule.expression, "subject": rule.subject});
+    let checked = admin.call("POST", "/eligibility/validate", Payload::Json(&body))?;
+    let is_valid = checked.get("valid").and_then(Value::as_bool).unwrap_or(false);
+    if global.json && (args.check || !is_valid) {
+        output::json(&checked);
+    } else {
+        complain(&rule.expression, &checked);
+        if args.check && is_valid {
+            show_checked(&checked);
+        }
+    }
+    if !is_valid {
+        return Err(CliError::failed("the expression is not valid"));
+    }
+    if args.check { Ok(()) } else { evaluate(global, admin, args, &rule, subjects) }
+}
+
+fn evaluate(
+    global: &GlobalArgs,
+    admin: &AdminClient,
+    args: &EvalArgs,
+    rule: &Rule,
+    subjects: Subjects,
+) -> Result<(), CliError> {
+    let mut body = Map::new();
+    match &rule.program {
+        Some(program) => body.insert("program".to_owned(), Value::String(program.clone())),
+        None => body.insert("expression".to_owned(), Value::String(rule.expression.clone())),
+    };
+    body.insert("subject".to_owned(), Value::String(rule.subject.clone()));
+    body.extend(args.as_of.clone().map(|day| ("as_of".to_owned(), Value::String(day))));
+    let is_explained = matches!(subjects, Subjects::Explained(_));
+    match subjects {
+        Subjects::Sample(count) => body.insert("sample".to_owned(), json!(count)),
+        Subjects::These(all) => {
+            let all = all.into_iter().map(|subject| referred(&rule.subject, subject)).collect();
+            body.insert("subjects".to_owned(), Value::Array(all))
+        }
+        Subjects::Explained(one) => {
+            body.insert("explain".to_owned(), Value::Bool(true));
+            body.insert("subjects".to_owned(), json!([referred(&rule.subject, *one)]))
+        }
+    };
+    let answer = admin.call("POST", "/eligibility/evaluate", Payload::Json(&Value::Object(body)))?;
+    if global.json {
+        output::json(&answer);
+        return Ok(());
+    }
+    let results = answer.get("results").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    match results {
+        [only] if is_explained => tree::show(&Paint::of_output(), only),
+        results => {
+            show_results(results);
+            Ok(())
+        }
+    }
+}
+
+/// The rule of a program.
+fn rule_of(admin: &AdminClient, id: &str) -> Result<Rule, CliError> {
+    let id = id.strip_prefix("Program/").unwrap_or(id);
+    let program = admin.call("GET", &format!("/programs/{}", part(id)), Payload::Empty)?;
+    let expression = output::text_of(&program, "eligibility");
+    if expression.is_empty() {
+        return Err(CliError::failed(format!("the program `{id}` has no eligibility expression")));
+    }
+    Ok(Rule {
+        expression: expression.to_owned(),
+        subject: output::text_of(&program, "target_type").to_owned(),
+        program: Some(format!("Program/{id}")),
+    })
+}
+
+/// A record as the API refers to it, whether the kind of record was typed or not; a record itself stays as it is.
+fn referred(subject: &str, given: Value) -> Value {
+    let kind = if subject == "group" { "Group" } else { "Individual" };
+    match given {
+        Value::String(id) if id.starts_with("Individual/") || id.starts_with("Group/") => Value::String(id),
+        Value::String(id) => Value::String(format!("{kind}/{id}")),
+        record => record,
+    }
+}
+
+/// An expression as it was typed, or the content of a file or of standard input.
+fn read_expression(given: &str) -> Result<String, CliError> {
+    let text = match given.strip_prefix('@') {
+        Some(path) => bounded(Path::new(path), EXPRESSION_FILE_BYTES_MAX)?,
+        None if given == "-" => {
+            let mut text = String::new();
+            let mut input = std::io::stdin().lock().take(EXPRESSION_FILE_BYTES_MAX);
+            let read = input.read_to_string(&mut text);
+            read.map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
+            text
+        }
+        None => return Ok(given.to_owned()),
+    };
+    // Editors end a file with a line break, which says nothing.
+    Ok(text.trim_end().to_owned())
+}
+
+/// One record, or several.
+fn read_records(path: &Path) -> Result<Vec<Value>, CliError> {
+    let text = bounded(path, RECORDS_FILE_BYTES_MAX)?;
+    let content: Value = serde_json::from_str(&text)
+        .map_err(|error| CliError::failed(format!("`{}` is not JSON: {error}", path.display())))?;
+    match content {
+        Value::Array(records) if !records.is_empty() => Ok(records),
+        record @ Value::Object(_) => Ok(vec![record]),
+        _ => Err(CliError::failed(format!("`{}` holds neither a record nor a list of records", path.display()))),
+    }
+}
+
+/// The record of that number, counted from 1.
+fn numbered(id: &str, records: Vec<Value>) -> Result<Value, CliError> {
+    let count = records.len();
+    let place = id.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    place.and_then(|place| records.into_iter().nth(place)).ok_or_else(|| {
+        CliError::failed(format!("`--explain` takes the number of a record of the file, 1 to {count}, not `{id}`"))
+    })
+}
+
+/// A file of bounded size, as text.
+fn bounded(path: &Path, bytes_max: u64) -> Result<String, CliError> {
+    let shown = path.display();
+    let file =
+        std::fs::File::open(path).map_err(|error| CliError::failed(format!("cannot open `{shown}`: {error}")))?;
+    let mut text = String::new();
+    let read = file.take(bytes_max + 1).read_to_string(&mut text);
+    read.map_err(|error| CliError::failed(format!("cannot read `{shown}`: {error}")))?;
+    if text.len() as u64 > bytes_max {
+        return Err(CliError::failed(format!("`{shown}` has more than {bytes_max} bytes")));
+    }
+    Ok(text)
+}
+
+/// Draws what is wrong or doubtful on standard error.
+fn complain(expression: &str, checked: &Value) {
+    let paint = Paint::of_errors();
+    for diagnostic in checked.get("diagnostics").and_then(Value::as_array).into_iter().flatten() {
+        output::error_text(&drawing::draw(&paint, expression, diagnostic));
+    }
+}
+
+fn show_checked(checked: &Value) {
+    let references = checked.get("references").and_then(Value::as_array).into_iter().flatten();
+    let references: Vec<&str> = references.filter_map(Value::as_str).collect();
+    output::line(format_args!("valid   a rule of type `{}`", output::text_of(checked, "result_type")));
+    output::line(format_args!(
+        "reads   {}",
+        if references.is_empty() { "nothing".to_owned() } else { references.join(", ") }
+    ));
+    if let Some(cost) = checked.get("cost").filter(|cost| !cost.is_null()) {
+        let number = |name: &str| cost.get(name).and_then(Value::as_u64);
+        let most = number("steps_max").map_or_else(|| "more than can be counted".to_owned(), |steps| steps.to_string());
+        output::line(format_args!(
+            "cost    {} to {most} steps a subject, with up to {} items in each list",
+            number("steps_min").unwrap_or_default(),
+            number("list_items").unwrap_or_default(),
+        ));
+    }
+}
+
+fn show_results(results: &[Value]) {
+    let rows: Vec<Vec<String>> = results
+        .iter()
+        .map(|result| vec![output::text_of(result, "subject").to_owned(), outcome_of(result), tree::lacking(result)])
+        .collect();
+    output::table(&["subject", "outcome", "missing or wrong"], &rows);
+    let count = |outcome: &str| results.iter().filter(|result| output::text_of(result, "outcome") == outcome).count();
+    let errors = results.iter().filter(|result| result.get("error").is_some()).count();
+    let counted = [
+        (count("eligible"), "eligible"),
+        (count("not_eligible"), "not eligible"),
+        (count("undetermined"), "undetermined"),
+        (errors, "not there"),
+    ];
+    let told = counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    output::line(told.collect::<Vec<_>>().join(", "));
+}
+
+/// The outcome, or why there is none.
+fn outcome_of(result: &Value) -> String {
+    match result.get("error") {
+        Some(error) => output::text_of(error, "detail").to_owned(),
+        None => output::text_of(result, "outcome").replace('_', " "),
+    }
+}

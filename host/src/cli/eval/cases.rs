@@ -1,0 +1,230 @@
+//! Rule files: an expression with named cases, records and what the rule says of them. `examples/rules/` is a library of them.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::bounded;
+use super::paint::{Meaning, Paint};
+use crate::cli::admin_client::{AdminClient, Payload};
+use crate::cli::{CliError, GlobalArgs, output};
+
+/// The biggest rule file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// The most rule files of one folder.
+const FILES_MAX: usize = 1_000;
+
+/// One rule with its cases.
+#[derive(Debug)]
+pub struct RuleFile {
+    /// The file's name.
+    name: String,
+    content: Content,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    /// What it is called.
+    title: String,
+    /// What it means, in plain words.
+    #[serde(rename = "about")]
+    _about: String,
+    #[serde(default = "individual")]
+    subject: String,
+    /// The day that counts as today.
+    as_of: String,
+    /// What must be installed or set up beside the packs that ship, in plain words.
+    #[serde(default)]
+    needs: String,
+    expression: String,
+    #[serde(rename = "case")]
+    cases: Vec<Case>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// What it shows.
+    name: String,
+    /// The record, as the body of a create.
+    record: Value,
+    outcome: String,
+    #[serde(default)]
+    missing: Vec<String>,
+    #[serde(default)]
+    errors: Vec<String>,
+}
+
+fn individual() -> String {
+    "individual".to_owned()
+}
+
+/// Reads rule files, and those of folders.
+///
+/// # Errors
+/// A file cannot be read or is no rule file; a folder has none.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<RuleFile>, CliError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(read_file(path)?);
+            continue;
+        }
+        let found = listed(path)?;
+        if found.is_empty() {
+            return Err(CliError::failed(format!("`{}` has no rule files (`*.toml`)", path.display())));
+        }
+        for path in found {
+            files.push(read_file(&path)?);
+        }
+    }
+    Ok(files)
+}
+
+/// The rule files of a folder, by name.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let unread = |error: std::io::Error| CliError::failed(format!("cannot read `{}`: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            found.push(path);
+        }
+        if found.len() > FILES_MAX {
+            return Err(CliError::failed(format!("`{}` has more than {FILES_MAX} rule files", folder.display())));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read_file(path: &Path) -> Result<RuleFile, CliError> {
+    let content: Content = toml::from_str(&bounded(path, FILE_BYTES_MAX)?)
+        .map_err(|error| CliError::failed(format!("`{}` is no rule file: {error}", path.display())))?;
+    if content.cases.is_empty() {
+        return Err(CliError::failed(format!("`{}` has no cases", path.display())));
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(RuleFile { name, content })
+}
+
+/// Runs all cases and tells which came out otherwise.
+///
+/// # Errors
+/// A rule cannot be evaluated, or a case came out otherwise than its file says.
+pub fn run(global: &GlobalArgs, admin: &AdminClient, files: &[RuleFile]) -> Result<(), CliError> {
+    let paint = Paint::of_output();
+    let mut told = Vec::new();
+    let mut failed = 0;
+    for file in files {
+        let problems = problems_of(admin, file);
+        failed += usize::from(!problems.is_empty());
+        if !global.json {
+            show(&paint, file, &problems);
+        }
+        told.push(json!({
+            "file": file.name, "title": file.content.title, "cases": file.content.cases.len(), "problems": problems,
+        }));
+    }
+    if global.json {
+        output::json(&json!({"rules": told}));
+    }
+    match failed {
+        0 => Ok(()),
+        1 => Err(CliError::failed("one rule does not say what its cases say")),
+        failed => Err(CliError::failed(format!("{failed} rules do not say what their cases say"))),
+    }
+}
+
+fn show(paint: &Paint, file: &RuleFile, problems: &[String]) {
+    let count = file.content.cases.len();
+    let title = format!("{} ({}), {count} cases", file.content.title, file.name);
+    if problems.is_empty() {
+        output::line(format_args!("{}  {title}", paint.paint(Meaning::Yes, "as expected")));
+        return;
+    }
+    output::line(format_args!("{}  {title}", paint.paint(Meaning::No, "otherwise  ")));
+    for problem in problems {
+        output::line(format_args!("             {problem}"));
+    }
+    if !file.content.needs.is_empty() {
+        output::line(format_args!("             it needs {}", file.content.needs));
+    }
+}
+
+/// What came out otherwise than the file says.
+fn problems_of(admin: &AdminClient, file: &RuleFile) -> Vec<String> {
+    let Content { subject, as_of, expression, cases, .. } = &file.content;
+    let records: Vec<&Value> = cases.iter().map(|case| &case.record).collect();
+    let body = json!({"expression": expression, "subject": subject, "as_of": as_of, "subjects": records});
+    let answer = match admin.call("POST", "/eligibility/evaluate", Payload::Json(&body)) {
+        Ok(answer) => answer,
+        Err(error) => return vec![error.to_string()],
+    };
+    let results = answer.get("results").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if results.len() != cases.len() {
+        return vec![format!("{} results for {} cases", results.len(), cases.len())];
+    }
+    cases.iter().zip(results).filter_map(|(case, result)| difference(case, result)).collect()
+}
+
+fn difference(case: &Case, result: &Value) -> Option<String> {
+    let list = |name: &str| result.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let missing: Vec<String> = list("missing").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let errors: Vec<String> = list("errors").iter().map(|error| output::text_of(error, "code").to_owned()).collect();
+    let outcome = output::text_of(result, "outcome");
+    let is_same = outcome == case.outcome && missing == case.missing && errors == case.errors;
+    let told = |outcome: &str, missing: &[String], errors: &[String]| {
+        let lacking: Vec<&str> = missing.iter().chain(errors).map(String::as_str).collect();
+        if lacking.is_empty() { outcome.to_owned() } else { format!("{outcome} ({})", lacking.join(", ")) }
+    };
+    (!is_same).then(|| {
+        let (expected, found) = (told(&case.outcome, &case.missing, &case.errors), told(outcome, &missing, &errors));
+        format!("{}: expected {expected}, found {found}", case.name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: &str = r#"
+        title = "Old-age pension"
+        about = "People of 60 and more."
+        as_of = "2026-01-31"
+        expression = "age_years(me.birth_date) >= 60"
+        [[case]]
+        name = "nobody knows"
+        record = { type = "individual" }
+        outcome = "undetermined"
+        missing = ["me.birth_date"]
+    "#;
+
+    #[test]
+    fn a_case_is_compared_with_what_came_out() {
+        let content: Content = toml::from_str(RULE).unwrap();
+        assert_eq!(
+            (content.subject.as_str(), &content.cases[0].record),
+            ("individual", &json!({"type": "individual"}))
+        );
+        let case = &content.cases[0];
+        let same = json!({"outcome": "undetermined", "missing": ["me.birth_date"]});
+        assert_eq!(difference(case, &same), None);
+        let other = json!({"outcome": "undetermined", "missing": [], "errors": [{"code": "overflow"}]});
+        let told = "nobody knows: expected undetermined (me.birth_date), found undetermined (overflow)";
+        assert_eq!(difference(case, &other).as_deref(), Some(told));
+    }
+
+    #[test]
+    fn a_file_with_a_misspelt_member_is_refused_naming_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rule.toml");
+        std::fs::write(&path, RULE.replace("outcome", "outcom")).unwrap();
+        let error = read(&[path]).unwrap_err().to_string();
+        assert!(error.contains("outcom") && error.contains("is no rule file"), "{error}");
+        let empty = read(&[folder.path().join("nothing.toml")]).unwrap_err().to_string();
+        assert!(empty.contains("cannot open"), "{empty}");
+    }
+}

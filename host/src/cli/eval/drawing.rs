@@ -1,0 +1,186 @@
+//! Draws a diagnostic under the expression that it is about, as compilers do.
+//!
+//! **Invariant:** carets stand under the characters concerned, whatever these are: tabs go to the next stop, wide characters take two
+//! columns, and what a terminal would not show, or would act on, is shown as `U+FFFD`.
+
+use serde_json::Value;
+use unicode_width::UnicodeWidthChar;
+
+use super::paint::{Meaning, Paint};
+use crate::cli::output;
+
+/// Columns from one tab stop to the next.
+const TAB_COLUMNS: usize = 4;
+/// The widest line that is shown whole, in columns.
+const LINE_COLUMNS_MAX: usize = 110;
+/// How much of a longer line is shown before the place, in columns.
+const BEFORE_COLUMNS: usize = 40;
+
+/// The lines of one diagnostic, each ended, with an empty one after them.
+pub fn draw(paint: &Paint, expression: &str, diagnostic: &Value) -> String {
+    let text = |name| output::text_of(diagnostic, name);
+    let number = |name: &str| {
+        let number = diagnostic.get(name).and_then(Value::as_u64).unwrap_or_default();
+        usize::try_from(number).unwrap_or(usize::MAX)
+    };
+    let meaning = if text("severity") == "error" { Meaning::No } else { Meaning::Unknown };
+    let mut drawn = format!(
+        "{}: {}\n",
+        paint.paint(meaning, &format!("{}[{}]", text("severity"), text("code"))),
+        paint.paint(Meaning::Strong, text("message")),
+    );
+    let (line, column, length) = (number("line"), number("column"), number("length"));
+    let Some(source) = line.checked_sub(1).and_then(|at| expression.split('\n').nth(at)) else { return drawn + "\n" };
+    let View { shown, before, carets } = View::of(source.trim_end_matches('\r'), column.saturating_sub(1), length);
+    let margin = line.to_string();
+    let blank = " ".repeat(margin.len());
+    let bar = paint.paint(Meaning::Aside, "|");
+    let marked = paint.paint(meaning, &"^".repeat(carets));
+    let hint = diagnostic.get("suggestion").and_then(Value::as_str);
+    let hint = hint.map(|suggestion| paint.paint(meaning, &format!(" write `{suggestion}`"))).unwrap_or_default();
+    drawn += &format!(" {blank} {} line {line}, column {column}\n", paint.paint(Meaning::Aside, "-->"));
+    drawn += &format!(" {blank} {bar}\n");
+    drawn += format!(" {} {bar} {shown}", paint.paint(Meaning::Aside, &margin)).trim_end();
+    drawn += &format!("\n {blank} {bar} {}{marked}{hint}\n\n", " ".repeat(before));
+    drawn
+}
+
+/// A line with a place in it, as it is shown.
+#[derive(Debug, PartialEq, Eq)]
+struct View {
+    shown: String,
+    /// Columns before the place.
+    before: usize,
+    /// Columns of the place, at least one.
+    carets: usize,
+}
+
+impl View {
+    /// The part of a line around `length` characters from the one at `start`; a place past its end is the end.
+    fn of(line: &str, start: usize, length: usize) -> Self {
+        let cells = cells(line);
+        let start = start.min(cells.len());
+        let end = start.saturating_add(length).clamp(start, cells.len());
+        let columns = |from: usize, to: usize| -> usize {
+            cells.get(from..to).unwrap_or_default().iter().map(|cell| cell.columns).sum()
+        };
+        let whole = columns(0, cells.len());
+        let (mut first, mut last) = (0, cells.len());
+        if whole > LINE_COLUMNS_MAX {
+            while columns(first, start) > BEFORE_COLUMNS {
+                first += 1;
+            }
+            while columns(first, last) > LINE_COLUMNS_MAX && last > start {
+                last -= 1;
+            }
+        }
+        let (left, right) = (if first > 0 { "…" } else { "" }, if last < cells.len() { "…" } else { "" });
+        let text: String = cells.get(first..last).unwrap_or_default().iter().map(|cell| cell.text.as_str()).collect();
+        Self {
+            shown: format!("{left}{text}{right}"),
+            before: columns(first, start) + usize::from(first > 0),
+            carets: columns(start, end.min(last)).max(1),
+        }
+    }
+}
+
+/// One character as it is shown.
+struct Cell {
+    text: String,
+    columns: usize,
+}
+
+fn cells(line: &str) -> Vec<Cell> {
+    let mut column = 0;
+    let mut cells = Vec::new();
+    for character in line.chars() {
+        let (text, columns) = match character {
+            '\t' => {
+                let columns = TAB_COLUMNS - column % TAB_COLUMNS;
+                (" ".repeat(columns), columns)
+            }
+            shown if is_harmless(shown) => (shown.to_string(), shown.width().unwrap_or(0)),
+            _ => (char::REPLACEMENT_CHARACTER.to_string(), 1),
+        };
+        column += columns;
+        cells.push(Cell { text, columns });
+    }
+    cells
+}
+
+/// Whether a terminal shows a character where it stands: no controls, nothing that turns the direction of the text.
+fn is_harmless(character: char) -> bool {
+    let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !character.is_control() && !turns && character != '\u{feff}'
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn drawn(expression: &str, line: u32, column: u32, length: u32) -> String {
+        let diagnostic = json!({
+            "severity": "error", "code": "unknown_field", "message": "there is no such field",
+            "line": line, "column": column, "length": length,
+        });
+        draw(&Paint::fixed(false), expression, &diagnostic)
+    }
+
+    #[test]
+    fn carets_stand_under_the_place() {
+        insta::assert_snapshot!(drawn("true &&\n  me.birth_dat > today()", 2, 6, 9), @r"
+        error[unknown_field]: there is no such field
+           --> line 2, column 6
+           |
+         2 |   me.birth_dat > today()
+           |      ^^^^^^^^^
+        ");
+    }
+
+    #[test]
+    fn wide_characters_and_tabs_take_their_columns() {
+        let of = |line: &str, start, length| {
+            let view = View::of(line, start, length);
+            (view.shown, view.before, view.carets)
+        };
+        assert_eq!(of("\tme.x", 1, 4), ("    me.x".to_owned(), 4, 4));
+        assert_eq!(of("a\tb", 2, 1), ("a   b".to_owned(), 4, 1));
+        assert_eq!(of("'日本' == x", 8, 1), ("'日本' == x".to_owned(), 10, 1));
+        assert_eq!(of("'日本'", 1, 2), ("'日本'".to_owned(), 1, 4));
+        // A combining accent takes no column of its own.
+        assert_eq!(of("'e\u{301}' == x", 8, 1).1, 8 - 1);
+        assert_eq!(of("'\u{202e}' x", 4, 1), ("'\u{fffd}' x".to_owned(), 4, 1));
+        assert_eq!(of("\u{1b}[31m", 0, 1), ("\u{fffd}[31m".to_owned(), 0, 1));
+    }
+
+    #[test]
+    fn a_place_past_the_end_is_the_end() {
+        let view = View::of("me.", 3, 0);
+        assert_eq!((view.before, view.carets), (3, 1));
+        let view = View::of("me.", 70, 9);
+        assert_eq!((view.before, view.carets), (3, 1));
+        assert!(drawn("me", 9, 1, 1).ends_with("there is no such field\n\n"), "there is no such line");
+    }
+
+    #[test]
+    fn of_a_long_line_the_part_around_the_place_is_shown() {
+        let line = format!("{}HERE{}", "a".repeat(500), "b".repeat(500));
+        let view = View::of(&line, 500, 4);
+        assert!(view.shown.starts_with("…a") && view.shown.ends_with("b…"), "{}", view.shown);
+        let marked: String = view.shown.chars().skip(view.before).take(view.carets).collect();
+        assert_eq!(marked, "HERE");
+        assert!(view.shown.chars().count() <= LINE_COLUMNS_MAX + 2);
+        let view = View::of(&line, 0, 1_000);
+        assert!(view.carets <= LINE_COLUMNS_MAX);
+    }
+
+    #[test]
+    fn colours_are_there_only_where_they_are_shown() {
+        let diagnostic = json!({"severity": "warning", "code": "c", "message": "m", "line": 1, "column": 1, "length": 2, "suggestion": "us"});
+        assert!(!draw(&Paint::fixed(false), "me", &diagnostic).contains('\u{1b}'));
+        let painted = draw(&Paint::fixed(true), "me", &diagnostic);
+        assert!(painted.contains("\u{1b}[33m^^\u{1b}[0m") && painted.contains("write `us`"), "{painted:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! `daftar eval`, on a server that runs and on one that is stopped.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use daftar_tests::TestApp;
+use daftar_tests::process::{Finished, command, run};
+use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, person};
+use serde_json::{Value, json};
+
+use crate::program;
+
+const RULE: &str = "is_female(me) && age_years(me.birth_date) >= 60";
+
+/// A woman of 65, a man of 40, and somebody of whom nothing is known.
+fn register() -> TestApp {
+    let app = TestApp::start();
+    let client = app.client(&["individual:create", "group:create"]);
+    drop(client.create_individual(&person("1", json!({"gender": FEMALE, "birth_date": "1961-01-01"}))));
+    drop(client.create_individual(&person("2", json!({"gender": MALE, "birth_date": "1986-01-01"}))));
+    drop(client.create_individual(&person("3", json!({}))));
+    drop(client.create_group(&household("H-1", &[("1", "head"), ("2", "spouse")])));
+    app
+}
+
+fn eval(app: &TestApp, arguments: &[&str]) -> Finished {
+    run(app.data_dir(), &[&["eval"], arguments].concat())
+}
+
+fn id(value: &str) -> String {
+    format!("{NATIONAL_ID}|{value}")
+}
+
+fn sees_who_is_eligible(app: &TestApp) {
+    let told = eval(app, &[RULE]).expect_success().stdout;
+    insta::assert_snapshot!(told, @r"
+    SUBJECT                                         OUTCOME       MISSING OR WRONG
+    Individual/urn:svc:vocab:id-type#national_id|1  eligible
+    Individual/urn:svc:vocab:id-type#national_id|2  not eligible
+    Individual/urn:svc:vocab:id-type#national_id|3  undetermined  me.birth_date, me.gender
+    1 eligible, 1 not eligible, 1 undetermined
+    ");
+    let of = eval(app, &[RULE, "--of", &id("2"), "--of", &id("NOBODY")]).expect_success().stdout;
+    assert!(of.contains("no such Individual") && of.ends_with("1 not eligible, 1 not there\n"), "{of}");
+    let answer = eval(app, &["--json", "--sample", "2", RULE]).expect_success().json();
+    assert_eq!(answer["results"].as_array().unwrap().len(), 2);
+    assert!(answer["decision"]["engine"].as_str().unwrap().starts_with("eligibility-cel@"), "{answer}");
+    let groups = eval(app, &["members.size() == 2", "--subject", "group"]).expect_success().stdout;
+    assert!(groups.contains("Group/urn:svc:vocab:id-type#national_id|H-1  eligible"), "{groups}");
+}
+
+#[test]
+fn a_rule_is_tried_on_a_running_server() {
+    let app = register();
+    sees_who_is_eligible(&app);
+    let lines = app.admin().get("/audit?action=evaluate").expect(200).json();
+    let line = &lines["data"][0];
+    assert_eq!((&line["actor"], &line["outcome"]), (&json!("administrator"), &json!("allowed")), "{line}");
+    assert!(line["records"].as_array().is_some_and(|records| !records.is_empty()), "{line}");
+}
+
+#[test]
+fn a_rule_is_tried_on_the_folder_of_a_stopped_server() {
+    let mut app = register();
+    app.stop();
+    sees_who_is_eligible(&app);
+}
+
+#[test]
+fn an_answer_is_explained_as_a_tree() {
+    let app = register();
+    let told = eval(&app, &[RULE, "--explain", &id("1"), "--as-of", "2026-03-01"]).expect_success().stdout;
+    assert!(!told.contains('\u{1b}'), "no colours where no terminal is: {told:?}");
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], "Individual/urn:svc:vocab:id-type#national_id|1  eligible", "{told}");
+    assert_eq!(lines[2], format!("yes  {RULE}"), "{told}");
+    assert!(told.contains("  yes  is_female(me)") && told.contains("me.gender = Female (2)"), "{told}");
+    assert!(told.contains("    65   age_years(me.birth_date)   me.birth_date = 1961-01-01"), "{told}");
+    let unknown = eval(&app, &[RULE, "--explain", &id("3")]).expect_success().stdout;
+    assert!(unknown.contains("missing or wrong: me.birth_date, me.gender"), "{unknown}");
+    assert!(unknown.contains("me.birth_date = not recorded"), "{unknown}");
+    let nobody = eval(&app, &[RULE, "--explain", &id("9")]);
+    assert!(nobody.code == 1 && nobody.stderr.contains("no such Individual"), "{nobody:?}");
+}
+
+#[test]
+fn what_is_wrong_is_drawn_under_the_expression() {
+    let app = TestApp::start();
+    let told = eval(&app, &["'日本' == me.nam.text &&\n\tage_years(me.birth_dat) >= 60"]);
+    assert_eq!((told.code, told.stdout.as_str()), (1, ""), "{told:?}");
+    assert!(told.stderr.starts_with("error[unknown_field]: `me` has no field `nam`"), "{}", told.stderr);
+    assert!(told.stderr.ends_with("error: the expression is not valid\n"), "{}", told.stderr);
+    let drawn = [
+        " 1 | '日本' == me.nam.text &&\n   |              ^^^",
+        " 2 |     age_years(me.birth_dat) >= 60\n   |                  ^^^^^^^^^ write `birth_date`\n",
+    ];
+    for part in drawn {
+        assert!(told.stderr.contains(part), "{part}\nis not in\n{}", told.stderr);
+    }
+    let told = eval(&app, &["--json", "me.birth_dat > as_of"]);
+    assert_eq!((told.code, &told.json()["valid"]), (1, &json!(false)));
+    assert_eq!(told.json()["diagnostics"][0]["suggestion"], "birth_date");
+}
+
+#[test]
+fn a_rule_is_checked_without_being_tried() {
+    let app = TestApp::start();
+    let told = eval(&app, &["--check", "is_pregnant(me) || members.exists(m, is_head(m))"]).expect_success();
+    assert!(told.stdout.starts_with("valid   a rule of type `bool`\n"), "{}", told.stdout);
+    assert!(told.stdout.contains("reads   me.pregnancy_status, members.role\n"), "{}", told.stdout);
+    assert!(told.stdout.contains("cost    ") && told.stdout.contains(" steps a subject"), "{}", told.stdout);
+    assert!(told.stderr.starts_with("warning[unset_concept_group]: "), "{}", told.stderr);
+}
+
+#[test]
+fn expressions_and_records_come_from_files_and_from_standard_input() {
+    let app = TestApp::start();
+    let folder = tempfile::tempdir().unwrap();
+    let rule = folder.path().join("rule.cel");
+    std::fs::write(&rule, format!("{RULE}\n")).unwrap();
+    let records = folder.path().join("records.json");
+    std::fs::write(&records, json!([{"gender": FEMALE, "birth_date": "1950-01-01"}, {"gender": MALE}]).to_string())
+        .unwrap();
+    let (at, records) = (format!("@{}", rule.display()), records.display().to_string());
+    let told = eval(&app, &[&at, "--records", &records, "--json"]).expect_success().json();
+    let outcomes: Vec<&Value> = told["results"].as_array().unwrap().iter().map(|result| &result["outcome"]).collect();
+    assert_eq!(outcomes, ["eligible", "not_eligible"]);
+    let told = eval(&app, &[&at, "--records", &records, "--explain", "2"]).expect_success().stdout;
+    assert!(told.starts_with("subjects[0]  not eligible\n"), "{told}");
+    let mut reading = command(app.data_dir(), &["eval", "-", "--records", &records]);
+    let mut child = reading.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(RULE.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 eligible, 1 not eligible"));
+    for (arguments, what) in [
+        (vec!["@/nowhere/rule.cel"], "cannot open `/nowhere/rule.cel`"),
+        (vec![RULE, "--records", rule.to_str().unwrap()], "is not JSON"),
+        (vec![RULE, "--records", &records, "--explain", "3"], "1 to 2, not `3`"),
+        (vec![RULE], "no records of type `individual`"),
+        (vec!["--program", "urn:x:y|1"], "no such Program"),
+    ] {
+        let refused = eval(&app, &arguments);
+        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.stderr.contains(what), "{refused:?}");
+    }
+    assert_eq!(eval(&app, &[]).code, 2, "nothing to try");
+}
+
+#[test]
+fn a_programs_rule_is_tried() {
+    let app = register();
+    drop(program::create(&app, "PENSION", json!({"eligibility": RULE})));
+    let told = eval(&app, &["--program", &id("PENSION")]).expect_success().stdout;
+    assert!(told.ends_with("1 eligible, 1 not eligible, 1 undetermined\n"), "{told}");
+    let told = eval(&app, &["--program", &id("PENSION"), "--explain", &id("1")]).expect_success().stdout;
+    assert!(told.contains(&format!("yes  {RULE}")), "{told}");
+}
+
+#[test]
+fn the_administrators_endpoints_refuse_what_clients_are_refused() {
+    let app = register();
+    let ask = |path: &str, body: &Value| app.admin().request("POST", path).json(body).send();
+    let both = json!({"expression": RULE, "sample": 3, "subjects": [{}]});
+    for (path, body, field) in [
+        ("/eligibility/validate", json!({}), "expression"),
+        ("/eligibility/evaluate", json!({"expression": RULE}), "subjects"),
+        ("/eligibility/evaluate", both, "sample"),
+        ("/eligibility/evaluate", json!({"expression": RULE, "sample": 0}), "sample"),
+        ("/eligibility/evaluate", json!({"expression": RULE, "sample": 1_001}), "sample"),
+    ] {
+        let refused = ask(path, &body).expect(422);
+        assert_eq!(refused.json()["errors"][0]["field"], field, "{body}: {}", refused.text());
+    }
+    let stranger = app.admin_listener().request("POST", "/admin/v1/eligibility/evaluate").json(&json!({})).send();
+    assert_eq!(stranger.status, 401);
+}

@@ -1,0 +1,74 @@
+//! The rules of `examples/rules/`: each says of its cases what its file says, on the packs that ship.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use daftar_tests::process::run;
+use daftar_tests::{TestApp, artifacts};
+use serde_json::{Value, json};
+
+fn library() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/rules")
+}
+
+/// A register that is set up as the library's README says.
+fn prepared() -> TestApp {
+    let app = TestApp::start();
+    let module = std::fs::read(artifacts::module("farmer-registry")).unwrap();
+    drop(app.admin().install(&module).expect(201));
+    for (code, label) in [("pregnant", "en=Pregnant"), ("not_pregnant", "en=Not pregnant")] {
+        let code = format!("urn:svc:vocab:pregnancy-status#{code}");
+        drop(run(app.data_dir(), &["code", "add", &code, "--label", label]).expect_success());
+    }
+    let set = ["concept-group", "set", "pregnant_eligible", "--code", "urn:svc:vocab:pregnancy-status#pregnant"];
+    drop(run(app.data_dir(), &set).expect_success());
+    app
+}
+
+#[test]
+fn every_rule_says_what_its_cases_say() {
+    let app = prepared();
+    let folder = library();
+    let told = run(app.data_dir(), &["eval", "--json", "--cases", folder.to_str().unwrap()]);
+    let rules = told.json();
+    let problems: Vec<&Value> =
+        rules["rules"].as_array().unwrap().iter().filter(|rule| rule["problems"] != json!([])).collect();
+    assert!(problems.is_empty() && told.code == 0, "{problems:#?} {}", told.stderr);
+    assert_eq!(rules["rules"].as_array().unwrap().len(), 20);
+    assert!(rules["rules"].as_array().unwrap().iter().all(|rule| rule["cases"].as_u64() >= Some(4)), "{rules}");
+}
+
+#[test]
+fn every_rule_has_a_line_in_the_readme_and_cases_of_all_three_outcomes() {
+    let readme = std::fs::read_to_string(library().join("README.md")).unwrap();
+    let mut files = 0;
+    for entry in std::fs::read_dir(library()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        files += 1;
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(readme.contains(&format!("({name})")), "the README does not name {name}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let outcomes: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("outcome = ")).collect();
+        assert_eq!(outcomes.len(), 3, "{name}: {outcomes:?}");
+    }
+    assert_eq!(files, 20);
+}
+
+#[test]
+fn a_case_that_comes_out_otherwise_is_told() {
+    let app = TestApp::start();
+    let folder = tempfile::tempdir().unwrap();
+    let rule = std::fs::read_to_string(library().join("old-age-pension.toml")).unwrap();
+    let path = folder.path().join("pension.toml");
+    std::fs::write(&path, rule.replace(">= 65", ">= 61")).unwrap();
+    let told = run(app.data_dir(), &["eval", "--cases", path.to_str().unwrap()]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.stdout.contains("a man of 62: expected not_eligible, found eligible"), "{}", told.stdout);
+    assert!(told.stderr.contains("one rule does not say what its cases say"), "{}", told.stderr);
+    let farmers = library().join("farmer-input-subsidy.toml");
+    let told = run(app.data_dir(), &["eval", "--cases", farmers.to_str().unwrap()]);
+    assert!(told.code == 1 && told.stdout.contains("it needs the module `farmer-registry`"), "{told:?}");
+}
