@@ -23,3 +23,4 @@ pub use support::process::{self, Finished, Server};
 pub use support::records;
 pub use support::snapshot::{errors, redacted};
 pub use support::token;
+pub use support::torture;

@@ -12,3 +12,4 @@ pub mod records;
 pub mod snapshot;
 pub mod template;
 pub mod token;
+pub mod torture;

@@ -10,6 +10,7 @@ pub mod packs;
 pub mod plugin_files;
 pub mod running;
 pub mod serve;
+pub mod verify;
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -38,6 +39,7 @@ use crate::service::client::ClientAdministration;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
+use crate::service::verify::Verifier;
 
 /// The folder of installed plugins within the data folder.
 const PLUGINS_FOLDER: &str = "plugins";
@@ -62,6 +64,8 @@ pub struct App {
     pub engine: Arc<dyn EligibilityEngine>,
     /// Looks through the audit log.
     pub audit: AuditKeeper,
+    /// Looks through the register for damage.
+    pub verifier: Verifier,
     /// Clients.
     pub clients: ClientAdministration,
     /// Plugins.

@@ -18,6 +18,7 @@ mod plugin;
 mod program;
 mod serve;
 mod upgrade_report;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::app::PinnedDigests;
+use crate::error::contained;
 
 /// The exit code for settings that cannot be used.
 const EXIT_CONFIG: u8 = 64;
@@ -117,6 +119,8 @@ enum Command {
     /// Register systems that identifiers may be of, list and take them out
     #[command(subcommand)]
     IdentifierSystem(identifier_system::IdentifierSystemCommand),
+    /// Look through the whole register, on disk and in memory, and tell what is wrong; changes nothing
+    Verify(verify::VerifyArgs),
     /// Compile the component on standard input; servers run this
     #[command(hide = true)]
     CompilePlugin(compile_plugin::CompileArgs),
@@ -125,6 +129,7 @@ enum Command {
 /// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
 pub fn main(pinned: &str) -> ExitCode {
+    contained::tell_panics_shortly();
     let mut cli = Cli::parse();
     cli.global.pinned = PinnedDigests::parse(pinned);
     let result = match cli.command {
@@ -140,6 +145,7 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::Code(command) => code::run(&cli.global, command),
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
         Command::IdentifierSystem(command) => identifier_system::run(&cli.global, command),
+        Command::Verify(args) => verify::run(&cli.global, args),
         Command::CompilePlugin(args) => return compile_plugin::run(args),
     };
     match result {

@@ -30,6 +30,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod tree;
+pub mod verify;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -35,4 +35,5 @@ pub mod record;
 pub mod scope;
 pub mod search;
 pub mod subject;
+pub mod verification;
 pub mod vocabulary;

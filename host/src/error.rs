@@ -3,6 +3,8 @@
 //! **Invariant:** no status codes here, and `Display` may be shown to the client: no secret, no other record's data. The
 //! cause stays in `source()` and goes to the log.
 
+pub mod contained;
+
 use crate::domain::client::ClientId;
 use crate::domain::code::Namespace;
 use crate::domain::manifest::PluginName;

@@ -27,6 +27,7 @@ pub mod shown_again;
 pub mod standing;
 pub mod subjects;
 pub mod transaction;
+pub mod verify;
 pub mod visibility;
 pub mod vocabulary;
 pub mod written;

@@ -29,6 +29,7 @@ pub mod sled;
 pub mod staged;
 #[cfg(test)]
 mod suite;
+pub mod verify;
 mod write;
 
 use std::sync::Arc;

@@ -106,13 +106,26 @@ impl Connection {
         Response::parse(&answer)
     }
 
+    /// As [`Self::exchange`]; none where the server goes away before or while it answers.
+    fn try_exchange(&self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+        let mut stream = self.try_open()?;
+        stream.write_all(bytes)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(answer)
+    }
+
     fn open(&self) -> TcpStream {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
-        socket.bind(&SocketAddr::new(IpAddr::V4(self.source), 0).into()).expect("a loopback address can be bound");
-        socket.connect(&self.server().into()).expect("the server accepts connections");
+        self.try_open().expect("the server accepts connections from a loopback address")
+    }
+
+    fn try_open(&self) -> std::io::Result<TcpStream> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.bind(&SocketAddr::new(IpAddr::V4(self.source), 0).into())?;
+        socket.connect(&self.server().into())?;
         let stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
-        stream
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(stream)
     }
 
     fn server(&self) -> SocketAddr {
@@ -165,9 +178,27 @@ impl Request {
         self
     }
 
+    /// Sends it to a server that may be killed meanwhile; none where no whole answer came.
+    #[must_use]
+    pub fn try_send(self) -> Option<Response> {
+        let answer = self.connection.try_exchange(&self.bytes()).ok()?;
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&answer[..end]).ok()?.to_ascii_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"))?;
+        let length: usize = length.trim().parse().ok()?;
+        (answer.len() - end - 4 == length).then(|| Response::parse(&answer))
+    }
+
     /// Sends it and waits for the answer.
     #[must_use]
     pub fn send(self) -> Response {
+        let response = Response::parse_answer(&self.connection.exchange(&self.bytes()), self.method == "HEAD");
+        response.check(&format!("{} {}", self.method, self.target));
+        contract::hold(&self.method, &self.target, &response);
+        response
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", self.method, self.target);
         let length = self.declared_bytes.unwrap_or(self.body.len());
         if length > 0 || self.method != "GET" {
@@ -181,10 +212,7 @@ impl Request {
         }
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&self.body);
-        let response = Response::parse_answer(&self.connection.exchange(&bytes), self.method == "HEAD");
-        response.check(&format!("{} {}", self.method, self.target));
-        contract::hold(&self.method, &self.target, &response);
-        response
+        bytes
     }
 }
 

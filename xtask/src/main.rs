@@ -19,6 +19,7 @@ mod pins;
 mod steps;
 mod test;
 mod tidy;
+mod torture;
 mod workspace;
 mod wrap;
 
@@ -38,6 +39,8 @@ usage: cargo xtask <command>
   bench [ARGS]        build (release) and run the benchmarks
   conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, npm and their registries the first
                       time); ARGS go to the fuzzer
+  torture [--rounds N] [--seed S]
+                      build (release), then kill the server under load, again and again, and look for what is lost
   dist                the release: dist/daftar, dist/plugins, dist/modules
   tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
 
@@ -64,6 +67,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("test", rest) => test::run(&workspace, &steps, rest),
         ("bench", rest) => bench::run(&workspace, &steps, rest),
         ("conformance", rest) => conformance::run(&workspace, &steps, rest),
+        ("torture", rest) => torture::run(&workspace, &steps, rest),
         ("dist", []) => dist::run(&workspace, &steps),
         ("tidy", []) => tidy::run(&workspace, &steps),
         _ => Err(Failure::usage(USAGE)),

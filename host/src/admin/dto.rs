@@ -8,6 +8,7 @@ pub mod local_code;
 pub mod plugin_use;
 pub mod secret;
 pub mod upgrade_report;
+pub mod verification;
 
 use std::collections::BTreeMap;
 

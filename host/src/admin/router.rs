@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use super::access::require_token;
 use super::routes::{
     audit, client, concept_group, consent, eligibility, identifier_system, local_code, metrics, plugin, plugin_use,
-    program, upgrade_report,
+    program, upgrade_report, verification,
 };
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
@@ -49,6 +49,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/program-rules", get(program::broken_rules)),
         ("/programs", get(program::list).post(program::create)),
         ("/programs/{identifier}", get(program::show).patch(program::update)),
+        ("/verification", get(verification::verify)),
     ]
 }
 

@@ -12,3 +12,4 @@ pub mod plugin;
 pub mod plugin_use;
 pub mod program;
 pub mod upgrade_report;
+pub mod verification;

@@ -33,6 +33,7 @@ use crate::service::client::ClientAdministration;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
+use crate::service::verify::Verifier;
 use crate::service::vocabulary;
 use crate::store::sled::{SledOptions, SledStore};
 use crate::store::{ChangeSink, Store, StoreError};
@@ -45,7 +46,7 @@ const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
 /// How often requests of past days are forgotten.
 const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Bytes in a MiB.
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 
 /// Hands the store's changes to the indexes.
 struct ColumnsSink(Arc<Columns>);
@@ -105,6 +106,7 @@ impl App {
         let requests = Arc::new(Requests::default());
         let forgetting = forget_requests(Arc::clone(&requests), Arc::downgrade(&store), clock.clone());
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
+        let verifier = Verifier::new(embedded.clone(), registry.columns.clone(), registry.audit.clone());
         let audit = AuditKeeper::new(embedded, registry.audit.clone());
         let upkeep = AuditUpkeep {
             log: registry.audit.clone(),
@@ -141,6 +143,7 @@ impl App {
             registry,
             engine: library,
             audit,
+            verifier,
             clients,
             plugins,
             requests,

@@ -99,6 +99,21 @@ impl AdminClient {
     /// # Errors
     /// When the settings or the token cannot be read or the folder cannot be opened.
     pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
+        if let Some(running) = Self::connect_running(global)? {
+            return Ok(running);
+        }
+        let config = match &global.config {
+            Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+            None => Config::default(),
+        };
+        Self::local(global, config)
+    }
+
+    /// As [`AdminClient::connect`], to a server that runs; none, where none uses the data folder.
+    ///
+    /// # Errors
+    /// When the token cannot be read.
+    pub fn connect_running(global: &GlobalArgs) -> Result<Option<Self>, CliError> {
         if let Some(url) = &global.admin_url {
             let token = match &global.admin_token_file {
                 Some(path) => AdminToken::load_file(path).map_err(CliError::failed)?,
@@ -108,17 +123,13 @@ impl AdminClient {
                     )
                 })?,
             };
-            return Self::remote(url.trim_end_matches('/').to_owned(), token, global.admin_ca.as_deref());
+            return Self::remote(url.trim_end_matches('/').to_owned(), token, global.admin_ca.as_deref()).map(Some);
         }
         if let Some(running) = RunningServer::find(&global.data_dir) {
             let token = AdminToken::load(&global.data_dir).map_err(CliError::failed)?;
-            return Self::remote(running.admin_url, token, None);
+            return Self::remote(running.admin_url, token, None).map(Some);
         }
-        let config = match &global.config {
-            Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
-            None => Config::default(),
-        };
-        Self::local(global, config)
+        Ok(None)
     }
 
     fn remote(url: String, token: AdminToken, trusted: Option<&Path>) -> Result<Self, CliError> {
@@ -151,7 +162,6 @@ impl AdminClient {
     ///
     /// # Errors
     /// The answer's `detail` when it is refused, or what is wrong with the connection.
-    #[expect(dead_code, reason = "commands that read long answers come next")]
     pub fn download(&self, method: &str, path: &str, payload: Payload<'_>) -> Result<Download<'_>, CliError> {
         let (status, answer) = self.send(method, path, payload, Patience::ForEachRead)?;
         if is_success(status) { Ok(answer) } else { Err(refused(status, answer)?) }

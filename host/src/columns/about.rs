@@ -105,7 +105,8 @@ impl Prepared {
     }
 }
 
-fn terms_of_membership(membership: &ProgramMembership) -> Vec<MembershipTerm> {
+/// What a membership is found by.
+pub(super) fn terms_of_membership(membership: &ProgramMembership) -> Vec<MembershipTerm> {
     let details = &membership.details;
     vec![
         MembershipTerm::Beneficiary(details.beneficiary),
@@ -114,7 +115,8 @@ fn terms_of_membership(membership: &ProgramMembership) -> Vec<MembershipTerm> {
     ]
 }
 
-fn terms_of_consent(consent: &Consent) -> Vec<ConsentTerm> {
+/// What a consent is found by.
+pub(super) fn terms_of_consent(consent: &Consent) -> Vec<ConsentTerm> {
     let details = &consent.details;
     vec![ConsentTerm::Subject(details.subject), ConsentTerm::Grantee(details.grantee.clone())]
 }
@@ -147,7 +149,7 @@ impl MembershipColumns {
 }
 
 /// The place of a status among all statuses by name, beginning where no cell is missing.
-fn place_of_status(status: MembershipStatus) -> u8 {
+pub(super) fn place_of_status(status: MembershipStatus) -> u8 {
     let before = MembershipStatus::ALL.iter().filter(|other| other.name() < status.name()).count();
     // The number 2 says that nothing is recorded.
     u8::try_from(before).unwrap_or_default().saturating_add(3)

@@ -26,7 +26,7 @@ use super::terms::TermIndex;
 use super::tree::SharedTree;
 use crate::domain::change::ChangedRecord;
 use crate::domain::consent::{Consent, ConsentDetails, ConsentId};
-use crate::domain::record::RecordId;
+use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
 use crate::domain::subject::{Subject, SubjectReference};
 use asked::Answers;
@@ -230,6 +230,43 @@ impl CoverIndex {
             sorted_once(self.given_of(subject).filter(|given| opens(given)).flat_map(Given::covers))
         };
         SubjectCovers { own: covers(|given| given.opens_subject), memberships: covers(|given| given.opens_memberships) }
+    }
+
+    /// Rows of that kind by what they are covered by.
+    fn covers(&self, kind: RecordKind) -> Option<&Covers> {
+        match kind {
+            RecordKind::Individual => Some(&self.individuals),
+            RecordKind::Group => Some(&self.groups),
+            RecordKind::ProgramMembership => Some(&self.memberships),
+            RecordKind::Program | RecordKind::Consent => None,
+        }
+    }
+
+    /// Counts by what each row of a segment is covered.
+    pub(super) fn count(&self, kind: RecordKind, segment: u16, counts: &mut [u32]) {
+        if let Some(covers) = self.covers(kind) {
+            super::verify::count(covers, segment, counts);
+        }
+    }
+
+    /// By how much the row of a record is to be covered, as the consents of its subject say; none, where it is not covered so.
+    pub(super) fn expected(&self, kind: RecordKind, subject: SubjectReference, row: u32) -> Option<usize> {
+        let of_subject = self.covers_of(subject);
+        let expected = if kind == RecordKind::ProgramMembership { of_subject.memberships } else { of_subject.own };
+        let covers = self.covers(kind)?;
+        let is_covered = |cover: &Cover| covers.get(cover).is_some_and(|posting| posting.contains(row));
+        expected.iter().all(is_covered).then_some(expected.len())
+    }
+
+    /// Whether a consent is known as the record says.
+    pub(super) fn knows(&self, consent: &Consent) -> bool {
+        let details = &consent.details;
+        let Some(given) = self.given.get(&(details.subject, consent.id)) else { return details.is_withdrawn };
+        !details.is_withdrawn
+            && given.id == details.id
+            && (given.first, given.last) == (details.effective_date, details.expiry_date)
+            && given.opens_subject == details.resources.contains(&own_resource(details.subject.kind))
+            && given.opens_memberships == details.resources.contains(&Resource::ProgramMembership)
     }
 
     /// Whose a membership is.

@@ -39,29 +39,29 @@ pub(super) struct Groups {
     /// When records were last written, in milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
     /// A person and a group that names the person.
-    memberships: SharedTree<(RecordId, RecordId), ()>,
+    pub(super) memberships: SharedTree<(RecordId, RecordId), ()>,
 }
 
 /// What a group set, to be cleared when it is written again. All lists are sorted and hold everything once.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
-    codes: Box<[CodeKey]>,
+    pub(super) codes: Box<[CodeKey]>,
     /// What the words are kept under, a line each.
-    words: Box<str>,
-    identifiers: Box<[IdentifierHash]>,
-    members: Box<[RecordId]>,
+    pub(super) words: Box<str>,
+    pub(super) identifiers: Box<[IdentifierHash]>,
+    pub(super) members: Box<[RecordId]>,
 }
 
 /// A group taken apart, ready to be written.
 pub(super) struct Prepared {
     id: RecordId,
-    terms: Terms,
-    name: String,
-    active: Option<bool>,
-    group_type: Option<CodeNumber>,
-    housing_type: Option<CodeNumber>,
-    last_updated: i64,
-    members: Vec<Member>,
+    pub(super) terms: Terms,
+    pub(super) name: String,
+    pub(super) active: Option<bool>,
+    pub(super) group_type: Option<CodeNumber>,
+    pub(super) housing_type: Option<CodeNumber>,
+    pub(super) last_updated: i64,
+    pub(super) members: Vec<Member>,
 }
 
 /// Changes of the indexes, collected over all records of a call.

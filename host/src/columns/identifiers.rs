@@ -32,6 +32,16 @@ pub(super) struct IdentifierIndex {
 }
 
 impl IdentifierIndex {
+    /// The row of every entry, one for each identifier of a row.
+    pub(super) fn every_row(&self) -> impl Iterator<Item = u32> + '_ {
+        self.entries.iter().map(|((_, row), ())| *row)
+    }
+
+    /// Whether a row has an identifier.
+    pub(super) fn has(&self, hash: IdentifierHash, row: u32) -> bool {
+        self.entries.get(&(hash, row)).is_some()
+    }
+
     /// Makes many changes, in the order of the hashes.
     pub(super) fn apply(&mut self, mut edits: Edits<IdentifierHash>) {
         edits.sort_by_key(|(hash, _, _)| *hash);

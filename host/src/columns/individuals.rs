@@ -75,18 +75,18 @@ pub(super) struct Terms {
     /// Codes that no column holds, sorted, each once.
     codes: Box<[CodeKey]>,
     /// What the words are kept under, sorted, each once, a line each.
-    words: Box<str>,
+    pub(super) words: Box<str>,
     /// Sorted, each once.
-    identifiers: Box<[IdentifierHash]>,
+    pub(super) identifiers: Box<[IdentifierHash]>,
 }
 
 /// A record taken apart, ready to be written into the columns.
 pub(super) struct Prepared {
     id: RecordId,
-    values: RowValues,
-    name: String,
-    last_updated: i64,
-    terms: Terms,
+    pub(super) values: RowValues,
+    pub(super) name: String,
+    pub(super) last_updated: i64,
+    pub(super) terms: Terms,
 }
 
 /// Changes of the indexes, collected over all records of a call.
@@ -129,7 +129,8 @@ impl Prepared {
         Self { id: individual.id, values, name, last_updated: individual.meta.last_updated.as_millisecond(), terms }
     }
 
-    fn codes(&self) -> Vec<CodeKey> {
+    /// Every code in its place, sorted, each once.
+    pub(super) fn codes(&self) -> Vec<CodeKey> {
         let columns = CODE_COLUMNS.into_iter().zip(self.values.codes);
         let columns =
             columns.filter_map(|(field, number)| Some(CodeKey { place: CodeAt::Field(field), number: number? }));

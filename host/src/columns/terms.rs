@@ -55,6 +55,11 @@ impl<K: Ord + Clone> TermIndex<K> {
         apply_edits(&mut self.postings, edits);
     }
 
+    /// Rows by term.
+    pub(super) fn postings(&self) -> &SharedTree<K, Posting> {
+        &self.postings
+    }
+
     /// The row of a record.
     pub(super) fn row(&self, id: RecordId) -> Option<u32> {
         self.rows.find(id)

@@ -2,6 +2,7 @@ mod limited;
 mod model;
 mod property;
 mod searches;
+mod verified;
 
 use std::sync::Arc;
 

@@ -102,6 +102,14 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
         }
     }
 
+    /// Every entry, ascending.
+    pub(super) fn iter(&self) -> Entries<'_, K, V> {
+        match self.root.as_ref() {
+            Node::Leaf(entries) => Entries { branches: Vec::new(), leaf: entries.iter() },
+            Node::Branch(children) => Entries { branches: vec![children.iter()], leaf: [].iter() },
+        }
+    }
+
     /// The entries from a key on, ascending.
     pub(super) fn from<Q: Ord + ?Sized>(&self, key: &Q) -> Entries<'_, K, V>
     where
@@ -255,6 +263,7 @@ mod tests {
             for (tree, map) in copies {
                 for start in [0, 1, 250, 599, 700] {
                     prop_assert!(tree.from(&start).eq(map.range(start..)));
+                    prop_assert!(tree.iter().eq(map.iter()));
                 }
                 for key in 0..600 {
                     prop_assert_eq!(tree.get(&key), map.get(&key));

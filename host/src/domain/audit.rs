@@ -94,7 +94,18 @@ pub struct AuditEntry {
     pub count: u64,
 }
 
+/// How the note of a line begins that tells of removed lines.
+pub const REMOVAL_NOTE: &str = "removed lines older than";
+
 impl AuditEntry {
+    /// Whether it tells that old lines of the log were removed.
+    #[must_use]
+    pub fn tells_of_removal(&self) -> bool {
+        self.actor == Actor::System
+            && self.action == AuditAction::Audit
+            && self.note.as_ref().is_some_and(|note| note.starts_with(REMOVAL_NOTE))
+    }
+
     /// The line with the API fields that were shown or changed.
     #[must_use]
     pub fn with_fields<F: Into<String>>(mut self, fields: impl IntoIterator<Item = F>) -> Self {

@@ -13,11 +13,13 @@ mod disk;
 mod group;
 mod health;
 mod keys;
+mod mark;
 mod open;
 mod reader;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod writer;
 
 use std::fs::File;
@@ -42,11 +44,13 @@ use crate::domain::individual::Individual;
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::error::contained::{Panicked, contain};
 
 use self::audit_buffer::{AuditBuffer, Waiting};
 use self::health::Health;
 pub use self::open::OpenError;
 use self::reader::Reader;
+pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
 use super::plan::Present;
 use super::{
@@ -103,11 +107,13 @@ impl SledStore {
         options: SledOptions,
         sync_disk: impl FnOnce(disk::Disk) -> SyncDisk,
     ) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, disk, lock } = open::open(path, options.cache_bytes)?;
+        let open::OpenFolder { database, disk, mark, lock } = open::open(path, options.cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let database_error =
             |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
-        let state = State::read(&reader).map_err(database_error)?;
+        let state = contain(|| State::read(&reader)).unwrap_or_else(|Panicked| Err(not_understood()));
+        let state = state.map_err(database_error)?;
+        open::check_acknowledged(path, &state.acknowledged())?;
         let last_sequence = Arc::new(AtomicU64::new(state.last.sequence.0));
         let (audit, sink) = (Arc::new(AuditBuffer::default()), Arc::new(OnceLock::new()));
         let writer = Writer {
@@ -116,6 +122,7 @@ impl SledStore {
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
             sync_disk: sync_disk(disk),
+            mark,
             state,
         };
         let (jobs, waiting) = sync_channel(options.queue_writes_max.max(1));
@@ -155,9 +162,23 @@ impl SledStore {
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let reader = self.reader.clone();
-        let read = tokio::task::spawn_blocking(move || read(&reader)).await;
+        let read = tokio::task::spawn_blocking(move || contained(&reader, read)).await;
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
     }
+
+    /// Reads right here: a few values.
+    fn read_here<T>(&self, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        contained(&self.reader, read)
+    }
+}
+
+/// Reads; the database is known to panic on files that it does not understand, which is a failure like any other.
+fn contained<T>(reader: &Reader, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    contain(|| read(reader)).unwrap_or_else(|Panicked| Err(reader.health.fail("reading", &not_understood())))
+}
+
+fn not_understood() -> StoreError {
+    StoreError::Corrupt { what: "page", reason: "the database does not understand its own files there".to_owned() }
 }
 
 fn writer_gone() -> StoreError {
@@ -198,7 +219,7 @@ impl Store for SledStore {
         client: &ClientId,
         key: &IdempotencyKey,
     ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
-        self.reader.requests_called(client, key)
+        self.read_here(|reader| reader.requests_called(client, key))
     }
 
     async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
@@ -219,19 +240,19 @@ impl Store for SledStore {
     }
 
     async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        self.reader.individual(id)
+        self.read_here(|reader| reader.individual(id))
     }
 
     async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
         if ids.len() <= INLINE_READS_MAX {
-            return self.reader.individuals(ids);
+            return self.read_here(|reader| reader.individuals(ids));
         }
         let ids = ids.to_vec();
         self.read(move |reader| reader.individuals(&ids)).await
     }
 
     async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        self.reader.group(id)
+        self.read_here(|reader| reader.group(id))
     }
 
     async fn individual_version(
@@ -239,20 +260,20 @@ impl Store for SledStore {
         id: RecordId,
         version: VersionId,
     ) -> Result<Option<Arc<Individual>>, StoreError> {
-        self.reader.individual_version(id, version)
+        self.read_here(|reader| reader.individual_version(id, version))
     }
 
     async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        self.reader.group_version(id, version)
+        self.read_here(|reader| reader.group_version(id, version))
     }
 
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
-        self.reader.record(kind, id)
+        self.read_here(|reader| reader.record(kind, id))
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
         if ids.len() <= INLINE_READS_MAX {
-            return self.reader.records(kind, ids);
+            return self.read_here(|reader| reader.records(kind, ids));
         }
         let ids = ids.to_vec();
         self.read(move |reader| reader.records(kind, &ids)).await
@@ -264,7 +285,7 @@ impl Store for SledStore {
         id: RecordId,
         version: VersionId,
     ) -> Result<Option<ChangedRecord>, StoreError> {
-        self.reader.record_version(kind, id, version)
+        self.read_here(|reader| reader.record_version(kind, id, version))
     }
 
     async fn scan_records(
@@ -283,7 +304,7 @@ impl Store for SledStore {
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
-        self.reader.open_membership(slot)
+        self.read_here(|reader| reader.open_membership(slot))
     }
 
     async fn identifier_owners(
@@ -292,7 +313,7 @@ impl Store for SledStore {
         key: &IdentifierKey,
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError> {
-        let mut owners = self.reader.owners(kind, key)?;
+        let mut owners = self.read_here(|reader| reader.owners(kind, key))?;
         owners.truncate(limit);
         Ok(owners)
     }

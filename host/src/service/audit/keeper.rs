@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::context::OpContext;
 use crate::domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
-use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome, REMOVAL_NOTE};
 use crate::error::AppError;
 use crate::service::audit::{self, AuditLog};
 use crate::store::audit_archive::{AuditArchive, AuditRemoval};
@@ -70,7 +70,7 @@ impl AuditKeeper {
             fields: Vec::new(),
             consents: Vec::new(),
             reason: None,
-            note: Some(format!("removed lines older than {before}, as `[audit] retention_days` is {retention_days}")),
+            note: Some(format!("{REMOVAL_NOTE} {before}, as `[audit] retention_days` is {retention_days}")),
             count: 0,
         };
         let mut told = None;

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::change::{Change, ChangedRecord};
 use crate::domain::client::ClientId;
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::StoreError;
 
 use super::instant::milliseconds;
-use super::{StoredForm, decode};
+use super::{StoredForm, version_of};
 
 /// What one write touched, version 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,13 +96,55 @@ fn touched_v2(record: &ChangedRecord) -> StoredTouchedV2 {
     }
 }
 
-/// Checks that the bytes say what a write touched.
+/// One thing that a write touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// A record, with the version that the write made.
+    Record(RecordKind, RecordId, VersionId),
+    /// The client of that id.
+    Client(String),
+}
+
+impl Touched {
+    fn record(kind: RecordKind, id: u64, version: u64) -> Self {
+        Self::Record(kind, RecordId(id), VersionId(version))
+    }
+}
+
+impl From<StoredTouchedV1> for Touched {
+    fn from(stored: StoredTouchedV1) -> Self {
+        match stored {
+            StoredTouchedV1::Individual { id, version } => Self::record(RecordKind::Individual, id, version),
+            StoredTouchedV1::Group { id, version } => Self::record(RecordKind::Group, id, version),
+            StoredTouchedV1::Client { id } => Self::Client(id),
+        }
+    }
+}
+
+impl From<StoredTouchedV2> for Touched {
+    fn from(stored: StoredTouchedV2) -> Self {
+        match stored {
+            StoredTouchedV2::Individual { id, version } => Self::record(RecordKind::Individual, id, version),
+            StoredTouchedV2::Group { id, version } => Self::record(RecordKind::Group, id, version),
+            StoredTouchedV2::Program { id, version } => Self::record(RecordKind::Program, id, version),
+            StoredTouchedV2::ProgramMembership { id, version } => {
+                Self::record(RecordKind::ProgramMembership, id, version)
+            }
+            StoredTouchedV2::Consent { id, version } => Self::record(RecordKind::Consent, id, version),
+            StoredTouchedV2::Client { id } => Self::Client(id),
+        }
+    }
+}
+
+/// What a write touched, in the order of its operations.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when they cannot be read.
-pub fn check(bytes: &[u8]) -> Result<(), StoreError> {
-    if bytes.first() == Some(&StoredChangeV2::VERSION) {
-        return decode::<StoredChangeV2>(bytes).map(|_| ());
+/// [`StoreError::Corrupt`] when the bytes cannot be read.
+pub fn decode(bytes: &[u8]) -> Result<Vec<Touched>, StoreError> {
+    if version_of(bytes) == Some(StoredChangeV2::VERSION) {
+        let stored: StoredChangeV2 = super::decode(bytes)?;
+        return Ok(stored.touched.into_iter().map(Touched::from).collect());
     }
-    decode::<StoredChangeV1>(bytes).map(|_| ())
+    let stored: StoredChangeV1 = super::decode(bytes)?;
+    Ok(stored.touched.into_iter().map(Touched::from).collect())
 }

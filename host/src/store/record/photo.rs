@@ -52,6 +52,21 @@ pub fn encode(photo: &Photo) -> Result<Vec<Vec<u8>>, StoreError> {
     chunks.map(|bytes| super::encode(&StoredPhotoPartV1 { parts, bytes: bytes.to_vec() })).collect()
 }
 
+/// In how many parts the photo of a value lies, and the bytes of this one.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the value cannot be read.
+pub fn decode_part(value: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
+    let part: StoredPhotoPartV1 = super::decode(value)?;
+    Ok((part.parts, part.bytes))
+}
+
+/// In how many parts a photo of that many bytes is kept.
+#[must_use]
+pub fn part_count(length: u32) -> u32 {
+    u32::try_from((length as usize).div_ceil(PART_BYTES_MAX)).unwrap_or(u32::MAX)
+}
+
 /// The bytes of a photo, from its values in order.
 ///
 /// # Errors

@@ -120,6 +120,8 @@ impl<'g> Group<'g> {
                 let outcome = self.forget(names, now);
                 self.answers.add(answer, outcome);
             }
+            // What the group does is not applied yet: the database is between two groups.
+            Job::Look(look) => look(),
             // Its lines are taken when the group is complete.
             Job::WriteAudit(Some(answer)) => self.answers.add(answer, Ok(())),
             Job::WriteAudit(None) | Job::AuditWaits => {}

@@ -3,6 +3,8 @@
 //! **Invariant:** the first byte says what a key is about, and never changes its meaning; numbers are big-endian, so that
 //! keys stand in the order of their numbers.
 
+pub(super) mod read;
+
 use crate::domain::client::ClientId;
 use crate::domain::deployment::SettingKey;
 use crate::domain::idempotency::{IdempotencyKey, RequestName};
@@ -41,6 +43,11 @@ pub(super) const CHANGE: u8 = b's';
 /// Parts of the table of codes, by number.
 pub(super) const CODE_TABLE: u8 = b't';
 
+/// What the keys of all older versions of a record begin with.
+pub(super) fn history_prefix(kind: RecordKind, id: RecordId) -> Vec<u8> {
+    numbered(&[HISTORY, kind_byte(kind)], id.0)
+}
+
 fn kind_byte(kind: RecordKind) -> u8 {
     match kind {
         RecordKind::Individual => 1,
@@ -70,7 +77,7 @@ pub(super) fn record(kind: RecordKind, id: RecordId) -> Vec<u8> {
 
 /// The key of an older version of a record.
 pub(super) fn history(kind: RecordKind, id: RecordId, version: VersionId) -> Vec<u8> {
-    numbered(&numbered(&[HISTORY, kind_byte(kind)], id.0), version.0)
+    numbered(&history_prefix(kind, id), version.0)
 }
 
 /// The key of an identifier's owners. A system holds visible characters only, so that the zero byte ends it.
@@ -186,9 +193,54 @@ pub(super) fn number_of(key: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::code::{CodeUri, Namespace};
+    use crate::domain::identifier::SystemUri;
+    use crate::domain::subject::{Subject, SubjectReference};
+
+    /// A key of every kind, in hexadecimal. What a released layout says is never edited.
+    #[test]
+    fn the_layout_is_as_it_was_released() {
+        let (id, version, named) = (RecordId(300), VersionId(2), IdentifierKey::parse("urn:x:a#b|c|d").unwrap());
+        let (client, digest) = (ClientId::parse("demo").unwrap(), PhotoDigest([7; 32]));
+        let request = RequestName { client: client.clone(), key: IdempotencyKey::parse("k-1").unwrap(), part: 258 };
+        let beneficiary = SubjectReference { kind: Subject::Group, id };
+        let namespace = Namespace::parse("urn:x").unwrap();
+        let uri = CodeUri::from_parts("urn:x", "c").unwrap();
+        let keys = [
+            ("format", FORMAT.to_vec()),
+            ("record", record(RecordKind::Individual, id)),
+            ("record", record(RecordKind::Consent, id)),
+            ("history", history(RecordKind::Group, id, version)),
+            ("identifier", identifier(RecordKind::Program, &named)),
+            ("open membership", open_membership(MembershipSlot { program: RecordId(5), beneficiary })),
+            ("photo part", photo_part(digest, 1)),
+            ("client", super::client(&client)),
+            ("setting", setting(&SettingKey::LocalCode(uri))),
+            ("setting", setting(&SettingKey::ConceptGroup("head".to_owned()))),
+            ("setting", setting(&SettingKey::KeptConcepts(namespace.clone(), 1))),
+            ("setting", setting(&SettingKey::EarlierVersion(namespace, 1))),
+            ("setting", setting(&SettingKey::IdentifierSystem(SystemUri::parse("urn:x:a").unwrap()))),
+            ("request", super::request(&request)),
+            ("counter", counter("day")),
+            ("audit", by_number(AUDIT, 300)),
+            ("audit summary", by_number(AUDIT_SEGMENT, 300)),
+            ("change", by_number(CHANGE, 300)),
+            ("code table", by_number(CODE_TABLE, 300)),
+        ];
+        let mut today = String::new();
+        for (what, key) in keys {
+            write!(today, "{what}: ").unwrap();
+            key.iter().for_each(|byte| write!(today, "{byte:02x}").unwrap());
+            today.push('\n');
+        }
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/stored/layout-v1.txt");
+        assert_eq!(std::fs::read_to_string(golden).unwrap_or_default(), today, "today:\n{today}");
+    }
 
     proptest! {
         #[test]

@@ -9,13 +9,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 
+use crate::error::contained::{Panicked, contain};
+
 use super::disk::{Disk, sync_folder};
 use super::keys;
+use super::mark::{self, Acknowledged, MARK_FILE, Mark};
 
 /// The layout that this daftar reads and writes.
 pub(super) const FORMAT_VERSION: u32 = 1;
 /// Held while the folder is in use. Its content says nothing.
 const LOCK_FILE: &str = "daftar.lock";
+/// The file of the database.
+const DATABASE_FILE: &str = "db";
 /// The database's unit of disk space. Part of the layout: the database refuses a folder written with another one. Values of
 /// sixteen neighbouring keys together stay far below a quarter of it, beyond which it would write a file for them.
 const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
@@ -52,6 +57,23 @@ pub enum OpenError {
         /// Why.
         source: io::Error,
     },
+    /// Its main file is gone, and others are there.
+    #[error(
+        "the data folder `{}` lacks the file `{DATABASE_FILE}`, which holds the register, and has others of it: put it back, or restore a backup; a new register is made in an empty folder", .0.display()
+    )]
+    Incomplete(PathBuf),
+    /// What was acknowledged is gone.
+    #[error(
+        "the data folder `{}` ends at {held}, and {acknowledged} was acknowledged: its files were cut, damaged or replaced by older ones; put the files back or restore the last backup; where older ones were put back on purpose, remove `{}` and start again", .path.display(), .path.join(MARK_FILE).display()
+    )]
+    Lost {
+        /// The folder.
+        path: PathBuf,
+        /// What was acknowledged last.
+        acknowledged: String,
+        /// What is there.
+        held: String,
+    },
     /// The database does not accept its files.
     #[error(
         "the data folder `{}` cannot be opened: {reason}; keep a copy of the folder before anything else is tried", .path.display()
@@ -68,6 +90,7 @@ pub enum OpenError {
 pub(super) struct OpenFolder {
     pub(super) database: ::sled::Db,
     pub(super) disk: Disk,
+    pub(super) mark: Mark,
     pub(super) lock: File,
 }
 
@@ -83,13 +106,63 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
     make(path).map_err(io_error)?;
     let lock = lock(path)?;
+    check_complete(path)?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     let mut disk = Disk::open(path).map_err(io_error)?;
     check_format(path, &database)?;
     database.flush().map_err(|error| database_error(path, &error))?;
     disk.sync().map_err(io_error)?;
+    let mark = Mark::open(path).map_err(io_error)?;
     sync_folder(path).map_err(io_error)?;
-    Ok(OpenFolder { database, disk, lock })
+    Ok(OpenFolder { database, disk, mark, lock })
+}
+
+/// Refuses a folder without the database's file where others of it are: the database would begin anew.
+fn check_complete(path: &Path) -> Result<(), OpenError> {
+    let is_of_database = |name: &str| name == "conf" || name == MARK_FILE || name.starts_with("snap.");
+    if path.join(DATABASE_FILE).exists() {
+        return Ok(());
+    }
+    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+    for entry in fs::read_dir(path).map_err(io_error)? {
+        if entry.map_err(io_error)?.file_name().to_str().is_some_and(is_of_database) {
+            return Err(OpenError::Incomplete(path.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a folder that does not hold what was acknowledged.
+///
+/// # Errors
+/// [`OpenError::Lost`].
+pub(super) fn check_acknowledged(path: &Path, held: &Acknowledged) -> Result<(), OpenError> {
+    match mark::read(path) {
+        Some(noted) if !noted.is_held_by(held) => {
+            Err(OpenError::Lost { path: path.to_owned(), acknowledged: noted.to_string(), held: held.to_string() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Opens a folder in which there is a store, to look at it: makes nothing.
+///
+/// # Errors
+/// See [`OpenError`]; also when there is no store.
+pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db, File), OpenError> {
+    if path.is_dir() {
+        check_complete(path)?;
+    }
+    if !path.join(DATABASE_FILE).is_file() {
+        let reason = format!("there is no file `{DATABASE_FILE}` in it");
+        return Err(OpenError::Foreign { path: path.to_owned(), reason });
+    }
+    let lock = lock(path)?;
+    let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
+    match layout(path, &database)? {
+        Some(_) => Ok((database, lock)),
+        None => Err(unknown_layout(path)),
+    }
 }
 
 /// Opens the database. Our own lock is held already, so where the database's is taken it is a store of this process whose
@@ -103,7 +176,9 @@ fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
         .flush_every_ms(None);
     let mut waits = 0;
     loop {
-        match config.open() {
+        // It is known to panic on files that it does not understand.
+        let opened = contain(|| config.open()).unwrap_or_else(|Panicked| Err(damaged()));
+        match opened {
             Err(::sled::Error::Io(error)) if waits < LOCK_WAITS_MAX && error.to_string().contains("acquire lock") => {
                 waits += 1;
                 std::thread::sleep(LOCK_WAIT);
@@ -113,8 +188,20 @@ fn open_database(path: &Path, cache_bytes: u64) -> ::sled::Result<::sled::Db> {
     }
 }
 
+fn damaged() -> ::sled::Error {
+    ::sled::Error::ReportableBug("its files are damaged, and the database does not understand them".to_owned())
+}
+
 fn database_error(path: &Path, error: &::sled::Error) -> OpenError {
-    OpenError::Database { path: path.to_owned(), reason: error.to_string() }
+    OpenError::Database { path: path.to_owned(), reason: reason_of(error) }
+}
+
+/// What the database says, without its wish to hear of it.
+fn reason_of(error: &::sled::Error) -> String {
+    match error {
+        ::sled::Error::ReportableBug(reason) => reason.clone(),
+        error => error.to_string(),
+    }
 }
 
 /// Makes the folder, for its owner only. A folder that is there keeps its permissions.
@@ -139,20 +226,33 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
-    let foreign = |reason: &str| OpenError::Foreign { path: path.to_owned(), reason: reason.to_owned() };
+fn unknown_layout(path: &Path) -> OpenError {
+    OpenError::Foreign { path: path.to_owned(), reason: "its database does not say which layout it has".to_owned() }
+}
+
+/// The layout that a folder says it has; none where it says nothing.
+fn layout(path: &Path, database: &::sled::Db) -> Result<Option<u32>, OpenError> {
     let stored = database.get(keys::FORMAT).map_err(|error| database_error(path, &error))?;
-    let Some(stored) = stored else {
-        if !database.is_empty() {
-            return Err(foreign("its database does not say which layout it has"));
-        }
-        let version = FORMAT_VERSION.to_be_bytes();
-        database.insert(keys::FORMAT, &version).map_err(|error| database_error(path, &error))?;
-        return Ok(());
-    };
-    let Ok(bytes) = <[u8; 4]>::try_from(stored.as_ref()) else {
-        return Err(foreign("its database does not say which layout it has"));
-    };
+    let Some(stored) = stored else { return Ok(None) };
+    let Ok(bytes) = <[u8; 4]>::try_from(stored.as_ref()) else { return Err(unknown_layout(path)) };
     let found = u32::from_be_bytes(bytes);
-    if found > FORMAT_VERSION { Err(OpenError::Newer { path: path.to_owned(), found }) } else { Ok(()) }
+    match found {
+        0 => Err(unknown_layout(path)),
+        1..=FORMAT_VERSION => Ok(Some(found)),
+        _ => Err(OpenError::Newer { path: path.to_owned(), found }),
+    }
+}
+
+fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
+    if layout(path, database)?.is_some() {
+        return Ok(());
+    }
+    if !database.is_empty() {
+        return Err(unknown_layout(path));
+    }
+    // Where something was acknowledged, an empty database is no new one.
+    check_acknowledged(path, &Acknowledged::default())?;
+    let version = FORMAT_VERSION.to_be_bytes();
+    database.insert(keys::FORMAT, &version).map_err(|error| database_error(path, &error))?;
+    Ok(())
 }

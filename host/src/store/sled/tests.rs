@@ -1,3 +1,5 @@
+mod damage;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +12,7 @@ use crate::store::suite::{Backend, Listener, audit_entry, commit, create, every_
 use crate::store::{ChangeSink, Operation};
 
 /// A store in a folder that goes when the test ends.
-struct Folder {
+pub(super) struct Folder {
     store: Option<SledStore>,
     folder: TempDir,
 }
@@ -24,11 +26,11 @@ impl Folder {
         self.folder.path().join("registry")
     }
 
-    fn open(path: &Path) -> SledStore {
+    pub(super) fn open(path: &Path) -> SledStore {
         SledStore::open(path, options()).unwrap()
     }
 
-    fn listening(path: &Path) -> SledStore {
+    pub(super) fn listening(path: &Path) -> SledStore {
         let store = Self::open(path);
         store.attach_sink(Arc::new(Listener::default())).unwrap();
         store
@@ -68,7 +70,7 @@ mod behaviour {
 }
 
 /// What a crash would leave: the files as they are while the store is open.
-fn copied(from: &Path) -> TempDir {
+pub(super) fn copied(from: &Path) -> TempDir {
     fn copy(from: &Path, to: &Path) {
         std::fs::create_dir_all(to).unwrap();
         for entry in std::fs::read_dir(from).unwrap() {
@@ -179,7 +181,7 @@ fn a_folder_is_open_once_and_its_owners_alone() {
     Folder::open(&path);
 }
 
-fn with_database(path: &Path, change: impl FnOnce(&::sled::Db)) {
+pub(super) fn with_database(path: &Path, change: impl FnOnce(&::sled::Db)) {
     let opened = open::open(path, 1024 * 1024).unwrap();
     change(&opened.database);
     opened.database.flush().unwrap();

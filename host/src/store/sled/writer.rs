@@ -26,6 +26,7 @@ use super::audit_log::OldAudit;
 use super::group::Group;
 use super::health::Health;
 use super::keys;
+use super::mark::{Acknowledged, Mark};
 use super::reader::Reader;
 use super::segment::OpenSegment;
 
@@ -53,6 +54,8 @@ pub(super) enum Job {
     WriteAudit(Option<Answer<()>>),
     /// Audit lines wait from now on.
     AuditWaits,
+    /// Looks at what is stored while nothing is written. Must be short.
+    Look(Box<dyn FnOnce() + Send>),
     /// Removes old audit lines and tells of it.
     RemoveAudit(Box<(OldAudit, AuditRemoval)>, Answer<AuditRemoved>),
 }
@@ -67,6 +70,7 @@ pub(super) struct Writer {
     pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     pub(super) last_sequence: Arc<std::sync::atomic::AtomicU64>,
     pub(super) sync_disk: SyncDisk,
+    pub(super) mark: Mark,
     pub(super) state: State,
 }
 
@@ -92,6 +96,12 @@ pub(super) struct State {
 }
 
 impl State {
+    /// What is given durably once this is on disk.
+    pub(super) fn acknowledged(&self) -> Acknowledged {
+        let (sequence, audit, code_table_parts) = (self.last.sequence.0, self.last_audit, self.code_table_parts);
+        Acknowledged { sequence, audit, code_table_parts }
+    }
+
     /// Reads it from the database.
     ///
     /// # Errors
@@ -166,6 +176,8 @@ impl Writer {
             self.reader.database.apply_batch(batch).map_err(|error| health.fail("writing", &error))?;
         }
         self.reader.database.flush().map_err(|error| health.fail("flushing", &error))?;
-        (self.sync_disk)().map_err(|error| health.fail("syncing the disk", &error))
+        (self.sync_disk)().map_err(|error| health.fail("syncing the disk", &error))?;
+        // On disk already: where the note cannot be written, the next one is not acknowledged.
+        self.mark.write(self.state.acknowledged()).map_err(|error| health.fail("noting what is acknowledged", &error))
     }
 }

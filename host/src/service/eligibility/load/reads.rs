@@ -31,11 +31,6 @@ pub(in crate::service::eligibility) struct Reads {
 }
 
 impl Reads {
-    /// Whether more people were counted than one request may look at.
-    pub(super) fn are_too_many(&self) -> bool {
-        self.rows > PEOPLE_MAX
-    }
-
     /// Counts a person that the rule will see, as subject or as member, however often it is the same one.
     pub(super) fn count_row(&mut self) -> Result<(), AppError> {
         self.count_rows(1)

@@ -1,0 +1,31 @@
+//! Looks through the folder of a server that does not run.
+
+use std::path::Path;
+
+use tokio::sync::mpsc::Sender;
+
+use super::{StartError, open::MIB};
+use crate::config::Config;
+use crate::domain::verification::VerificationEvent;
+use crate::service::verify::{Pace, verify};
+use crate::store::sled::StoppedStore;
+
+/// Looks through the register in a data folder that no server uses. There is nothing in memory then: the indexes are made anew
+/// from the records when a server starts.
+///
+/// # Errors
+/// When there is no register in the folder, another process uses it, or its database cannot be opened.
+pub async fn verify_stopped(
+    config: &Config,
+    data_dir: &Path,
+    events: Sender<VerificationEvent>,
+) -> Result<(), StartError> {
+    let (folder, cache_bytes) = (data_dir.join("store"), config.store.cache_mib * MIB);
+    let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;
+    let store = match opened {
+        Ok(Ok(store)) => store,
+        Ok(Err(error)) => return Err(StartError::Store(error.to_string())),
+        Err(error) => return Err(StartError::Store(error.to_string())),
+    };
+    verify(&store, None, Pace::Fast, events).await.map_err(|error| StartError::Store(error.to_string()))
+}

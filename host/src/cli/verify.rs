@@ -1,0 +1,142 @@
+//! `daftar verify`
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::admin_client::{AdminClient, Payload};
+use super::{CliError, GlobalArgs, output};
+use crate::admin::dto::verification::VerificationLine;
+use crate::app::verify::verify_stopped;
+use crate::config::Config;
+use crate::domain::verification::VerificationResult;
+
+/// How many events of a look wait to be shown.
+const WAITING_MAX: usize = 64;
+
+/// What is looked through.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {}
+
+/// Runs the command: exit code 1 where something is wrong.
+pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
+    let mut shown = Shown::new(global.json);
+    let result = match AdminClient::connect_running(global)? {
+        Some(admin) => of_server(&admin, &mut shown),
+        None => {
+            let config = match &global.config {
+                Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+                None => Config::default(),
+            };
+            of_folder(&config, &global.data_dir, &mut shown)
+        }
+    };
+    shown.bar.finish_and_clear();
+    result?;
+    shown.end()
+}
+
+/// Asks a server that runs.
+fn of_server(admin: &AdminClient, shown: &mut Shown) -> Result<(), CliError> {
+    let answer = admin.download("GET", "/verification", Payload::Empty)?;
+    for line in BufReader::new(answer).lines() {
+        let line = line.map_err(|error| CliError::failed(format!("the server broke off: {error}")))?;
+        let line = serde_json::from_str(&line)
+            .map_err(|error| CliError::failed(format!("a line of the server's answer is no JSON: {error}")))?;
+        shown.take(line)?;
+    }
+    Ok(())
+}
+
+/// Looks through the folder of a server that is stopped.
+fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
+    let (events, mut told) = tokio::sync::mpsc::channel(WAITING_MAX);
+    let mut result = VerificationResult::default();
+    let ended = runtime.block_on(async {
+        let look = verify_stopped(config, data_dir, events);
+        let show = async {
+            while let Some(event) = told.recv().await {
+                if result.count(&event) {
+                    shown.take(value_of(&VerificationLine::from(event)))?;
+                }
+            }
+            Ok(())
+        };
+        let (ended, is_shown) = tokio::join!(look, show);
+        ended.map_err(CliError::failed).and(is_shown)
+    });
+    ended?;
+    shown.take(value_of(&VerificationLine::Result((&result).into())))
+}
+
+fn value_of(line: &VerificationLine) -> Value {
+    serde_json::to_value(line).unwrap_or_default()
+}
+
+/// What is shown while the look goes on, and what is left to be shown at its end.
+struct Shown {
+    is_json: bool,
+    bar: ProgressBar,
+    findings: Vec<Value>,
+    result: Option<Value>,
+}
+
+impl Shown {
+    fn new(is_json: bool) -> Self {
+        let bar = if is_json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let style = ProgressStyle::with_template("{msg:17} [{wide_bar}] {human_pos}/{human_len} {per_sec}");
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { is_json, bar, findings: Vec::new(), result: None }
+    }
+
+    /// Takes one line.
+    fn take(&mut self, line: Value) -> Result<(), CliError> {
+        let of = |name: &str| line.get(name).filter(|value| !value.is_null());
+        if let Some(progress) = of("progress") {
+            let number = |name| progress.get(name).and_then(Value::as_u64);
+            let done = number("done").unwrap_or_default();
+            self.bar.set_message(output::text_of(progress, "part").to_owned());
+            self.bar.set_length(number("total").unwrap_or(done).max(done));
+            self.bar.set_position(done);
+        } else if let Some(finding) = of("finding") {
+            if self.is_json {
+                self.findings.push(finding.clone());
+            } else {
+                let text = |name| output::text_of(finding, name);
+                let line = format!("{}: {}: {}; {}", text("part"), text("place"), text("problem"), text("remedy"));
+                self.bar.suspend(|| output::line(line));
+            }
+        } else if let Some(error) = of("error").and_then(Value::as_str) {
+            return Err(CliError::failed(format!("the register cannot be looked through: {error}")));
+        } else if let Some(result) = of("result") {
+            self.result = Some(result.clone());
+        }
+        Ok(())
+    }
+
+    /// Says what it came to.
+    fn end(self) -> Result<(), CliError> {
+        let Some(mut result) = self.result else {
+            return Err(CliError::failed("the look was broken off before its end: try again"));
+        };
+        let number = |name| result.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let (looked_at, findings) = (number("looked_at"), number("findings"));
+        if self.is_json {
+            if let Some(result) = result.as_object_mut() {
+                result.insert("listed".to_owned(), json!(self.findings));
+            }
+            output::json(&result);
+        } else if findings == 0 {
+            output::line(format_args!("{looked_at} things were looked at, and nothing is wrong"));
+        }
+        match findings {
+            0 => Ok(()),
+            1 => Err(CliError::failed(format!("{looked_at} things were looked at, and 1 is wrong"))),
+            more => Err(CliError::failed(format!("{looked_at} things were looked at, and {more} are wrong"))),
+        }
+    }
+}

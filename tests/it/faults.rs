@@ -1,0 +1,254 @@
+//! Disks that are full or read-only, folders that others use, files that are cut: what the operator is told, and what is left.
+
+use std::path::Path;
+use std::process::Command;
+
+use daftar_tests::process::{command, create_client, finish, run};
+use daftar_tests::records::{path, person};
+use daftar_tests::{Finished, Server, artifacts, token};
+use serde_json::json;
+
+const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+
+/// A server that is not expected to start.
+fn refused(data_dir: &Path) -> Finished {
+    let told = finish(command(data_dir, &SERVE));
+    assert_eq!(told.code, 1, "{told:?}");
+    let last = told.stderr.lines().last().unwrap_or_default();
+    assert!(last.starts_with("error: "), "the last line says why: {told:?}");
+    for noise in ["panicked", "RUST_BACKTRACE", "PLEASE", "a defect of daftar"] {
+        assert!(!told.stderr.contains(noise), "`{noise}`: {told:?}");
+    }
+    told
+}
+
+/// A stopped register with one person.
+fn register(data_dir: &Path) -> String {
+    let server = Server::serve(data_dir, &[]);
+    let credentials = create_client(data_dir, &["individual:all", "vocabulary:read"]);
+    let token = token::fetch(&server.connection(), &credentials);
+    let request = server.connection().request("POST", "/api/v2/Individual").bearer(&token);
+    drop(request.json(&person("first", json!({}))).send().expect(201));
+    drop(server.stop().expect_success());
+    token
+}
+
+fn files(folder: &Path) -> Vec<(String, u64)> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut files: Vec<_> = entries
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.metadata().unwrap().len()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Writes people with photos until the disk has no room, then looks at what the server does, and at what is left.
+fn fill(server: Server, data_dir: &Path, token: &str) {
+    let connection = server.connection();
+    let mut acknowledged = Vec::new();
+    let refusal = (0..400).find_map(|number| {
+        let id = format!("full-{number}");
+        let body = person(&id, json!({"photo": photo(number)}));
+        let answer = connection.request("POST", "/api/v2/Individual").bearer(token).json(&body).send();
+        if answer.status == 201 {
+            acknowledged.push(id);
+            return None;
+        }
+        Some(answer)
+    });
+    let refusal = refusal.expect("the disk has room for a few of them only").expect(503);
+    assert!(refusal.number("retry-after") >= 1, "{refusal:?}");
+    assert_eq!(refusal.json()["status"], 503);
+    // Every write, whoever asks for it, and reads of people, which leave a line.
+    let again = connection.request("POST", "/api/v2/Individual").bearer(token).json(&person("x", json!({}))).send();
+    assert!(again.expect(503).number("retry-after") >= 1);
+    // What leaves no line goes on.
+    drop(connection.request("GET", "/api/v2/Vocabulary").bearer(token).send().expect(200));
+    let ready = connection.request("GET", "/health/ready").try_send().unwrap();
+    assert_eq!(ready.status, 503, "{}", ready.text());
+    assert!(ready.text().contains("the store has stopped after a failure; its log says why"), "{}", ready.text());
+    assert_eq!(connection.request("GET", "/health/live").try_send().unwrap().status, 200);
+    let ended = server.stop();
+    let told = ended.stderr.lines().filter(|line| line.contains("the store failed and takes no more writes"));
+    assert_eq!(told.count(), 1, "once, and clearly: {}", ended.stderr);
+
+    let room = Server::serve(data_dir, &[]);
+    let connection = room.connection();
+    for id in acknowledged.iter().map(String::as_str).chain(["first"]) {
+        let target = format!("/api/v2{}", path("Individual", id));
+        drop(connection.request("GET", &target).bearer(token).send().expect(200));
+    }
+    let looked = run(data_dir, &["verify"]).expect_success();
+    assert!(looked.stdout.contains("nothing is wrong"), "{looked:?}");
+    drop(
+        connection
+            .request("POST", "/api/v2/Individual")
+            .bearer(token)
+            .json(&person("after", json!({})))
+            .send()
+            .expect(201),
+    );
+    drop(room.stop().expect_success());
+}
+
+/// A photo in base64 that nobody else has: the store keeps each once.
+fn photo(number: u32) -> String {
+    format!("{number:08}{}", "Zm9vYmFyYmF6cXV4".repeat(44_000))
+}
+
+#[test]
+fn a_file_that_may_not_grow_stops_writes_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let token = register(&data_dir);
+    let grown = std::fs::metadata(data_dir.join("store/db")).unwrap().len() + (6 << 20);
+    // The shell counts in blocks of 512 bytes; a write beyond is an error, not a signal.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f \"$0\" && exec \"$@\""]).arg((grown / 512).to_string());
+    limited.arg(artifacts::program()).args(SERVE).arg("--plugins").arg(artifacts::plugins());
+    limited.arg("--data-dir").arg(&data_dir);
+    fill(Server::start(limited), &data_dir, &token);
+}
+
+/// A disk of so many bytes of its own, as far as this process may mount one.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount(megabytes: u32) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700"), "tmpfs"]).arg(folder.path());
+        let is_mounted = mount.output().is_ok_and(|output| output.status.success());
+        if !is_mounted {
+            eprintln!("skipped: a disk of its own cannot be mounted here; run the tests as root to try a full one");
+        }
+        is_mounted.then_some(Self(folder))
+    }
+
+    fn remount(&self, options: &str) {
+        let mut mount = Command::new("mount");
+        mount.args(["-o", &format!("remount,{options}")]).arg(self.0.path());
+        assert!(mount.status().unwrap().success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let mut unmount = Command::new("umount");
+        let _is_unmounted = unmount.arg("-l").arg(self.0.path()).status().is_ok();
+    }
+}
+
+#[test]
+fn a_full_disk_stops_writes_and_loses_nothing() {
+    let Some(disk) = SmallDisk::mount(384) else { return };
+    let data_dir = disk.0.path().join("data");
+    let token = register(&data_dir);
+    let server = Server::serve(&data_dir, &[]);
+    let filler = disk.0.path().join("filler");
+    let free = free_bytes(disk.0.path());
+    let file = std::fs::File::create(&filler).unwrap();
+    // All but a few megabytes is taken by somebody else.
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(1), free.saturating_sub(5 << 20)), &mut &file).unwrap();
+    // The room comes back before the server starts again, as when an operator clears the disk.
+    disk_is_cleared_when(server, &data_dir, &token, &filler);
+}
+
+fn disk_is_cleared_when(server: Server, data_dir: &Path, token: &str, filler: &Path) {
+    let connection = server.connection();
+    let refusal = (0..400).find_map(|number| {
+        let body = person(&format!("full-{number}"), json!({"photo": photo(number)}));
+        let answer = connection.request("POST", "/api/v2/Individual").bearer(token).json(&body).send();
+        (answer.status != 201).then_some((number, answer))
+    });
+    let (count, refusal) = refusal.expect("the disk has room for a few of them only");
+    assert!(refusal.expect(503).number("retry-after") >= 1);
+    let ended = server.stop();
+    assert!(ended.stderr.contains("the store failed and takes no more writes"), "{}", ended.stderr);
+    std::fs::remove_file(filler).unwrap();
+    let room = Server::serve(data_dir, &[]);
+    for number in 0..count {
+        let target = format!("/api/v2{}", path("Individual", &format!("full-{number}")));
+        drop(room.connection().request("GET", &target).bearer(token).send().expect(200));
+    }
+    drop(run(data_dir, &["verify"]).expect_success());
+    drop(room.stop().expect_success());
+}
+
+fn free_bytes(folder: &Path) -> u64 {
+    let free = rustix::fs::statvfs(folder).unwrap();
+    free.f_bavail * free.f_frsize
+}
+
+#[test]
+fn a_read_only_folder_is_refused_and_named() {
+    let Some(disk) = SmallDisk::mount(384) else { return };
+    let data_dir = disk.0.path().join("data");
+    let _token = register(&data_dir);
+    disk.remount("ro");
+    let before = files(&data_dir.join("store"));
+    let told = refused(&data_dir);
+    let sentence =
+        format!("the data folder `{}` cannot be used: Read-only file system", data_dir.join("store").display());
+    assert!(told.stderr.contains(&sentence), "{told:?}");
+    assert_eq!(files(&data_dir.join("store")), before);
+    disk.remount("rw");
+    drop(Server::serve(&data_dir, &[]).stop().expect_success());
+}
+
+#[test]
+fn a_folder_that_a_server_uses_is_refused_to_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let token = register(&data_dir);
+    let server = Server::serve(&data_dir, &[]);
+    let told = refused(&data_dir);
+    assert!(
+        told.stderr.contains("is in use by another process: stop that daftar first, or use another folder"),
+        "{told:?}"
+    );
+    let target = format!("/api/v2{}", path("Individual", "first"));
+    drop(server.connection().request("GET", &target).bearer(&token).send().expect(200));
+    drop(run(&data_dir, &["verify"]).expect_success());
+    drop(server.stop().expect_success());
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn cut_and_missing_files_are_refused_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data_dir, kept) = (folder.path().join("data"), folder.path().join("kept"));
+    let _token = register(&data_dir);
+    let store = data_dir.join("store");
+    copy(&store, &kept);
+    let database = store.join("db");
+
+    let whole = std::fs::read(&database).unwrap();
+    std::fs::write(&database, &whole[..4_096]).unwrap();
+    let told = refused(&data_dir);
+    assert!(told.stderr.contains(&format!("the data folder `{}`", store.display())), "{told:?}");
+    assert_eq!(run(&data_dir, &["verify"]).code, 1);
+
+    std::fs::remove_file(&database).unwrap();
+    let before = files(&store);
+    let told = refused(&data_dir);
+    assert!(told.stderr.contains("lacks the file `db`, which holds the register"), "{told:?}");
+    assert_eq!(files(&store), before, "nothing new was begun");
+
+    // Put back as it was, the register is as it was.
+    std::fs::remove_dir_all(&store).unwrap();
+    copy(&kept, &store);
+    drop(run(&data_dir, &["verify"]).expect_success());
+    drop(Server::serve(&data_dir, &[]).stop().expect_success());
+}

@@ -1,0 +1,136 @@
+//! `daftar verify`: on a stopped server's folder and on a running one.
+
+use std::sync::Arc;
+
+use daftar::columns::Columns;
+use daftar::domain::change::Change;
+use daftar::domain::group::{GroupDetails, Member};
+use daftar::domain::identifier::{Identifier, IdentifierKey};
+use daftar::domain::record::RecordId;
+use daftar::store::sled::{SledOptions, SledStore};
+use daftar::store::{ChangeSink, Operation, Store, Write};
+use daftar_tests::process::{create_client, run};
+use daftar_tests::records::{household, person};
+use daftar_tests::{Finished, Server, token};
+use serde_json::{Value, json};
+
+/// What hears of changes, where nobody asks.
+struct Nobody;
+
+impl ChangeSink for Nobody {
+    fn apply(&self, _: &[Change]) {}
+}
+
+/// A group whose member is nobody, written below the rules.
+fn with_a_member_that_is_nobody(data_dir: &std::path::Path) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let store = SledStore::open(&data_dir.join("store"), SledOptions::default()).unwrap();
+    store.attach_sink(Arc::new(Nobody)).unwrap();
+    let member = Member { individual: RecordId(77), role: None, period: None, is_inactive: false };
+    let identifiers = vec![Identifier { key: IdentifierKey::parse("urn:x:h|1").unwrap(), period: None }];
+    let details = GroupDetails { identifiers, members: Some(vec![member]), ..GroupDetails::default() };
+    let at = "2026-03-01T12:00:00Z".parse().unwrap();
+    let write = Write { at, source: None, operations: vec![Operation::CreateGroup(details)], audit: Vec::new() };
+    runtime.block_on(store.commit(write)).unwrap();
+}
+
+/// A folder with a small register that went through a server.
+fn register() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::serve(folder.path(), &[]);
+    let credentials = create_client(folder.path(), &["individual:all", "group:all"]);
+    let token = token::fetch(&server.connection(), &credentials);
+    let post = |path: &str, body: &Value| {
+        let request = server.connection().request("POST", &format!("/api/v2{path}")).bearer(&token);
+        drop(request.json(body).send().expect(201));
+    };
+    for id in ["1", "2", "3"] {
+        post("/Individual", &person(id, json!({"name": {"given": "Amina"}, "birth_date": "1990-01-01"})));
+    }
+    post("/Group", &household("H", &[("1", "head"), ("2", "spouse")]));
+    drop(server.stop().expect_success());
+    folder
+}
+
+fn part<'r>(result: &'r Value, name: &str) -> &'r Value {
+    let parts = result["parts"].as_array().unwrap();
+    parts.iter().find(|part| part["part"] == name).unwrap_or(&Value::Null)
+}
+
+#[test]
+fn a_sound_register_is_told_as_sound_whoever_uses_it() {
+    let folder = register();
+    let stopped = run(folder.path(), &["verify", "--json"]).expect_success();
+    let result = stopped.json();
+    assert_eq!((&result["sound"], &result["findings"], &result["listed"]), (&json!(true), &json!(0), &json!([])));
+    assert_eq!(part(&result, "records"), &json!({"part": "records", "looked_at": 4, "findings": 0}));
+    assert_eq!(part(&result, "indexes"), &Value::Null, "a stopped server has none");
+    let server = Server::serve(folder.path(), &[]);
+    let result = run(folder.path(), &["verify", "--json"]).expect_success().json();
+    assert_eq!(result["sound"], true);
+    assert_eq!(part(&result, "indexes"), &json!({"part": "indexes", "looked_at": 4, "findings": 0}));
+    let text = run(folder.path(), &["verify"]).expect_success();
+    assert!(text.stdout.ends_with(" things were looked at, and nothing is wrong\n"), "{text:?}");
+    assert_eq!(text.stderr, "", "no progress bar where nobody sees it");
+    let told = run(folder.path(), &["audit", "query", "--json", "--text", "whole register"]).expect_success();
+    assert_eq!(told.stdout.lines().count(), 2, "each look at a running server is in the audit log: {told:?}");
+    drop(server.stop().expect_success());
+}
+
+#[test]
+fn what_is_wrong_is_one_line_and_an_exit_code() {
+    let folder = register();
+    with_a_member_that_is_nobody(folder.path());
+    let line = "references: Group `urn:x:h|1`: its `member[0]` is Individual number 77, which is not there; keep a copy of the \
+                folder, then restore the last backup in which `daftar verify` finds nothing\n";
+    let check = |told: Finished| {
+        assert_eq!((told.code, told.stdout.as_str()), (1, line), "{told:?}");
+        assert!(told.stderr.ends_with(" things were looked at, and 1 is wrong\n"), "{told:?}");
+    };
+    check(run(folder.path(), &["verify"]));
+    let server = Server::serve(folder.path(), &[]);
+    check(run(folder.path(), &["verify"]));
+    let result = run(folder.path(), &["verify", "--json"]);
+    assert_eq!((result.code, &result.json()["listed"][0]["part"]), (1, &json!("references")));
+    drop(server.stop().expect_success());
+}
+
+#[test]
+fn where_there_is_no_register_nothing_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = run(folder.path(), &["verify"]);
+    assert_eq!(told.code, 1);
+    assert!(told.stderr.contains("holds no registry of daftar's: there is no file `db` in it"), "{told:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_register_in_memory_is_held_against_other_records() {
+    // Columns of nothing, beside a store with records: what searches would not find.
+    let folder = register();
+    let store = SledStore::open(&folder.path().join("store"), SledOptions::default()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let findings = runtime.block_on(async {
+        let (events, mut told) = tokio::sync::mpsc::channel(16);
+        let columns = Arc::new(Columns::default());
+        let pace = daftar::service::verify::Pace::Fast;
+        let look = daftar::service::verify::verify(&store, Some(&columns), pace, events);
+        let listen = async {
+            let mut findings = Vec::new();
+            while let Some(event) = told.recv().await {
+                if let daftar::domain::verification::VerificationEvent::Finding(finding) = event {
+                    findings.push(finding.to_string());
+                }
+            }
+            findings
+        };
+        tokio::join!(look, listen).1
+    });
+    assert_eq!(findings.len(), 4, "{findings:?}");
+    assert!(
+        findings[0].starts_with(
+            "indexes: Individual `urn:svc:vocab:id-type#national_id|1`: searches do not know the record; restart"
+        ),
+        "{findings:?}"
+    );
+}

@@ -1,0 +1,20 @@
+//! `cargo xtask torture`: the server is killed under load, again and again.
+
+use crate::failure::Failure;
+use crate::steps::Steps;
+use crate::workspace::{Profile, Workspace};
+use crate::{build, guests};
+
+/// Builds the release and runs the torture of `daftar-tests` against it; `arguments` go to it.
+pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
+    guests::run(workspace, steps)?;
+    // The same programs as the benchmarks: what both use is compiled once.
+    const PROGRAMS: [&str; 7] = ["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins"];
+    steps
+        .run("compile the server and the torture (several minutes the first time)", &mut workspace.cargo(&PROGRAMS))?;
+    build::finish_with(workspace, steps, Profile::Release, workspace.cargo(&PROGRAMS))?;
+    let release = workspace.target().join("release");
+    let mut torture = std::process::Command::new(release.join("torture"));
+    torture.env("DAFTAR_TEST_ARTIFACTS", workspace.target()).env("DAFTAR_TEST_PROGRAM", release.join("daftar"));
+    steps.run("torture the server", torture.args(arguments))
+}
