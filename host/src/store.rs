@@ -19,6 +19,7 @@
 //! missed or told twice.
 
 pub mod audit_archive;
+pub mod change_log;
 mod error;
 pub mod memory;
 mod numbering;

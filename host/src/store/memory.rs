@@ -1,6 +1,7 @@
 //! A store that forgets: for tests.
 
 mod audit_log;
+mod change_log;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
 use self::audit_log::AuditLines;
+use self::change_log::Changes;
 use super::numbering::Numbering;
 use super::plan::{Last, Planned, Planner, Present};
 use super::records::Records;
@@ -36,6 +38,7 @@ pub struct MemoryStore {
 struct State {
     sink: Option<Arc<dyn ChangeSink>>,
     last: Last,
+    changes: Changes,
     records: Records,
     versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
     audit: AuditLines,
@@ -67,6 +70,7 @@ impl State {
         let planned = planner.plan(write, request)?;
         planner.accept(&planned);
         self.last = planner.last();
+        self.changes.add(&planned)?;
         let Planned { committed, changes, outcome, audit, .. } = planned;
         for change in &changes {
             self.versions.insert(change.record.place(), change.record.clone());

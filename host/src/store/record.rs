@@ -33,6 +33,7 @@ pub mod parts;
 pub mod photo;
 pub mod program;
 pub mod program_membership;
+pub mod register;
 pub mod remembered;
 #[cfg(test)]
 pub mod samples;

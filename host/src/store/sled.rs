@@ -9,6 +9,7 @@
 mod answers;
 mod audit_buffer;
 mod audit_log;
+mod change_log;
 mod disk;
 mod group;
 mod health;

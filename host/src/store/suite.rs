@@ -1,6 +1,7 @@
 //! How every store behaves: one suite, run against each backend.
 
 pub(super) mod audit;
+pub(super) mod changes;
 pub(super) mod clients;
 pub(super) mod identifiers;
 pub(super) mod programs;
@@ -21,6 +22,7 @@ use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::RecordId;
 
 use super::audit_archive::AuditArchive;
+use super::change_log::ChangeLog;
 use super::{ChangeSink, Committed, Operation, Store, StoreError, Write, Written};
 
 /// A backend under test.
@@ -30,6 +32,7 @@ pub(super) trait Backend: Send {
     fn fresh() -> Self;
     fn store(&self) -> &dyn Store;
     fn archive(&self) -> &dyn AuditArchive;
+    fn change_log(&self) -> &dyn ChangeLog;
     /// Closes the store and opens it again, without a sink. A store that forgets stays open.
     async fn reopen(&mut self);
     /// Whether `reopen` closed the store.
@@ -231,6 +234,10 @@ macro_rules! every_behaviour {
                 lines_of_a_clock_that_was_wrong_keep_none_after_them,
                 what_is_left_after_a_removal_is_found,
             },
+            changes::{
+                the_order_of_writes_tells_what_each_touched,
+                a_mark_tells_one_history_from_every_other,
+            },
             requests::{
                 a_request_is_done_once_and_remembered_with_what_it_wrote,
                 requests_are_forgotten_after_a_day,
@@ -262,6 +269,10 @@ mod memory {
         }
 
         fn archive(&self) -> &dyn AuditArchive {
+            self
+        }
+
+        fn change_log(&self) -> &dyn ChangeLog {
             self
         }
 

@@ -136,6 +136,18 @@ impl From<StoredTouchedV2> for Touched {
     }
 }
 
+/// The records that a write touched, in the order of its operations.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the bytes cannot be read.
+pub fn touched(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId)>, StoreError> {
+    let record = |touched| match touched {
+        Touched::Record(kind, id, _) => Some((kind, id)),
+        Touched::Client(_) => None,
+    };
+    Ok(decode(bytes)?.into_iter().filter_map(record).collect())
+}
+
 /// What a write touched, in the order of its operations.
 ///
 /// # Errors

@@ -26,6 +26,7 @@ use super::local_code::StoredLocalCodeV1;
 use super::open_membership::StoredOpenMembershipV1;
 use super::program::StoredProgramV1;
 use super::program_membership::{StoredProgramMembershipV1, StoredProgramMembershipV2};
+use super::register::StoredRegisterV1;
 use super::remembered::StoredRequestV1;
 use super::*;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
@@ -274,6 +275,13 @@ fn old_summaries_of_the_audit_log_are_read() {
 }
 
 #[test]
+fn old_ids_of_registers_are_read() {
+    let sample = std::array::from_fn(|at| u8::try_from(at * 7).unwrap());
+    let old = check::<StoredRegisterV1>("register-v1", &register::encode(sample).unwrap());
+    assert_eq!(register::decode(&old).unwrap(), sample);
+}
+
+#[test]
 fn old_counters_are_read() {
     let old = check::<StoredCounterV1>("counter-v1", &counter::encode(1_000_000).unwrap());
     assert_eq!(counter::decode(&old).unwrap(), 1_000_000);
@@ -324,6 +332,7 @@ proptest! {
         let _ = identifier::decode(&versioned);
         let _ = change::decode(&versioned);
         let _ = counter::decode(&versioned);
+        let _ = register::decode(&versioned);
         let _ = program::decode(RecordId(1), &versioned);
         let _ = program_membership::decode(RecordId(1), &versioned);
         let _ = consent::decode(RecordId(1), &versioned);

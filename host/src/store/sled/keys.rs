@@ -36,6 +36,8 @@ pub(super) const COUNTER: u8 = b'n';
 pub(super) const OPEN_MEMBERSHIP: u8 = b'o';
 /// Parts of photos, by digest and number.
 pub(super) const PHOTO: u8 = b'p';
+/// The id of the register itself.
+pub(super) const REGISTER: &[u8] = b"R";
 /// Records, by kind and key.
 pub(super) const RECORD: u8 = b'r';
 /// What each write touched, by its place in the order of writes.

@@ -14,6 +14,7 @@ use crate::error::contained::{Panicked, contain};
 use super::disk::{Disk, sync_folder};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
+use crate::store::record;
 
 /// The layout that this daftar reads and writes.
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -110,6 +111,7 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     let mut disk = Disk::open(path).map_err(io_error)?;
     check_format(path, &database)?;
+    name_register(&database).map_err(|error| database_error(path, &error))?;
     database.flush().map_err(|error| database_error(path, &error))?;
     disk.sync().map_err(io_error)?;
     let mark = Mark::open(path).map_err(io_error)?;
@@ -224,6 +226,16 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Locked(path.to_owned())),
         Err(error) => Err(io_error(error.into())),
     }
+}
+
+/// Gives the register an id of its own, where it has none yet.
+fn name_register(database: &::sled::Db) -> ::sled::Result<()> {
+    if database.contains_key(keys::REGISTER)? {
+        return Ok(());
+    }
+    let id = record::register::encode(uuid::Uuid::new_v4().into_bytes());
+    let id = id.map_err(|error| ::sled::Error::Unsupported(error.to_string()))?;
+    database.insert(keys::REGISTER, id).map(|_| ())
 }
 
 fn unknown_layout(path: &Path) -> OpenError {

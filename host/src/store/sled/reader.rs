@@ -36,7 +36,7 @@ pub(super) struct Reader {
 type KeyAndValue = (::sled::IVec, ::sled::IVec);
 
 impl Reader {
-    fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, StoreError> {
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, StoreError> {
         self.database.get(key).map_err(|error| self.health.fail("reading", &error))
     }
 
@@ -276,7 +276,7 @@ impl Present for Reader {
     }
 }
 
-fn corrupt(what: &'static str, reason: &str) -> StoreError {
+pub(super) fn corrupt(what: &'static str, reason: &str) -> StoreError {
     StoreError::Corrupt { what, reason: reason.to_owned() }
 }
 

@@ -53,6 +53,10 @@ impl Backend for Folder {
         self.store.as_ref().unwrap()
     }
 
+    fn change_log(&self) -> &dyn crate::store::change_log::ChangeLog {
+        self.store.as_ref().unwrap()
+    }
+
     async fn reopen(&mut self) {
         drop(self.store.take());
         self.store = Some(Self::open(&self.path()));
