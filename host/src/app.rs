@@ -2,12 +2,14 @@
 
 mod audit_upkeep;
 pub mod author;
+mod checkpoints;
 mod limits;
 pub mod metrics;
 mod open;
 mod open_packs;
 pub mod packs;
 pub mod plugin_files;
+mod recovery;
 pub mod running;
 pub mod serve;
 pub mod verify;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
+use self::checkpoints::Checkpoints;
 use self::metrics::Metrics;
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
@@ -82,6 +85,8 @@ pub struct App {
     pub cursors: CursorSeal,
     /// What opens the admin API.
     pub admin_token: AdminToken,
+    /// Keeps the register in memory on disk as well; absent where that cannot be done.
+    checkpoints: Option<Arc<Checkpoints>>,
     /// What runs beside the requests; stopped with the server.
     maintenance: JoinHandle<()>,
 }
@@ -246,6 +251,13 @@ impl App {
         match self.engine.engine_name() {
             Some(_) => Ok(()),
             None => Err("no eligibility engine is active".to_owned()),
+        }
+    }
+
+    /// Makes a checkpoint, so that the next start is quick. To be called when nothing is written any more.
+    pub async fn checkpoint(&self) {
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.finish().await;
         }
     }
 

@@ -9,10 +9,12 @@
 //! it, so writes that nobody looks at between cost no copies.
 //!
 //! **Invariant:** neither a snapshot nor a write copies a part that grows with the register, but for lists with one reference for
-//! each 4,096 rows, or for each 65,536 rows of a code or word. The writer's own list of terms moves when it outgrows its room.
+//! each 4,096 rows, or for each 65,536 rows of a code or word.
 
 mod about;
 mod bitmaps;
+mod blobs;
+pub mod checkpoint;
 mod chunk;
 mod codes;
 mod column;
@@ -21,11 +23,14 @@ mod extensions;
 mod gather;
 mod groups;
 mod identifiers;
+mod image;
 mod individuals;
 mod limits;
 mod places;
+mod prepared;
 mod rows;
 mod search;
+mod stored;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -42,10 +47,12 @@ use jiff::civil::Date;
 pub use about::{ConsentTerm, MembershipTerm};
 pub use cover::Opened;
 pub use gather::Gathered;
+pub use image::{Fingerprint, Image};
 pub use limits::{RowLimits, SearchLimits};
 pub use search::{Found, MembershipConditions, Sorting};
+pub use stored::Unsound;
 
-use crate::domain::change::{Change, ChangedRecord};
+use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::code::CodeNumber;
 use crate::domain::consent_filter::ConsentFilter;
 use crate::domain::group::Group;
@@ -63,6 +70,7 @@ use groups::Groups;
 use identifiers::IdentifierHasher;
 use individuals::Individuals;
 use places::Places;
+use prepared::Prepared;
 
 /// The register in memory.
 pub struct Columns {
@@ -77,9 +85,9 @@ pub struct Columns {
 /// What the next snapshot will be made of, and what is needed to change it.
 struct Writer {
     next: Snapshot,
-    individual_terms: Vec<individuals::Terms>,
-    group_terms: Vec<groups::Terms>,
-    about_terms: about::Terms,
+    terms: image::Terms,
+    /// The last write that was taken up.
+    sequence: Sequence,
 }
 
 /// The register at one moment.
@@ -94,46 +102,9 @@ pub struct Snapshot {
     covers: cover::CoverIndex,
 }
 
-/// Records taken apart before the register is locked.
-#[derive(Default)]
-struct Prepared {
-    individuals: Vec<individuals::Prepared>,
-    groups: Vec<groups::Prepared>,
-    about: about::Prepared,
-    covers: cover::Prepared,
-}
-
-impl Prepared {
-    fn add(&mut self, record: &ChangedRecord) {
-        self.about.add(record);
-        self.covers.add(record);
-    }
-}
-
 impl Default for Columns {
     fn default() -> Self {
-        let (hasher, extensions) = (IdentifierHasher::default(), ExtensionNumbers::default());
-        let empty = Snapshot {
-            hasher: hasher.clone(),
-            extensions: extensions.clone(),
-            individuals: Individuals::default(),
-            groups: Groups::default(),
-            places: Places::default(),
-            about: about::About::default(),
-            covers: cover::CoverIndex::default(),
-        };
-        Self {
-            hasher,
-            extensions,
-            published: ArcSwap::from_pointee(empty.clone()),
-            writer: Mutex::new(Writer {
-                next: empty,
-                individual_terms: Vec::new(),
-                group_terms: Vec::new(),
-                about_terms: about::Terms::default(),
-            }),
-            is_stale: AtomicBool::new(false),
-        }
+        Self::empty(IdentifierHasher::default(), ExtensionNumbers::default())
     }
 }
 
@@ -155,6 +126,58 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Columns {
+    fn empty(hasher: IdentifierHasher, extensions: ExtensionNumbers) -> Self {
+        let snapshot = Snapshot {
+            hasher,
+            extensions,
+            individuals: Individuals::default(),
+            groups: Groups::default(),
+            places: Places::default(),
+            about: about::About::default(),
+            covers: cover::CoverIndex::default(),
+        };
+        Self::from_image(Image { snapshot, terms: image::Terms::default(), sequence: Sequence::default() })
+    }
+
+    /// The register as an image shows it, to go on from there.
+    #[must_use]
+    pub fn from_image(image: Image) -> Self {
+        let Image { snapshot, terms, sequence } = image;
+        Self {
+            hasher: snapshot.hasher.clone(),
+            extensions: snapshot.extensions.clone(),
+            published: ArcSwap::from_pointee(snapshot.clone()),
+            writer: Mutex::new(Writer { next: snapshot, terms, sequence }),
+            is_stale: AtomicBool::new(false),
+        }
+    }
+
+    /// An empty register with the same secret keys: what is read into it can be compared with this one.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Self::empty(self.hasher.clone(), self.extensions.clone())
+    }
+
+    /// All of the register as it is now, to be kept or compared. Writers wait no longer than for a snapshot; while the image is
+    /// there, a write copies the part that it changes.
+    #[must_use]
+    pub fn image(&self) -> Image {
+        let writer = self.lock();
+        Image { snapshot: writer.next.clone(), terms: writer.terms.clone(), sequence: writer.sequence }
+    }
+
+    /// The last write that was taken up.
+    #[must_use]
+    pub fn sequence(&self) -> Sequence {
+        self.lock().sequence
+    }
+
+    /// Says that everything up to that write was taken up, as it is when all records were read before another write could come.
+    pub fn reach(&self, sequence: Sequence) {
+        let mut writer = self.lock();
+        writer.sequence = writer.sequence.max(sequence);
+    }
+
     /// Takes up individuals as they are stored, in the order of their keys.
     pub fn load_individuals(&self, page: &[Arc<Individual>]) {
         let prepare = |record: &Arc<Individual>| individuals::Prepared::new(record, &self.hasher, &self.extensions);
@@ -169,11 +192,11 @@ impl Columns {
         self.write(Prepared { groups, ..Prepared::default() });
     }
 
-    /// Takes up programs, memberships or consents as they are stored, in the order of their keys.
+    /// Takes up records of one kind as they are stored, in the order of their keys.
     pub fn load(&self, page: &[ChangedRecord]) {
         let mut prepared = Prepared::default();
         for record in page {
-            prepared.add(record);
+            prepared.add(record, (&self.hasher, &self.extensions));
         }
         self.write(prepared);
     }
@@ -182,17 +205,8 @@ impl Columns {
     pub fn apply(&self, changes: &[Change]) {
         let mut prepared = Prepared::default();
         for change in changes {
-            match &change.record {
-                ChangedRecord::Individual(record) => {
-                    prepared.individuals.push(individuals::Prepared::new(record, &self.hasher, &self.extensions));
-                }
-                ChangedRecord::Group(record) => {
-                    prepared.groups.push(groups::Prepared::new(record, &self.hasher, &self.extensions));
-                }
-                ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => {
-                    prepared.add(&change.record);
-                }
-            }
+            prepared.add(&change.record, (&self.hasher, &self.extensions));
+            prepared.sequence = prepared.sequence.max(change.sequence);
         }
         self.write(prepared);
     }
@@ -212,15 +226,16 @@ impl Columns {
     }
 
     fn write(&self, prepared: Prepared) {
-        if prepared.individuals.is_empty() && prepared.groups.is_empty() && prepared.about.is_empty() {
+        if prepared.is_empty() {
             return;
         }
         let mut writer = self.lock();
-        let Writer { next, individual_terms, group_terms, about_terms } = &mut *writer;
-        next.individuals.write(individual_terms, prepared.individuals);
+        let Writer { next, terms, sequence } = &mut *writer;
+        *sequence = prepared.sequence.max(*sequence);
+        next.individuals.write(&mut terms.individuals, prepared.individuals);
         next.places.reach(next.individuals.rows.count());
-        next.groups.write(group_terms, prepared.groups, (&next.individuals.rows, &mut next.places));
-        next.about.write(about_terms, prepared.about);
+        next.groups.write(&mut terms.groups, prepared.groups, (&next.individuals.rows, &mut next.places));
+        next.about.write(&mut terms.about, prepared.about);
         let places = cover::Places {
             individuals: &next.individuals.rows,
             groups: &next.groups.rows,

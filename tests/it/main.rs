@@ -13,6 +13,7 @@ mod admin;
 mod audit;
 mod authorization;
 mod batch;
+mod checkpoint;
 mod cli;
 mod consent;
 mod deployment;

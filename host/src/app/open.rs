@@ -7,9 +7,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::audit_upkeep::AuditUpkeep;
+use super::checkpoints::Checkpoints;
 use super::limits::StoredDayCounts;
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
+use super::recovery::{self, Recovered, store_error};
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
@@ -17,12 +19,9 @@ use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::directory::ClientDirectory;
 use crate::auth::keys::TokenKeys;
 use crate::auth::secret::SecretHasher;
-use crate::columns::Columns;
 use crate::config::{Config, PluginsConfig};
 use crate::context::Clock;
-use crate::domain::change::Change;
 use crate::domain::manifest::PluginName;
-use crate::domain::record::{RecordId, RecordKind};
 use crate::limits::Limits;
 use crate::plugin::{
     HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
@@ -35,27 +34,15 @@ use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
 use crate::service::verify::Verifier;
 use crate::service::vocabulary;
-use crate::store::sled::{SledOptions, SledStore};
-use crate::store::{ChangeSink, Store, StoreError};
+use crate::store::Store;
 use crate::vocab::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
-/// How many records are read at once while the indexes are built.
-const SCAN_RECORDS: usize = 1_024;
 /// How often the limits drop what is idle.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
 /// How often requests of past days are forgotten.
 const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Bytes in a MiB.
 pub(super) const MIB: u64 = 1 << 20;
-
-/// Hands the store's changes to the indexes.
-struct ColumnsSink(Arc<Columns>);
-
-impl ChangeSink for ColumnsSink {
-    fn apply(&self, changes: &[Change]) {
-        self.0.apply(changes);
-    }
-}
 
 impl App {
     /// Opens the register in a folder, which is made where it does not exist.
@@ -70,8 +57,10 @@ impl App {
         private_folder(&data_dir)?;
         let now = clock.now();
 
-        let columns = Arc::new(Columns::default());
-        let embedded = open_store(&config, &data_dir, &columns).await?;
+        let Recovered { store: embedded, columns, checkpoints, checkpointed } =
+            recovery::open(&config, &data_dir).await?;
+        let checkpoints = checkpoints
+            .map(|folder| Arc::new(Checkpoints::new(folder, columns.clone(), embedded.clone(), checkpointed)));
         let store: Arc<dyn Store> = embedded.clone();
         let clients = store.clients().await.map_err(store_error)?;
         check_secrets_key(&data_dir, clients.len())?;
@@ -116,13 +105,19 @@ impl App {
             retention_days: config.audit.retention(),
         };
         let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
+        let checkpointing = checkpoints.clone();
         let maintenance = tokio::spawn(async move {
             // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
             let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
             if let Err(error) = indexed {
                 tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
             }
-            tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), forgetting);
+            let checkpoints = async {
+                if let Some(checkpoints) = checkpointing {
+                    checkpoints.keep_up().await;
+                }
+            };
+            tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), forgetting, checkpoints);
         });
         let clients = ClientAdministration {
             store,
@@ -152,12 +147,13 @@ impl App {
             token_keys,
             cursors,
             admin_token,
+            checkpoints,
             maintenance,
         }))
     }
 }
 
-fn private_folder(data_dir: &Path) -> Result<(), StartError> {
+pub(super) fn private_folder(data_dir: &Path) -> Result<(), StartError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(data_dir);
     made.map_err(|error| StartError::Folder(format!("`{}`: {error}", data_dir.display())))
 }
@@ -181,54 +177,6 @@ fn check_secrets_key(data_dir: &Path, clients: usize) -> Result<(), StartError> 
 fn empty_generation() -> Result<Generation, StartError> {
     let built = GenerationBuilder::new().build(Arc::new(CodeTable::default()));
     built.map_err(|_| StartError::Plugins("a generation without any pack cannot be made".to_owned()))
-}
-
-fn store_error(error: StoreError) -> StartError {
-    let mut text = format!("the store cannot be used: {error}");
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    StartError::Store(text)
-}
-
-/// Opens the store and fills the indexes from it before any write can come.
-async fn open_store(config: &Config, data_dir: &Path, columns: &Arc<Columns>) -> Result<Arc<SledStore>, StartError> {
-    let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
-    let folder = config.store.folder(data_dir);
-    private_folder(&folder)?;
-    let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
-    let store = match opened {
-        Ok(Ok(store)) => store,
-        Ok(Err(error)) => return Err(StartError::Store(error.to_string())),
-        Err(error) => return Err(StartError::Store(error.to_string())),
-    };
-    let mut after = RecordId(0);
-    loop {
-        let page = store.scan_individuals(after, SCAN_RECORDS).await.map_err(store_error)?;
-        let Some(last) = page.last() else { break };
-        after = last.id;
-        columns.load_individuals(&page);
-    }
-    let mut after = RecordId(0);
-    loop {
-        let page = store.scan_groups(after, SCAN_RECORDS).await.map_err(store_error)?;
-        let Some(last) = page.last() else { break };
-        after = last.id;
-        columns.load_groups(&page);
-    }
-    for kind in [RecordKind::Program, RecordKind::ProgramMembership, RecordKind::Consent] {
-        let mut after = RecordId(0);
-        loop {
-            let page = store.scan_records(kind, after, SCAN_RECORDS).await.map_err(store_error)?;
-            let Some(last) = page.last() else { break };
-            after = last.place().1;
-            columns.load(&page);
-        }
-    }
-    store.attach_sink(Arc::new(ColumnsSink(columns.clone()))).map_err(store_error)?;
-    Ok(Arc::new(store))
 }
 
 /// Whose plugins are installed.

@@ -119,6 +119,7 @@ pub async fn serve(
     if let Err(error) = app.registry.audit.tell_all_counts().await {
         tracing::warn!(error = %error, "the last counts of refusals could not be audited");
     }
+    app.checkpoint().await;
     app.close();
     result
 }

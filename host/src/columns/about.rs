@@ -3,10 +3,15 @@
 //! Of programs, which are few, the records themselves are kept; of the others what they are searched by.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
+use super::blobs::Blobs;
+use super::checkpoint::{Loading, Section, Sections};
 use super::column::Column;
-use super::terms::{AllTerms, Prepared as PreparedTerms, TermIndex};
+use super::image::Teller;
+use super::stored::{Bytes, Stored, Unsound, put_text};
+use super::terms::{Prepared as PreparedTerms, TermIndex};
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::change::ChangedRecord;
 use crate::domain::consent::Consent;
@@ -71,10 +76,10 @@ pub(super) struct MembershipColumns {
 }
 
 /// The terms of each row.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Terms {
-    memberships: AllTerms<MembershipTerm>,
-    consents: AllTerms<ConsentTerm>,
+    pub(super) memberships: Blobs,
+    pub(super) consents: Blobs,
 }
 
 /// Records taken apart.
@@ -135,6 +140,95 @@ impl About {
             }
         }
         self.consents.write(&mut terms.consents, records.consents);
+    }
+}
+
+impl About {
+    /// What a checkpoint holds of it: everything but the programs, which are few and read from the store.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+        let Self { programs: _, memberships, of_memberships, consents } = self;
+        let MembershipColumns { statuses, enrollment_dates, exit_dates, last_updated } = of_memberships;
+        memberships.store(checkpoint, Section::MembershipRows, Section::MembershipTerms)?;
+        statuses.store(checkpoint.section(Section::MembershipStatuses)?)?;
+        enrollment_dates.store(checkpoint.section(Section::MembershipEnrollmentDates)?)?;
+        exit_dates.store(checkpoint.section(Section::MembershipExitDates)?)?;
+        last_updated.store(checkpoint.section(Section::MembershipLastUpdated)?)?;
+        consents.store(checkpoint, Section::ConsentRows, Section::ConsentTerms)
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        let of_memberships = MembershipColumns {
+            statuses: checkpoint.read(Section::MembershipStatuses, Column::load)?,
+            enrollment_dates: checkpoint.read(Section::MembershipEnrollmentDates, Column::load)?,
+            exit_dates: checkpoint.read(Section::MembershipExitDates, Column::load)?,
+            last_updated: checkpoint.read(Section::MembershipLastUpdated, Column::load)?,
+        };
+        Ok(Self {
+            programs: Arc::default(),
+            memberships: TermIndex::load(checkpoint, Section::MembershipRows, Section::MembershipTerms)?,
+            of_memberships,
+            consents: TermIndex::load(checkpoint, Section::ConsentRows, Section::ConsentTerms)?,
+        })
+    }
+
+    /// Tells what it holds, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller) {
+        let programs = self.programs.values().map(|program| (program.id, program.meta.version.0));
+        teller.values("programs", programs);
+        self.memberships.tell(teller, "memberships", "terms of memberships");
+        let columns = &self.of_memberships;
+        teller.of_rows("columns of memberships", self.memberships.rows(), |row| {
+            let days = (columns.enrollment_dates.get(row), columns.exit_dates.get(row));
+            (columns.statuses.get(row), days, columns.last_updated.get(row))
+        });
+        self.consents.tell(teller, "consents", "terms of consents");
+    }
+}
+
+impl Stored for MembershipTerm {
+    fn put(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Beneficiary(subject) => (0_u8, *subject).put(to),
+            Self::Program(program) => (1_u8, *program).put(to),
+            Self::Status(status) => (2_u8, place_of_status(*status)).put(to),
+        }
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        match from.array()? {
+            [0] => Stored::take(from).map(Self::Beneficiary),
+            [1] => Stored::take(from).map(Self::Program),
+            [2] => {
+                let place = u8::take(from)?;
+                let status = MembershipStatus::ALL.into_iter().find(|status| place_of_status(*status) == place);
+                status.map(Self::Status).ok_or(Unsound("a status is unknown"))
+            }
+            _ => Err(Unsound("a term of memberships is unknown")),
+        }
+    }
+}
+
+impl Stored for ConsentTerm {
+    fn put(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Subject(subject) => (0_u8, *subject).put(to),
+            Self::Grantee(organization) => {
+                to.push(1);
+                put_text(to, organization.as_str());
+            }
+        }
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        match from.array()? {
+            [0] => Stored::take(from).map(Self::Subject),
+            [1] => {
+                let organization = Organization::parse(from.text()?);
+                organization.map(Self::Grantee).map_err(|_| Unsound("the name of an organization is none"))
+            }
+            _ => Err(Unsound("a term of consents is unknown")),
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::stored::{Bytes, Stored, Unsound, put_number};
+
 /// The rows of one segment.
 pub(super) const SEGMENT_ROWS: u32 = 1 << 16;
 /// The most rows that are kept as a plain list.
@@ -73,6 +75,20 @@ impl Posting {
                 let (segment, low) = split(row);
                 let at = segments.binary_search_by_key(&segment, |(at, _)| *at);
                 at.ok().and_then(|at| segments.get(at)).is_some_and(|(_, bitmap)| bitmap.contains(low))
+            }
+        }
+    }
+
+    /// Its rows, ascending.
+    pub(super) fn rows(&self) -> Vec<u32> {
+        match self {
+            Self::Few(rows) => rows.to_vec(),
+            Self::Many(segments) => {
+                let rows = |(segment, bitmap): &(u16, Arc<RoaringBitmap>)| {
+                    let segment = *segment;
+                    bitmap.iter().map(move |low| join(segment, low)).collect::<Vec<_>>()
+                };
+                segments.iter().flat_map(rows).collect()
             }
         }
     }
@@ -142,6 +158,70 @@ impl Posting {
                 let at = segments.binary_search_by_key(&segment, |(at, _)| *at).ok()?;
                 segments.get(at).map(|(_, bitmap)| Cow::Borrowed(bitmap.as_ref()))
             }
+        }
+    }
+}
+
+impl Stored for Posting {
+    fn put(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Few(rows) => {
+                to.push(0);
+                put_number(to, rows.len() as u64);
+                let mut before = 0;
+                for row in rows.iter() {
+                    put_number(to, u64::from(row.wrapping_sub(before)));
+                    before = *row;
+                }
+            }
+            Self::Many(segments) => {
+                to.push(1);
+                put_number(to, segments.len() as u64);
+                for (segment, bitmap) in segments.iter() {
+                    segment.put(to);
+                    put_number(to, bitmap.serialized_size() as u64);
+                    // Writing into memory never fails.
+                    let _written = bitmap.serialize_into(&mut *to);
+                }
+            }
+        }
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let unsound = Unsound("the rows of a list do not ascend");
+        match from.array()? {
+            [0] => {
+                let count = from.count(1)?;
+                let mut rows = Vec::with_capacity(count);
+                let mut last: Option<u32> = None;
+                for _ in 0..count {
+                    let step = u32::try_from(from.number()?).map_err(|_| unsound)?;
+                    let row = last.unwrap_or_default().checked_add(step).ok_or(unsound)?;
+                    if last.is_some_and(|last| last >= row) {
+                        return Err(unsound);
+                    }
+                    rows.push(row);
+                    last = Some(row);
+                }
+                Ok(Self::Few(rows.into()))
+            }
+            [1] => {
+                let count = from.count(3)?;
+                let mut segments: Vec<(u16, Arc<RoaringBitmap>)> = Vec::with_capacity(count);
+                for _ in 0..count {
+                    let segment = u16::take(from)?;
+                    let length = from.count(1)?;
+                    let bitmap = RoaringBitmap::deserialize_from(from.slice(length)?);
+                    let bitmap = bitmap.map_err(|_| Unsound("a bitmap cannot be read"))?;
+                    let is_after = segments.last().is_none_or(|(last, _)| *last < segment);
+                    if !is_after || bitmap.max().is_none_or(|last| last >= SEGMENT_ROWS) {
+                        return Err(unsound);
+                    }
+                    segments.push((segment, Arc::new(bitmap)));
+                }
+                Ok(Self::Many(Arc::new(segments)))
+            }
+            _ => Err(Unsound("a list of rows has a form that is unknown")),
         }
     }
 }
@@ -270,6 +350,25 @@ mod tests {
         }
         assert!(posting.is_empty());
         assert!(rows_of(&before).into_iter().eq(expected));
+    }
+
+    #[test]
+    fn reads_back_as_a_list_and_as_bitmaps() {
+        for (count, step) in [(0, 1), (1, 1), (FEW_MAX, 300), (FEW_MAX + 1, 300), (3_000, 70), (9_000, 1)] {
+            let mut posting = Posting::default();
+            (0..count as u32).for_each(|at| posting.insert(at * step + 65_000));
+            let mut bytes = Vec::new();
+            posting.put(&mut bytes);
+            let mut from = Bytes(&bytes);
+            let read = Posting::take(&mut from).unwrap();
+            assert!(from.is_empty());
+            assert_eq!(rows_of(&read), rows_of(&posting), "{count}");
+            for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+                assert!(Posting::take(&mut Bytes(&bytes[..cut])).is_err(), "{count} {cut}");
+            }
+        }
+        assert!(Posting::take(&mut Bytes(&[0, 2, 5, 0])).is_err(), "a row occurs twice");
+        assert!(Posting::take(&mut Bytes(&[7])).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::stored::{Bytes, Stored, Unsound, put_list};
 use crate::domain::code::CodeNumber;
 use crate::domain::vocabulary::CodedField;
 
@@ -138,6 +139,31 @@ impl<T: Cell> Cells<T> {
     }
 }
 
+impl<T: Cell> Cells<T> {
+    /// A column of those values.
+    pub(super) fn of(values: &[Option<T>]) -> Self {
+        let used = values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        let cells = values.iter().take(used).map(|value| value.unwrap_or(T::MISSING));
+        Self((used > 0).then(|| Arc::new(cells.collect())))
+    }
+}
+
+impl<T: Cell + Stored> Stored for Cells<T> {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_list(to, self.as_slice());
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let count = from.count(size_of::<T>())?;
+        if count > CHUNK_ROWS {
+            return Err(Unsound("a column of a chunk has too many rows"));
+        }
+        let cells: Result<Vec<T>, _> = (0..count).map(|_| T::take(from)).collect();
+        let cells = cells?;
+        Ok(Self((!cells.is_empty()).then(|| Arc::new(cells))))
+    }
+}
+
 /// Days of one chunk with bounds, so that a scan can leave the chunk out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Days {
@@ -155,6 +181,12 @@ impl Days {
     /// Whether a day between these two, both included, may be here.
     pub(super) fn may_meet(&self, least: i32, most: i32) -> bool {
         self.bounds.is_some_and(|(earliest, latest)| earliest <= most && least <= latest)
+    }
+
+    fn of(cells: Cells<i32>) -> Self {
+        let days = || cells.as_slice().iter().copied().filter(|day| !day.is_missing());
+        let bounds = days().min().zip(days().max());
+        Self { cells, bounds }
     }
 
     fn set(&mut self, slot: usize, day: Option<i32>) {
@@ -213,6 +245,18 @@ impl Chunk {
         self.income_amount.set(slot, values.income_amount);
     }
 
+    /// The values of one row.
+    pub(super) fn get(&self, slot: usize) -> RowValues {
+        RowValues {
+            codes: std::array::from_fn(|column| self.code_column(column).get(slot).map(CodeNumber)),
+            birth_date: self.birth_date.cells.get(slot),
+            deceased_date: self.deceased_date.get(slot),
+            birth_date_estimated: self.birth_date_estimated.get(slot).map(|value| value != 0),
+            active: self.active.get(slot).map(|value| value != 0),
+            income_amount: self.income_amount.get(slot),
+        }
+    }
+
     /// The column at a place of [`CODE_COLUMNS`].
     pub(super) fn code_column(&self, column: usize) -> &Cells<u32> {
         static EMPTY: Cells<u32> = Cells(None);
@@ -223,6 +267,50 @@ impl Chunk {
     pub(super) fn codes_at(&self, slot: usize) -> impl Iterator<Item = (CodedField, CodeNumber)> {
         let numbers = self.codes.iter().map(move |column| column.get(slot));
         CODE_COLUMNS.into_iter().zip(numbers).filter_map(|(field, number)| Some((field, CodeNumber(number?))))
+    }
+}
+
+impl Stored for Chunk {
+    fn put(&self, to: &mut Vec<u8>) {
+        let Self { codes, birth_date, deceased_date, birth_date_estimated, active, income_amount } = self;
+        codes.iter().for_each(|column| column.put(to));
+        birth_date.cells.put(to);
+        deceased_date.put(to);
+        birth_date_estimated.put(to);
+        active.put(to);
+        income_amount.put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let mut chunk = Self::default();
+        for column in &mut chunk.codes {
+            *column = Cells::take(from)?;
+        }
+        chunk.birth_date = Days::of(Cells::take(from)?);
+        chunk.deceased_date = Cells::take(from)?;
+        chunk.birth_date_estimated = Cells::take(from)?;
+        chunk.active = Cells::take(from)?;
+        chunk.income_amount = Cells::take(from)?;
+        Ok(chunk)
+    }
+}
+
+impl Stored for RowValues {
+    fn put(&self, to: &mut Vec<u8>) {
+        let Self { codes, birth_date, deceased_date, birth_date_estimated, active, income_amount } = self;
+        codes.iter().for_each(|code| code.put(to));
+        (*birth_date, *deceased_date).put(to);
+        (*birth_date_estimated, *active, *income_amount).put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let mut values = Self::default();
+        for code in &mut values.codes {
+            *code = Stored::take(from)?;
+        }
+        (values.birth_date, values.deceased_date) = Stored::take(from)?;
+        (values.birth_date_estimated, values.active, values.income_amount) = Stored::take(from)?;
+        Ok(values)
     }
 }
 

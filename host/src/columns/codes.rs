@@ -2,6 +2,7 @@
 
 use super::bitmaps::Posting;
 use super::extensions::{ExtensionNumber, ExtensionNumbers};
+use super::stored::{Bytes, Stored, Unsound};
 use super::tree::SharedTree;
 use crate::domain::code::CodeNumber;
 use crate::domain::vocabulary::CodedField;
@@ -22,6 +23,31 @@ pub(super) struct CodeKey {
     pub(super) place: CodeAt,
     /// Which code.
     pub(super) number: CodeNumber,
+}
+
+impl Stored for CodeKey {
+    fn put(&self, to: &mut Vec<u8>) {
+        match self.place {
+            CodeAt::Field(field) => {
+                to.push(0);
+                field.put(to);
+            }
+            CodeAt::Extension(number) => {
+                to.push(1);
+                number.put(to);
+            }
+        }
+        self.number.put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let place = match from.array()? {
+            [0] => CodeAt::Field(CodedField::take(from)?),
+            [1] => CodeAt::Extension(ExtensionNumber::take(from)?),
+            _ => return Err(Unsound("a code stands in a place that is unknown")),
+        };
+        Ok(Self { place, number: CodeNumber::take(from)? })
+    }
 }
 
 /// Rows by code in use; a code that no record holds any more has no entry.

@@ -2,9 +2,13 @@
 //!
 //! **Invariant:** a change copies the cells of one chunk and a list with one reference a chunk, however long the column is.
 
+use std::io;
 use std::sync::Arc;
 
+use super::blobs::Blobs;
+use super::checkpoint::{Frames, FramesOf};
 use super::chunk::{CHUNK_ROWS, Cell, Cells, split};
+use super::stored::{Stored, Unsound};
 use crate::domain::search::order::SORT_TEXT_BYTES_MAX;
 
 /// One value a row, or none.
@@ -14,6 +18,26 @@ pub(super) struct Column<T>(Arc<Vec<Cells<T>>>);
 impl<T> Default for Column<T> {
     fn default() -> Self {
         Self(Arc::default())
+    }
+}
+
+impl<T: Cell + Stored> Column<T> {
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
+        for cells in self.0.iter() {
+            frames.add(&|to| cells.put(to))?;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        let mut chunks = Vec::new();
+        frames.each(|from| {
+            chunks.push(Cells::take(from)?);
+            Ok(())
+        })?;
+        Ok(Self(Arc::new(chunks)))
     }
 }
 
@@ -50,17 +74,7 @@ impl<T: Cell> Column<T> {
 pub(super) struct TextColumn {
     /// The first eight bytes of each, which settle most comparisons.
     heads: Column<u64>,
-    chunks: Arc<Vec<Arc<TextChunk>>>,
-}
-
-/// The texts of one chunk, one after the other.
-#[derive(Debug, Clone, Default)]
-struct TextChunk {
-    /// Where the text of each row begins, and how long it is.
-    spans: Vec<(u32, u16)>,
-    bytes: Vec<u8>,
-    /// How many of the bytes belong to no row any more.
-    dead: usize,
+    texts: Blobs,
 }
 
 /// The beginning of a text as a number that sorts as the text does; never the least or the greatest number of all.
@@ -95,8 +109,7 @@ impl TextColumn {
 
     /// The text of a row, if it has one.
     pub(super) fn get(&self, row: u32) -> Option<&[u8]> {
-        let (chunk, slot) = split(row);
-        let bytes = self.chunks.get(chunk)?.get(slot);
+        let bytes = self.texts.get(row);
         (!bytes.is_empty()).then_some(bytes)
     }
 
@@ -107,57 +120,28 @@ impl TextColumn {
             return;
         }
         self.heads.set(row, text.map(head));
-        let (chunk, slot) = split(row);
-        let chunks = Arc::make_mut(&mut self.chunks);
-        if chunks.len() <= chunk {
-            chunks.resize_with(chunk + 1, Arc::default);
-        }
-        if let Some(chunk) = chunks.get_mut(chunk) {
-            Arc::make_mut(chunk).set(slot, bytes);
-        }
-    }
-}
-
-impl TextChunk {
-    fn get(&self, slot: usize) -> &[u8] {
-        let (start, length) = self.spans.get(slot).copied().unwrap_or_default();
-        let start = start as usize;
-        self.bytes.get(start..start + usize::from(length)).unwrap_or_default()
+        self.texts.set(row, bytes);
     }
 
-    fn set(&mut self, slot: usize, text: &[u8]) {
-        let Ok(length) = u16::try_from(text.len()) else { return };
-        if slot >= CHUNK_ROWS {
-            return;
-        }
-        if self.spans.len() <= slot {
-            self.spans.resize(slot + 1, (0, 0));
-        }
-        self.dead += self.get(slot).len();
-        if self.dead > self.bytes.len() / 2 && self.dead > SORT_TEXT_BYTES_MAX {
-            self.compact(slot);
-        }
-        // A chunk holds at most 4,096 texts and as much again of dead ones, far below what 32 bits count.
-        let start = u32::try_from(self.bytes.len()).unwrap_or_default();
-        self.bytes.extend_from_slice(text);
-        if let Some(span) = self.spans.get_mut(slot) {
-            *span = (start, length);
-        }
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
+        self.texts.store(frames)
     }
 
-    /// Drops what belongs to no row, the text of `leaving` among it.
-    fn compact(&mut self, leaving: usize) {
-        let mut bytes = Vec::with_capacity(self.bytes.len() - self.dead + SORT_TEXT_BYTES_MAX);
-        for slot in 0..self.spans.len() {
-            let text = if slot == leaving { &[] } else { self.get(slot) };
-            let span = (u32::try_from(bytes.len()).unwrap_or_default(), u16::try_from(text.len()).unwrap_or_default());
-            bytes.extend_from_slice(text);
-            if let Some(place) = self.spans.get_mut(slot) {
-                *place = span;
-            }
+    /// What a checkpoint held. The beginnings follow from the texts.
+    pub(super) fn load(frames: &mut FramesOf<'_>, rows: u32) -> Result<Self, Unsound> {
+        let texts = Blobs::load(frames)?;
+        let mut heads = Vec::new();
+        for first in (0..rows).step_by(CHUNK_ROWS) {
+            let last = first.saturating_add(CHUNK_ROWS as u32).min(rows);
+            let of_row = |row| match texts.get(row) {
+                [] => Ok(None),
+                bytes => str::from_utf8(bytes).map(|text| Some(head(text))),
+            };
+            let cells: Result<Vec<Option<u64>>, _> = (first..last).map(of_row).collect();
+            heads.push(Cells::of(&cells.map_err(|_| Unsound("a text is no UTF-8"))?));
         }
-        self.bytes = bytes;
-        self.dead = 0;
+        Ok(Self { heads: Column(Arc::new(heads)), texts })
     }
 }
 
@@ -168,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_kept_through_changes_and_dead_ones_are_dropped() {
+    fn texts_are_kept_through_changes() {
         let mut column = TextColumn::default();
         let mut expected = BTreeMap::new();
         for step in 0..40_000_u32 {
@@ -184,9 +168,6 @@ mod tests {
         let before = column.clone();
         column.set(3, Some("changed"));
         assert_eq!(before.get(3), expected[&3].as_deref().map(str::as_bytes));
-        let alive: usize = expected.values().flatten().map(String::len).sum();
-        let held: usize = column.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-        assert!(held <= 2 * alive + 2 * SORT_TEXT_BYTES_MAX + 64, "{held} of {alive}");
     }
 
     #[test]

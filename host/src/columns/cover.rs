@@ -10,6 +10,7 @@
 
 mod asked;
 mod days;
+mod kept;
 mod names;
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,21 @@
 //! The groups of a snapshot: what they are found and put in order by, and who belongs to which.
 
+use std::io;
 use std::sync::Arc;
 
 use super::bitmaps::Posting;
+use super::blobs::Blobs;
+use super::checkpoint::{FramesOf, Loading, Section, Sections};
 use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, difference, note_edits, sorted_once};
 use super::column::{Column, TextColumn, sortable};
 use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
+use super::image::Teller;
 use super::individuals::{WordIndex, WordKind, extension_codes, words_of, words_of_address};
 use super::places::{Place as PlaceInGroup, Places};
 use super::rows::{Place, Rows};
+use super::stored::{Bytes, Stored, Unsound, put_list, put_text, take_list};
+use super::terms;
 use super::tree::SharedTree;
 use crate::domain::code::CodeNumber;
 use crate::domain::group::{Group, Member};
@@ -43,13 +49,28 @@ pub(super) struct Groups {
 }
 
 /// What a group set, to be cleared when it is written again. All lists are sorted and hold everything once.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Terms {
     pub(super) codes: Box<[CodeKey]>,
     /// What the words are kept under, a line each.
     pub(super) words: Box<str>,
     pub(super) identifiers: Box<[IdentifierHash]>,
     pub(super) members: Box<[RecordId]>,
+}
+
+impl Stored for Terms {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_list(to, &self.codes);
+        put_list(to, &self.identifiers);
+        put_list(to, &self.members);
+        put_text(to, &self.words);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let (codes, identifiers, members) = (take_list(from)?, take_list(from)?, take_list(from)?);
+        let words = from.text()?.into();
+        Ok(Self { codes: codes.into(), words, identifiers: identifiers.into(), members: members.into() })
+    }
 }
 
 /// A group taken apart, ready to be written.
@@ -115,7 +136,7 @@ impl Groups {
     /// Writes groups, each into a new row or the row that it has, and the places of their members.
     pub(super) fn write(
         &mut self,
-        all_terms: &mut Vec<Terms>,
+        all_terms: &mut Blobs,
         records: Vec<Prepared>,
         (people, places): (&Rows, &mut Places),
     ) {
@@ -131,17 +152,13 @@ impl Groups {
     /// Writes the columns and members of a group and notes what has to change in the indexes.
     fn write_row(
         &mut self,
-        all_terms: &mut Vec<Terms>,
+        all_terms: &mut Blobs,
         prepared: Prepared,
         (people, places): (&Rows, &mut Places),
         edits: &mut IndexEdits,
     ) {
         let row = match self.rows.place(prepared.id) {
-            Place::Known(row) => row,
-            Place::New(row) => {
-                all_terms.push(Terms::default());
-                row
-            }
+            Place::Known(row) | Place::New(row) => row,
             Place::Refused => {
                 tracing::error!(
                     record.id = prepared.id.0,
@@ -150,7 +167,7 @@ impl Groups {
                 return;
             }
         };
-        let Some(terms) = all_terms.get_mut(row as usize) else { return };
+        let terms: Terms = terms::of_row(all_terms, row);
         note_edits(&mut edits.codes, row, &terms.codes, &prepared.terms.codes, |key| *key);
         let (old_words, new_words): (Vec<_>, Vec<_>) =
             (words_of(&terms.words).collect(), words_of(&prepared.terms.words).collect());
@@ -171,7 +188,55 @@ impl Groups {
         self.group_types.set(row, prepared.group_type.map(|number| number.0));
         self.housing_types.set(row, prepared.housing_type.map(|number| number.0));
         self.last_updated.set(row, Some(prepared.last_updated));
-        *terms = prepared.terms;
+        terms::set_row(all_terms, row, &prepared.terms);
+    }
+
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+        let Self { rows, codes, words, identifiers, inactive, names, .. } = self;
+        let Self { group_types, housing_types, last_updated, memberships, .. } = self;
+        rows.store(checkpoint.section(Section::GroupRows)?)?;
+        codes.store(checkpoint.section(Section::GroupCodes)?)?;
+        words.store(checkpoint.section(Section::GroupWords)?)?;
+        identifiers.store(checkpoint.section(Section::GroupIdentifiers)?)?;
+        checkpoint.section(Section::GroupInactive)?.add(&|to| inactive.put(to))?;
+        names.store(checkpoint.section(Section::GroupNames)?)?;
+        group_types.store(checkpoint.section(Section::GroupTypes)?)?;
+        housing_types.store(checkpoint.section(Section::GroupHousingTypes)?)?;
+        last_updated.store(checkpoint.section(Section::GroupLastUpdated)?)?;
+        memberships.store(checkpoint.section(Section::GroupMembers)?)
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        let rows = checkpoint.read(Section::GroupRows, Rows::load)?;
+        let names = |frames: &mut FramesOf<'_>| TextColumn::load(frames, rows.count());
+        Ok(Self {
+            codes: checkpoint.read(Section::GroupCodes, SharedTree::load)?,
+            words: checkpoint.read(Section::GroupWords, SharedTree::load)?,
+            identifiers: checkpoint.read(Section::GroupIdentifiers, IdentifierIndex::load)?,
+            inactive: checkpoint.read(Section::GroupInactive, |frames| frames.one())?,
+            names: checkpoint.read(Section::GroupNames, names)?,
+            group_types: checkpoint.read(Section::GroupTypes, Column::load)?,
+            housing_types: checkpoint.read(Section::GroupHousingTypes, Column::load)?,
+            last_updated: checkpoint.read(Section::GroupLastUpdated, Column::load)?,
+            memberships: checkpoint.read(Section::GroupMembers, SharedTree::load)?,
+            rows,
+        })
+    }
+
+    /// Tells what it holds, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller) {
+        let Self { rows, codes, words, identifiers, inactive, names, .. } = self;
+        teller.rows("groups", rows);
+        teller.postings("codes of groups", codes.iter());
+        teller.postings("words of groups", words.iter());
+        teller.values("identifiers of groups", identifiers.iter());
+        teller.postings("groups not in use", [(&(), inactive)]);
+        teller.of_rows("names of groups", rows, |row| names.get(row).map(<[u8]>::to_vec));
+        let columns = |row| (self.group_types.get(row), self.housing_types.get(row), self.last_updated.get(row));
+        teller.of_rows("columns of groups", rows, columns);
+        teller.values("members of groups", self.memberships.iter().map(|(entry, ())| *entry));
     }
 }
 

@@ -1,12 +1,17 @@
 //! Which rows an identifier belongs to, without keeping the identifier.
 //!
-//! **Invariant:** an identifier is known by 128 bits, two SipHash values under secret keys that are drawn at each start and never
-//! leave the process. Nobody can look for two identifiers with the same bits without those keys, and among a thousand million
-//! identifiers two meet by chance once in 10^20 registers; so a hit is not compared with the record again.
+//! **Invariant:** an identifier is known by 128 bits, its SipHash under a secret key that is drawn when the register is read from its
+//! records, and lies nowhere but in memory and in the checkpoints made of it. Nobody can look for two identifiers with the same
+//! bits without that key, and among a thousand million identifiers two meet by chance once in 10^20 registers; so a hit is not
+//! compared with the record again.
 
-use std::hash::{BuildHasher, RandomState};
+use std::io;
 
+use siphasher::sip128::SipHasher24;
+
+use super::checkpoint::{Frames, FramesOf};
 use super::codes::{Edit, Edits};
+use super::stored::{Bytes, Stored, Unsound};
 use super::tree::SharedTree;
 use crate::domain::identifier::IdentifierKey;
 
@@ -14,14 +19,49 @@ use crate::domain::identifier::IdentifierKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct IdentifierHash(u64, u64);
 
-/// The secret keys of one process.
-#[derive(Debug, Clone, Default)]
-pub(super) struct IdentifierHasher(RandomState, RandomState);
+/// The secret key.
+#[derive(Clone)]
+pub(super) struct IdentifierHasher(SipHasher24);
+
+impl Default for IdentifierHasher {
+    /// Draws a key.
+    fn default() -> Self {
+        Self(SipHasher24::new_with_key(&rand::random()))
+    }
+}
 
 impl IdentifierHasher {
     /// What stands for an identifier.
     pub(super) fn hash(&self, key: &IdentifierKey) -> IdentifierHash {
-        IdentifierHash(self.0.hash_one(key), self.1.hash_one(key))
+        let (system, value) = (key.system.as_str().as_bytes(), key.value.as_str().as_bytes());
+        // A system has no zero byte, so that no two identifiers are the same bytes.
+        let mut bytes = Vec::with_capacity(system.len() + value.len() + 1);
+        bytes.extend_from_slice(system);
+        bytes.push(0);
+        bytes.extend_from_slice(value);
+        let hash = self.0.hash(&bytes);
+        IdentifierHash(hash.h1, hash.h2)
+    }
+}
+
+impl Stored for IdentifierHasher {
+    fn put(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.0.key());
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        from.array().map(|key| Self(SipHasher24::new_with_key(&key)))
+    }
+}
+
+impl Stored for IdentifierHash {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.put(to);
+        self.1.put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        Ok(Self(u64::take(from)?, u64::take(from)?))
     }
 }
 
@@ -57,6 +97,23 @@ impl IdentifierIndex {
     pub(super) fn rows(&self, hash: IdentifierHash) -> Vec<u32> {
         let entries = self.entries.from(&(hash, 0)).map(|(entry, ())| *entry);
         entries.take_while(|(at, _)| *at == hash).map(|(_, row)| row).collect()
+    }
+}
+
+impl IdentifierIndex {
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
+        self.entries.store(frames)
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        SharedTree::load(frames).map(|entries| Self { entries })
+    }
+
+    /// Every entry, ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (IdentifierHash, u32)> + '_ {
+        self.entries.iter().map(|(entry, ())| *entry)
     }
 }
 

@@ -3,15 +3,21 @@
 //! **Invariant:** what a record set is known when it is written again: codes of columns from the columns, everything else from
 //! [`Terms`], which the writer alone keeps; so no bit outlives the version of the record that set it.
 
+use std::io;
 use std::sync::Arc;
 
 use super::bitmaps::Posting;
+use super::blobs::Blobs;
+use super::checkpoint::{FramesOf, Loading, Section, Sections, join};
 use super::chunk::{self, CODE_COLUMNS, Chunk, RowValues};
 use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
 use super::column::{Column, TextColumn, sortable};
 use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
+use super::image::Teller;
 use super::rows::{Place, Rows};
+use super::stored::{Bytes, Stored, Unsound, put_list, put_text, take_list};
+use super::terms;
 use super::tree::SharedTree;
 use crate::domain::address::Address;
 use crate::domain::calendar::days_since_epoch;
@@ -70,7 +76,7 @@ pub(super) struct Individuals {
 }
 
 /// What a row set beside the columns, to be cleared when the record is written again.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Terms {
     /// Codes that no column holds, sorted, each once.
     codes: Box<[CodeKey]>,
@@ -78,6 +84,19 @@ pub(super) struct Terms {
     pub(super) words: Box<str>,
     /// Sorted, each once.
     pub(super) identifiers: Box<[IdentifierHash]>,
+}
+
+impl Stored for Terms {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_list(to, &self.codes);
+        put_list(to, &self.identifiers);
+        put_text(to, &self.words);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let (codes, identifiers) = (take_list(from)?.into(), take_list(from)?.into());
+        Ok(Self { codes, words: from.text()?.into(), identifiers })
+    }
 }
 
 /// A record taken apart, ready to be written into the columns.
@@ -150,7 +169,7 @@ impl Individuals {
     }
 
     /// Writes records, each into a new row or the row that it has.
-    pub(super) fn write(&mut self, all_terms: &mut Vec<Terms>, records: Vec<Prepared>) {
+    pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared>) {
         let mut edits = IndexEdits::default();
         for prepared in records {
             self.write_row(all_terms, prepared, &mut edits);
@@ -161,13 +180,9 @@ impl Individuals {
     }
 
     /// Writes the columns of a record and notes what has to change in the indexes.
-    fn write_row(&mut self, all_terms: &mut Vec<Terms>, prepared: Prepared, edits: &mut IndexEdits) {
+    fn write_row(&mut self, all_terms: &mut Blobs, prepared: Prepared, edits: &mut IndexEdits) {
         let row = match self.rows.place(prepared.id) {
-            Place::Known(row) => row,
-            Place::New(row) => {
-                all_terms.push(Terms::default());
-                row
-            }
+            Place::Known(row) | Place::New(row) => row,
             Place::Refused => {
                 tracing::error!(
                     record.id = prepared.id.0,
@@ -176,9 +191,9 @@ impl Individuals {
                 return;
             }
         };
-        let Some(terms) = all_terms.get_mut(row as usize) else { return };
+        let terms: Terms = terms::of_row(all_terms, row);
         let (at, slot) = chunk::split(row);
-        let old_codes = self.codes_at(at, slot, terms);
+        let old_codes = self.codes_at(at, slot, &terms);
         let new_codes = prepared.codes();
         note_edits(&mut edits.codes, row, &old_codes, &new_codes, |key| *key);
         let old_words: Vec<&str> = words_of(&terms.words).collect();
@@ -198,7 +213,68 @@ impl Individuals {
         if let Some(chunk) = chunks.get_mut(at) {
             Arc::make_mut(chunk).set(slot, &prepared.values);
         }
-        *terms = prepared.terms;
+        terms::set_row(all_terms, row, &prepared.terms);
+    }
+
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, chunks } = self;
+        rows.store(checkpoint.section(Section::PeopleRows)?)?;
+        codes.store(checkpoint.section(Section::PeopleCodes)?)?;
+        words.store(checkpoint.section(Section::PeopleWords)?)?;
+        identifiers.store(checkpoint.section(Section::PeopleIdentifiers)?)?;
+        checkpoint.section(Section::PeopleInactive)?.add(&|to| inactive.put(to))?;
+        names.store(checkpoint.section(Section::PeopleNames)?)?;
+        last_updated.store(checkpoint.section(Section::PeopleLastUpdated)?)?;
+        let frames = checkpoint.section(Section::PeopleColumns)?;
+        chunks.iter().try_for_each(|chunk| frames.add(&|to| chunk.put(to)))
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        let (columns, indexes) = join(
+            || {
+                let rows = checkpoint.read(Section::PeopleRows, Rows::load)?;
+                let names = |frames: &mut FramesOf<'_>| TextColumn::load(frames, rows.count());
+                let names = checkpoint.read(Section::PeopleNames, names)?;
+                let last_updated = checkpoint.read(Section::PeopleLastUpdated, Column::load)?;
+                let chunks = checkpoint.read(Section::PeopleColumns, |frames| {
+                    let mut chunks = Vec::new();
+                    frames.each(|from| {
+                        chunks.push(Arc::new(Chunk::take(from)?));
+                        Ok(())
+                    })?;
+                    Ok(Arc::new(chunks))
+                })?;
+                Ok((rows, names, last_updated, chunks))
+            },
+            || {
+                let words = checkpoint.read(Section::PeopleWords, SharedTree::load)?;
+                let codes = checkpoint.read(Section::PeopleCodes, SharedTree::load)?;
+                let identifiers = checkpoint.read(Section::PeopleIdentifiers, IdentifierIndex::load)?;
+                let inactive = checkpoint.read(Section::PeopleInactive, |frames| frames.one())?;
+                Ok((words, codes, identifiers, inactive))
+            },
+        )?;
+        let (rows, names, last_updated, chunks) = columns;
+        let (words, codes, identifiers, inactive) = indexes;
+        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, chunks })
+    }
+
+    /// Tells what it holds, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller) {
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, chunks: _ } = self;
+        teller.rows("individuals", rows);
+        teller.postings("codes of individuals", codes.iter());
+        teller.postings("words of individuals", words.iter());
+        teller.values("identifiers of individuals", identifiers.iter());
+        teller.postings("individuals not in use", [(&(), inactive)]);
+        teller.of_rows("names of individuals", rows, |row| names.get(row).map(<[u8]>::to_vec));
+        teller.of_rows("last writes of individuals", rows, |row| last_updated.get(row));
+        teller.of_rows("columns of individuals", rows, |row| {
+            let (chunk, slot) = chunk::split(row);
+            self.chunk(chunk).map(|chunk| chunk.get(slot)).unwrap_or_default()
+        });
     }
 
     fn codes_at(&self, chunk: usize, slot: usize, terms: &Terms) -> Vec<CodeKey> {

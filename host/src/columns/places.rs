@@ -4,11 +4,16 @@
 //! period holds is asked on the day of the search.
 
 use std::borrow::Cow;
+use std::io;
 
 use roaring::RoaringBitmap;
 
 use super::bitmaps::Posting;
+use super::checkpoint::{Loading, Section, Sections};
 use super::column::Column;
+use super::image::{Teller, bytes_of};
+use super::rows::Rows;
+use super::stored::{Bytes, Stored, Unsound};
 use super::tree::SharedTree;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::group::Member;
@@ -54,6 +59,18 @@ pub(super) struct FirstPlaces<'a> {
     pub(super) starts: &'a [i32],
     /// Their last days, where there is one.
     pub(super) ends: &'a [i32],
+}
+
+impl Stored for Place {
+    fn put(&self, to: &mut Vec<u8>) {
+        (self.group, self.role).put(to);
+        (self.start, self.end).put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let ((group, role), (start, end)) = Stored::take(from)?;
+        Ok(Self { group, role, start, end })
+    }
 }
 
 /// The places of everybody, cheap to copy. Nearly everybody has one, which stands in columns.
@@ -143,6 +160,43 @@ impl Places {
                 self.more.insert((row, place.group, number), place);
             }
         }
+    }
+
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
+        let Self { groups, roles, starts, ends, several, more, row_count } = self;
+        groups.store(checkpoint.section(Section::PlaceGroups)?)?;
+        roles.store(checkpoint.section(Section::PlaceRoles)?)?;
+        starts.store(checkpoint.section(Section::PlaceStarts)?)?;
+        ends.store(checkpoint.section(Section::PlaceEnds)?)?;
+        more.store(checkpoint.section(Section::FurtherPlaces)?)?;
+        checkpoint.section(Section::PlaceRows)?.add(&|to| {
+            row_count.put(to);
+            several.put(to);
+        })
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>) -> Result<Self, Unsound> {
+        let (row_count, several) = checkpoint.read(Section::PlaceRows, |frames| frames.one())?;
+        Ok(Self {
+            groups: checkpoint.read(Section::PlaceGroups, Column::load)?,
+            roles: checkpoint.read(Section::PlaceRoles, Column::load)?,
+            starts: checkpoint.read(Section::PlaceStarts, Column::load)?,
+            ends: checkpoint.read(Section::PlaceEnds, Column::load)?,
+            more: checkpoint.read(Section::FurtherPlaces, SharedTree::load)?,
+            several,
+            row_count,
+        })
+    }
+
+    /// Tells what it holds of those people, so that two can be compared. Which place of several comes first does not count.
+    pub(super) fn tell(&self, teller: &mut Teller, people: &Rows) {
+        teller.of_rows("places of individuals", people, |row| {
+            let mut places: Vec<Vec<u8>> = self.of(row).map(|place| bytes_of(&place)).collect();
+            places.sort_unstable();
+            places.concat()
+        });
     }
 
     fn set_first(&mut self, row: u32, place: Option<Place>) {

@@ -2,9 +2,12 @@
 //!
 //! **Invariant:** rows are counted up from 0 without a gap in the order of the records' keys, and a record never changes its row.
 
+use std::io;
 use std::sync::Arc;
 
+use super::checkpoint::{Frames, FramesOf};
 use super::chunk::CHUNK_ROWS;
+use super::stored::{Unsound, put_list, take_list};
 use crate::domain::record::RecordId;
 
 /// The keys of the records of one kind, by row; cheap to copy.
@@ -73,6 +76,38 @@ impl Rows {
         let row = self.count;
         self.count += 1;
         Place::New(row)
+    }
+}
+
+impl Rows {
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
+        for chunk in self.chunks.iter() {
+            frames.add(&|to| put_list(to, chunk))?;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        let mut chunks: Vec<Arc<Vec<RecordId>>> = Vec::new();
+        let mut count = 0_usize;
+        frames.each(|from| {
+            let chunk: Vec<RecordId> = take_list(from)?;
+            let last = chunks.last().and_then(|chunk| chunk.last());
+            let is_sound = chunk.is_sorted_by(|one, other| one < other)
+                && chunk.first().is_some_and(|first| last.is_none_or(|last| last < first))
+                && chunk.len() <= CHUNK_ROWS
+                && count.is_multiple_of(CHUNK_ROWS);
+            if !is_sound {
+                return Err(Unsound("the keys of records do not ascend"));
+            }
+            count += chunk.len();
+            chunks.push(Arc::new(chunk));
+            Ok(())
+        })?;
+        let count = u32::try_from(count).map_err(|_| Unsound("there are too many rows"))?;
+        Ok(Self { chunks: Arc::new(chunks), count })
     }
 }
 

@@ -1,10 +1,16 @@
 //! Records of one kind by what they say: which rows hold a term, and the pages of those that hold several.
 
+use std::io;
+
 use super::bitmaps::{Posting, RowSet};
+use super::blobs::Blobs;
+use super::checkpoint::{Loading, Section, Sections};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
+use super::image::Teller;
 use super::rows::{Place, Rows};
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
 use super::search::{self, Found};
+use super::stored::{Bytes, Stored, Unsound, put_list, take_list};
 use super::tree::SharedTree;
 use crate::domain::record::RecordId;
 use crate::domain::search::Page;
@@ -22,23 +28,55 @@ impl<K: Ord + Clone> Default for TermIndex<K> {
     }
 }
 
-/// The terms of each row, to be cleared when the row is written again.
-pub(super) type AllTerms<K> = Vec<Box<[K]>>;
+/// The terms of a record, to be cleared when it is written again: sorted, each once.
+struct Terms<K>(Vec<K>);
+
+impl<K> Default for Terms<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Stored> Stored for Terms<K> {
+    fn put(&self, to: &mut Vec<u8>) {
+        put_list(to, &self.0);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        take_list(from).map(Self)
+    }
+}
+
+/// What a row set when it was last written; nothing, where it never was.
+pub(super) fn of_row<T: Stored + Default>(terms: &Blobs, row: u32) -> T {
+    let bytes = terms.get(row);
+    if bytes.is_empty() {
+        return T::default();
+    }
+    T::take(&mut Bytes(bytes)).unwrap_or_else(|error| {
+        // They were written by this process, or read from a checkpoint whose checksums were right.
+        tracing::error!(error = %error, "what a record set cannot be read; searches may find it by what it said before");
+        T::default()
+    })
+}
+
+/// Keeps what a row sets.
+pub(super) fn set_row<T: Stored>(terms: &mut Blobs, row: u32, of_row: &T) {
+    let mut bytes = Vec::new();
+    of_row.put(&mut bytes);
+    terms.set(row, &bytes);
+}
 
 /// A record taken apart: its key and its terms.
 pub(super) type Prepared<K> = (RecordId, Vec<K>);
 
-impl<K: Ord + Clone> TermIndex<K> {
+impl<K: Ord + Clone + Stored> TermIndex<K> {
     /// Writes records, each into a new row or the row that it has.
-    pub(super) fn write(&mut self, all_terms: &mut AllTerms<K>, records: Vec<Prepared<K>>) {
+    pub(super) fn write(&mut self, all_terms: &mut Blobs, records: Vec<Prepared<K>>) {
         let mut edits = Edits::new();
         for (id, terms) in records {
             let row = match self.rows.place(id) {
-                Place::Known(row) => row,
-                Place::New(row) => {
-                    all_terms.push(Box::default());
-                    row
-                }
+                Place::Known(row) | Place::New(row) => row,
                 Place::Refused => {
                     tracing::error!(
                         record.id = id.0,
@@ -47,10 +85,10 @@ impl<K: Ord + Clone> TermIndex<K> {
                     continue;
                 }
             };
-            let Some(before) = all_terms.get_mut(row as usize) else { continue };
-            let terms: Box<[K]> = sorted_once(terms).into();
-            note_edits(&mut edits, row, before, &terms, K::clone);
-            *before = terms;
+            let before: Terms<K> = of_row(all_terms, row);
+            let terms = Terms(sorted_once(terms));
+            note_edits(&mut edits, row, &before.0, &terms.0, K::clone);
+            set_row(all_terms, row, &terms);
         }
         apply_edits(&mut self.postings, edits);
     }
@@ -58,6 +96,24 @@ impl<K: Ord + Clone> TermIndex<K> {
     /// Rows by term.
     pub(super) fn postings(&self) -> &SharedTree<K, Posting> {
         &self.postings
+    }
+
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, checkpoint: &mut dyn Sections, rows: Section, terms: Section) -> io::Result<()> {
+        self.rows.store(checkpoint.section(rows)?)?;
+        self.postings.store(checkpoint.section(terms)?)
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(checkpoint: &Loading<'_>, rows: Section, terms: Section) -> Result<Self, Unsound> {
+        let rows = checkpoint.read(rows, Rows::load)?;
+        Ok(Self { rows, postings: checkpoint.read(terms, SharedTree::load)? })
+    }
+
+    /// Tells what it holds, so that two can be compared.
+    pub(super) fn tell(&self, teller: &mut Teller, rows: &'static str, terms: &'static str) {
+        teller.rows(rows, &self.rows);
+        teller.postings(terms, self.postings.iter());
     }
 
     /// The row of a record.
@@ -104,7 +160,7 @@ mod tests {
 
     #[test]
     fn finds_those_that_hold_one_term_of_each_list() {
-        let (mut index, mut terms) = (TermIndex::default(), AllTerms::default());
+        let (mut index, mut terms) = (TermIndex::default(), Blobs::default());
         let records =
             (1..=200_000_u64).map(|id| (RecordId(id), vec![format!("by {}", id % 3), format!("no {}", id % 5)]));
         index.write(&mut terms, records.collect());

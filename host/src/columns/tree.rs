@@ -7,11 +7,17 @@
 //! that one also takes everything smaller.
 
 use std::borrow::Borrow;
+use std::io;
 use std::slice;
 use std::sync::Arc;
 
+use super::checkpoint::{Frames, FramesOf};
+use super::stored::{Stored, Unsound};
+
 /// The most entries of a leaf and the most children of a branch.
 const FAN_OUT: usize = 32;
+/// How many parts a node gets that is made of what is known from the start.
+const LOADED: usize = 24;
 
 /// A sorted map, cheap to copy.
 #[derive(Debug, Clone)]
@@ -102,11 +108,35 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
         }
     }
 
+    /// A map of entries whose keys ascend.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub(super) fn from_ascending(entries: Vec<(K, V)>) -> Result<Self, Unsound> {
+        if !entries.is_sorted_by(|one, other| one.0 < other.0) {
+            return Err(Unsound("the keys of a map do not ascend"));
+        }
+        let mut level: Vec<Child<K, V>> = in_parts(entries, Node::Leaf);
+        while level.len() > 1 {
+            level = in_parts(level, Node::Branch);
+        }
+        Ok(level.pop().map_or_else(Self::default, |(_, root)| Self { root }))
+    }
+
     /// Every entry, ascending.
     pub(super) fn iter(&self) -> Entries<'_, K, V> {
-        match self.root.as_ref() {
-            Node::Leaf(entries) => Entries { branches: Vec::new(), leaf: entries.iter() },
-            Node::Branch(children) => Entries { branches: vec![children.iter()], leaf: [].iter() },
+        let mut branches = Vec::new();
+        let mut node = &self.root;
+        loop {
+            match node.as_ref() {
+                Node::Leaf(entries) => return Entries { branches, leaf: entries.iter() },
+                Node::Branch(children) => {
+                    let mut rest = children.iter();
+                    let Some((_, first)) = rest.next() else { return Entries { branches, leaf: [].iter() } };
+                    branches.push(rest);
+                    node = first;
+                }
+            }
         }
     }
 
@@ -131,6 +161,40 @@ impl<K: Ord + Clone, V: Clone> SharedTree<K, V> {
                 }
             }
         }
+    }
+}
+
+/// Makes nodes of parts in their order, none of them full, so that the next entries find room.
+fn in_parts<K: Clone, V, T>(parts: Vec<(K, T)>, node: impl Fn(Vec<(K, T)>) -> Node<K, V>) -> Vec<Child<K, V>> {
+    let mut nodes = Vec::with_capacity(parts.len().div_ceil(LOADED));
+    let mut parts = parts.into_iter();
+    loop {
+        let of_node: Vec<(K, T)> = parts.by_ref().take(LOADED).collect();
+        let Some((first, _)) = of_node.first() else { return nodes };
+        nodes.push((first.clone(), Arc::new(node(of_node))));
+    }
+}
+
+impl<K: Ord + Clone + Stored, V: Clone + Stored> SharedTree<K, V> {
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> io::Result<()> {
+        for (key, value) in self.iter() {
+            frames.add(&|to| {
+                key.put(to);
+                value.put(to);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        let mut entries = Vec::new();
+        frames.each(|from| {
+            entries.push((K::take(from)?, V::take(from)?));
+            Ok(())
+        })?;
+        Self::from_ascending(entries)
     }
 }
 
@@ -259,8 +323,11 @@ mod tests {
                     map.insert(key, value);
                 }
             }
+            let loaded = SharedTree::from_ascending(map.clone().into_iter().collect()).unwrap();
+            copies.push((loaded, map.clone()));
             copies.push((tree, map));
             for (tree, map) in copies {
+                prop_assert!(tree.iter().eq(&map));
                 for start in [0, 1, 250, 599, 700] {
                     prop_assert!(tree.from(&start).eq(map.range(start..)));
                     prop_assert!(tree.iter().eq(map.iter()));
@@ -270,6 +337,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_map_made_at_once_goes_on_as_one_made_step_by_step() {
+        for count in [0, 1, 23, 24, 25, 600, 20_000_u32] {
+            let mut tree = SharedTree::from_ascending((0..count).map(|key| (key * 2, key)).collect()).unwrap();
+            for key in 0..count {
+                tree.insert(key * 2 + 1, key);
+            }
+            assert!(tree.iter().map(|(key, _)| *key).eq(0..2 * count), "{count}");
+            (0..2 * count).for_each(|key| tree.remove(&key));
+            assert_eq!(tree.iter().count(), 0);
+        }
+        assert!(SharedTree::from_ascending(vec![(2, ()), (2, ())]).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use jiff::civil::Date;
 
+use crate::columns::stored::{Bytes, Stored, Unsound};
 use crate::domain::calendar::days_since_epoch;
 
 /// The stretches are halved this often from the whole calendar to single days. Its 2^19 days hold every date that a consent can name,
@@ -17,6 +18,16 @@ const OFFSET_DAYS: i32 = 70_000;
 /// `2k` and `2k + 1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stretch(u32);
+
+impl Stored for Stretch {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.put(to);
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        u32::take(from).map(Self)
+    }
+}
 
 impl Stretch {
     /// The stretch of one day.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::kept::Texts;
 use crate::columns::codes::sorted_once;
 use crate::columns::tree::SharedTree;
 use crate::domain::field::{FieldName, FieldSet};
@@ -74,6 +75,43 @@ impl Names {
             Some(Some(names)) => FieldSet::only(names.iter().filter_map(|name| FieldName::parse(resource, name).ok())),
             None => FieldSet::none(),
         }
+    }
+
+    /// What every number stands for.
+    pub(super) fn texts(&self) -> Texts {
+        let by_number = |names: &SharedTree<Arc<str>, u32>| {
+            names.iter().map(|(name, number)| (*number, Arc::clone(name))).collect()
+        };
+        let fields = self.fields.iter().map(|(number, names)| (*number, names.as_ref().map(|names| names.to_vec())));
+        Texts {
+            organizations: by_number(&self.organizations),
+            purposes: by_number(&self.purposes),
+            fields: fields.collect(),
+        }
+    }
+
+    /// Names whose numbers are known.
+    pub(super) fn of_texts(
+        organizations: Vec<(u32, Arc<str>)>,
+        purposes: Vec<(u32, Arc<str>)>,
+        fields: Vec<(u32, Option<Vec<String>>)>,
+    ) -> Self {
+        let mut names = Self::default();
+        for (number, name) in organizations {
+            names.organizations.insert(name, number);
+            names.last = names.last.max(number);
+        }
+        for (number, text) in purposes {
+            names.purposes.insert(text, number);
+            names.last = names.last.max(number);
+        }
+        for (number, list) in fields {
+            let list: FieldNames = list.map(Arc::from);
+            names.numbers_of_fields.insert(list.clone(), number);
+            names.fields.insert(number, list);
+            names.last = names.last.max(number);
+        }
+        names
     }
 
     fn next(&mut self) -> u32 {

@@ -1,0 +1,245 @@
+//! Opens the store and brings the register into memory: from the newest sound checkpoint and what was written after it, or from all
+//! records.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use roaring::RoaringTreemap;
+
+use super::StartError;
+use super::open::{MIB, private_folder};
+use crate::columns::Columns;
+use crate::columns::checkpoint::{CheckpointFile, CheckpointFolder};
+use crate::config::Config;
+use crate::domain::change::{Change, Sequence};
+use crate::domain::record::{RecordId, RecordKind};
+use crate::store::change_log::{CHANGES_MAX, ChangeLog};
+use crate::store::sled::{SledOptions, SledStore};
+use crate::store::{ChangeSink, Store, StoreError};
+
+/// How many records are read at once while the indexes are built.
+const SCAN_RECORDS: usize = 1_024;
+/// The folder of the checkpoints within the data folder.
+const CHECKPOINTS_FOLDER: &str = "checkpoints";
+/// Up to this many changed records are always taken up; of more, only as many as the checkpoint has: reading all is quicker then.
+const CAUGHT_UP_MIN: u64 = 10_000;
+
+/// The kinds of records that a checkpoint shows, in the order in which they are read: a group's members are there before it, whom
+/// a consent is about before that. Programs are few and always read.
+const KINDS: [RecordKind; 4] =
+    [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership, RecordKind::Consent];
+
+/// A store and the register in memory that hears of its changes.
+pub(super) struct Recovered {
+    pub(super) store: Arc<SledStore>,
+    pub(super) columns: Arc<Columns>,
+    /// Where checkpoints are kept; absent where the folder cannot be used.
+    pub(super) checkpoints: Option<CheckpointFolder>,
+    /// The last write that a checkpoint on disk shows.
+    pub(super) checkpointed: Option<Sequence>,
+}
+
+/// Hands the store's changes to the indexes.
+struct ColumnsSink(Arc<Columns>);
+
+impl ChangeSink for ColumnsSink {
+    fn apply(&self, changes: &[Change]) {
+        self.0.apply(changes);
+    }
+}
+
+/// Opens the store and fills the indexes before any write can come.
+pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, StartError> {
+    let options = SledOptions { cache_bytes: config.store.cache_mib * MIB, ..SledOptions::default() };
+    let folder = config.store.folder(data_dir);
+    private_folder(&folder)?;
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
+    let store = match opened {
+        Ok(Ok(store)) => Arc::new(store),
+        Ok(Err(error)) => return Err(StartError::Store(error.to_string())),
+        Err(error) => return Err(StartError::Store(error.to_string())),
+    };
+    let checkpoints = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
+    let checkpoints = checkpoints.inspect_err(|error| {
+        tracing::warn!(error = %error, "checkpoints cannot be kept; every start reads all records");
+    });
+    let checkpoints = checkpoints.ok();
+    let recovered = match &checkpoints {
+        Some(folder) => from_checkpoint(&store, folder).await?,
+        None => None,
+    };
+    let checkpointed = recovered.as_ref().map(|(_, sequence)| *sequence);
+    let columns = match recovered {
+        Some((columns, _)) => columns,
+        None => {
+            let started = Instant::now();
+            let columns = Columns::default();
+            build(&store, &columns).await.map_err(store_error)?;
+            tracing::info!(
+                records = columns.image().record_count(),
+                duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+                "the register was read from its records"
+            );
+            columns
+        }
+    };
+    let columns = Arc::new(columns);
+    let last = store.attach_sink(Arc::new(ColumnsSink(columns.clone()))).map_err(store_error)?;
+    columns.reach(last);
+    Ok(Recovered { store, columns, checkpoints, checkpointed })
+}
+
+pub(super) fn store_error(error: StoreError) -> StartError {
+    let mut text = format!("the store cannot be used: {error}");
+    let mut cause = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    StartError::Store(text)
+}
+
+/// Reads every record of a store whose records do not change meanwhile. The next page is read while one is taken up.
+///
+/// # Errors
+/// When the store fails or a record cannot be read.
+pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), StoreError> {
+    load_programs(&**store, columns).await?;
+    for kind in KINDS {
+        let mut page = store.scan_records(kind, RecordId(0), SCAN_RECORDS).await?;
+        while let Some(last) = page.last() {
+            let after = last.place().1;
+            let reader = Arc::clone(store);
+            let next = tokio::spawn(async move { reader.scan_records(kind, after, SCAN_RECORDS).await });
+            columns.load(&page);
+            page = next.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
+        }
+    }
+    Ok(())
+}
+
+async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), StoreError> {
+    let mut after = RecordId(0);
+    loop {
+        let page = store.scan_records(RecordKind::Program, after, SCAN_RECORDS).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.place().1;
+        columns.load(&page);
+    }
+}
+
+/// The register from the newest checkpoint that is sound, and the write up to which that reached; nothing where there is none, or
+/// where reading all records is quicker.
+async fn from_checkpoint(
+    store: &Arc<SledStore>,
+    folder: &CheckpointFolder,
+) -> Result<Option<(Columns, Sequence)>, StartError> {
+    let files = match folder.newest_first() {
+        Ok(files) => files,
+        Err(error) => {
+            tracing::warn!(error = %error, "the folder of the checkpoints cannot be read; the register is read from its records");
+            return Ok(None);
+        }
+    };
+    for file in files {
+        let started = Instant::now();
+        let (path, reason) = match file {
+            Err((path, reason)) => (path, reason.to_string()),
+            Ok(file) => match load(store, file).await.map_err(store_error)? {
+                Ok((columns, sequence)) => {
+                    let Some(records) = catch_up(&**store, &columns, sequence).await.map_err(store_error)? else {
+                        tracing::info!(
+                            checkpoint.sequence = sequence.0,
+                            "most records were written after the checkpoint, so all of them are read"
+                        );
+                        return Ok(None);
+                    };
+                    tracing::info!(
+                        checkpoint.sequence = sequence.0,
+                        records = columns.image().record_count(),
+                        records.caught_up = records,
+                        duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+                        "the register was read from its checkpoint"
+                    );
+                    return Ok(Some((columns, sequence)));
+                }
+                Err(unusable) => unusable,
+            },
+        };
+        tracing::warn!(
+            checkpoint.file = %path.display(),
+            reason = %reason,
+            "a checkpoint cannot be used and is set aside; nothing is lost: an older one or the records themselves are read"
+        );
+        if let Err(error) = folder.set_aside(&path) {
+            tracing::warn!(error = %error, checkpoint.file = %path.display(), "the checkpoint cannot be set aside");
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a checkpoint, if it is one of this store's history; its file and the reason where it cannot be used.
+async fn load(
+    store: &Arc<SledStore>,
+    file: CheckpointFile,
+) -> Result<Result<(Columns, Sequence), (PathBuf, String)>, StoreError> {
+    let reason = match store.history_mark(file.sequence).await? {
+        None => Some("it is from the future: the store has not seen its last write"),
+        Some(mark) if mark.0 != file.mark => Some("it is of another register, or of a copy that went on by itself"),
+        Some(_) => None,
+    };
+    if let Some(reason) = reason {
+        return Ok(Err((file.path, reason.to_owned())));
+    }
+    let (path, sequence) = (file.path.clone(), file.sequence);
+    let loaded = tokio::task::spawn_blocking(move || file.load()).await;
+    Ok(match loaded {
+        Ok(Ok(columns)) => Ok((columns, sequence)),
+        Ok(Err(reason)) => Err((path, reason.to_string())),
+        Err(error) => Err((path, error.to_string())),
+    })
+}
+
+/// Takes up what was written after a checkpoint, each record once and as it is now: how many these were; nothing where they are so
+/// many that reading everything is quicker. Takes one bit of memory a record.
+///
+/// # Errors
+/// When the store fails or something cannot be read.
+pub async fn catch_up<S: Store + ChangeLog>(
+    store: &S,
+    columns: &Columns,
+    checkpoint: Sequence,
+) -> Result<Option<u64>, StoreError> {
+    load_programs(store, columns).await?;
+    let known = columns.image().record_count();
+    let mut touched: BTreeMap<RecordKind, RoaringTreemap> = BTreeMap::new();
+    let mut after = checkpoint;
+    loop {
+        let changes = store.changes_after(after, CHANGES_MAX).await?;
+        let Some(last) = changes.last() else { break };
+        after = last.sequence;
+        for (kind, id) in changes.into_iter().flat_map(|change| change.records) {
+            touched.entry(kind).or_default().insert(id.0);
+        }
+    }
+    let count = touched.values().map(RoaringTreemap::len).sum();
+    if count > known.max(CAUGHT_UP_MIN) {
+        return Ok(None);
+    }
+    for kind in KINDS {
+        let mut ids = touched.remove(&kind).unwrap_or_default().into_iter().map(RecordId);
+        loop {
+            let page: Vec<RecordId> = ids.by_ref().take(SCAN_RECORDS).collect();
+            if page.is_empty() {
+                break;
+            }
+            columns.load(&store.records(kind, &page).await?);
+        }
+    }
+    Ok(Some(count))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,354 @@
+//! What is loaded from a checkpoint and caught up is what is read from all records, whatever was written before and after.
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::columns::{SearchLimits, Snapshot, Sorting};
+use crate::domain::address::Address;
+use crate::domain::calendar::Period;
+use crate::domain::change::ChangedRecord;
+use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
+use crate::domain::consent::{ConsentDetails, ConsentId};
+use crate::domain::consent_filter::ConsentFilter;
+use crate::domain::group::{GroupDetails, Member};
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::individual::{Income, IndividualDetails};
+use crate::domain::organization::{LegalBasis, Organization};
+use crate::domain::person_name::PersonName;
+use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
+use crate::domain::scope::Resource;
+use crate::domain::search::{CodeCondition, CodedPlace, IndividualQuery, Page, TextConditions};
+use crate::domain::subject::{Subject, SubjectReference};
+use crate::domain::vocabulary::CodedField;
+use crate::store::memory::MemoryStore;
+use crate::store::record::samples;
+use crate::store::{Operation, RecordDetails, Write};
+
+const WORDS: [&str; 7] = ["Abebe", "Élan", "ገብረ", "中", "de la", "Ḥaile", "O'Neil"];
+const ORGANIZATIONS: [&str; 3] = ["Health", "Education", "Food"];
+
+/// What is written next: the kind of record, which one, and what it says, all from numbers.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    kind: u8,
+    which: u64,
+    is_update: bool,
+    says: u32,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    (0_u8..10, any::<u64>(), any::<bool>(), any::<u32>()).prop_map(|(kind, which, is_update, says)| Step {
+        kind,
+        which,
+        is_update,
+        says,
+    })
+}
+
+/// A store that writes what it is told, and how many of each kind it has.
+struct World {
+    store: Arc<MemoryStore>,
+    columns: Arc<Columns>,
+    counts: [u64; 4],
+    written: u64,
+}
+
+fn code(number: u32) -> CodedValue {
+    CodedValue { number: CodeNumber(number), edition: EditionNumber(0) }
+}
+
+fn day(days: u32) -> Date {
+    Date::constant(2026, 1, 1).saturating_add(jiff::Span::new().days(i64::from(days)))
+}
+
+fn identifier(text: &str, period: Option<Period>) -> Identifier {
+    Identifier { key: IdentifierKey::parse(text).unwrap(), period }
+}
+
+fn word(says: u32) -> String {
+    WORDS[says as usize % WORDS.len()].to_owned()
+}
+
+fn address(says: u32) -> Address {
+    let country = (says % 3 == 0).then(|| code(says % 2));
+    Address { country, region: Some(word(says / 5)), district: Some(word(says / 3)), ..Address::default() }
+}
+
+fn person(says: u32, number: u64) -> IndividualDetails {
+    let ended = Period { start: None, end: Some(day(0)) };
+    let mut details = IndividualDetails {
+        identifiers: vec![
+            identifier(&format!("urn:x:a|{number}"), None),
+            identifier(&format!("urn:x:b|{}", says % 5), Some(ended)),
+        ],
+        active: [None, Some(true), Some(false)][says as usize % 3],
+        name: Some(PersonName { family: Some(word(says)), given: Some(word(says / 7)), ..PersonName::default() }),
+        birth_date: (says % 4 != 0).then(|| day(says % 900)),
+        codes: vec![(CodedField::Gender, code(says % 3))],
+        code_lists: vec![(CodedField::Languages, vec![code(says % 4), code(says % 5)])],
+        address: Some((0..says % 3).map(|at| address(says + at)).collect()),
+        income: (says % 5 == 0).then(|| Income { amount: f64::from(says), currency: None, period: None }),
+        ..IndividualDetails::default()
+    };
+    if says % 6 == 0 {
+        details.extension = samples::full_individual().details.extension;
+    }
+    details
+}
+
+impl World {
+    fn new() -> Self {
+        let (store, columns) = (Arc::new(MemoryStore::new()), Arc::new(Columns::default()));
+        store.attach_sink(Arc::new(ColumnsSink(columns.clone()))).unwrap();
+        Self { store, columns, counts: [0; 4], written: 0 }
+    }
+
+    fn one_of(&self, kind: usize, which: u64) -> Option<RecordId> {
+        (self.counts[kind] > 0).then(|| RecordId(which % self.counts[kind] + 1))
+    }
+
+    fn subject(&self, which: u64) -> Option<SubjectReference> {
+        let kind = if which % 3 == 0 { Subject::Group } else { Subject::Individual };
+        let id = self.one_of(usize::from(kind == Subject::Group), which / 3)?;
+        Some(SubjectReference { kind, id })
+    }
+
+    fn members(&self, says: u32) -> Vec<Member> {
+        let member = |at: u32| {
+            let individual = self.one_of(0, u64::from(says / 7 + at * 3))?;
+            let until = Period { start: None, end: Some(day(says % 40)) };
+            Some(Member {
+                individual,
+                role: (at % 2 == 0).then(|| code(says % 3)),
+                period: (says % 2 == 0).then_some(until),
+                is_inactive: (says + at) % 5 == 0,
+            })
+        };
+        (0..says % 5).filter_map(member).collect()
+    }
+
+    /// The operation of a step; none, where it would be about a record that is not there.
+    async fn operation(&self, step: Step) -> Option<Operation> {
+        let Step { kind, which, is_update, says } = step;
+        let number = self.written;
+        let present = |kind, at| async move {
+            let id = self.one_of(at, which).filter(|_| is_update)?;
+            self.store.record(kind, id).await.unwrap()
+        };
+        Some(match kind {
+            0..=3 => {
+                let details = person(says, number);
+                match present(RecordKind::Individual, 0).await {
+                    Some(before) => Operation::UpdateIndividual(before.place().1, before.place().2, details),
+                    None => Operation::CreateIndividual(details),
+                }
+            }
+            4..=6 => {
+                let details = GroupDetails {
+                    identifiers: vec![identifier(&format!("urn:x:g|{number}"), None)],
+                    name: Some(word(says)),
+                    active: (says % 3 == 0).then_some(false),
+                    group_type: (says % 2 == 0).then(|| code(7)),
+                    members: Some(self.members(says)),
+                    address: Some(vec![address(says)]),
+                    ..GroupDetails::default()
+                };
+                match present(RecordKind::Group, 1).await {
+                    Some(before) => Operation::UpdateGroup(before.place().1, before.place().2, details),
+                    None => Operation::CreateGroup(details),
+                }
+            }
+            7 | 8 => match present(RecordKind::Consent, 3).await {
+                Some(ChangedRecord::Consent(before)) => {
+                    let details = ConsentDetails {
+                        expiry_date: (says % 2 == 0).then(|| day(says % 100 + 50)),
+                        is_withdrawn: before.details.is_withdrawn || says % 3 == 0,
+                        ..before.details.clone()
+                    };
+                    Operation::Update(before.id, before.meta.version, RecordDetails::Consent(details))
+                }
+                _ => Operation::Create(RecordDetails::Consent(self.consent(which, says)?)),
+            },
+            _ => match present(RecordKind::ProgramMembership, 2).await {
+                Some(ChangedRecord::ProgramMembership(before)) => {
+                    let status = MembershipStatus::ALL[says as usize % 6];
+                    let details = ProgramMembershipDetails { status, ..before.details.clone() };
+                    Operation::Update(before.id, before.meta.version, RecordDetails::ProgramMembership(details))
+                }
+                _ => Operation::Create(RecordDetails::ProgramMembership(ProgramMembershipDetails {
+                    identifiers: Vec::new(),
+                    program: RecordId(u64::from(says % 3 + 1)),
+                    beneficiary: self.subject(which)?,
+                    status: MembershipStatus::ALL[says as usize % 6],
+                    enrollment_date: (says % 2 == 0).then(|| day(says % 90)),
+                    exit_date: None,
+                    exit_reason: None,
+                    override_reason: None,
+                })),
+            },
+        })
+    }
+
+    fn consent(&self, which: u64, says: u32) -> Option<ConsentDetails> {
+        let resources = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
+        let fields = (says % 3 == 0).then(|| vec!["name".to_owned(), "birth_date".to_owned()]);
+        Some(ConsentDetails {
+            id: ConsentId::from_bytes(u128::from(self.written).to_be_bytes()),
+            subject: self.subject(which)?,
+            grantee: Organization::parse(ORGANIZATIONS[says as usize % 3]).unwrap(),
+            purpose: (says % 4 == 0).then(|| format!("purpose {}", says % 5)),
+            effective_date: day(says % 50),
+            expiry_date: (says % 2 == 0).then(|| day(says % 50 + 20)),
+            resources: resources.into_iter().filter(|resource| (says >> (*resource as u32 % 8)) % 2 == 0).collect(),
+            fields,
+            legal_basis: LegalBasis::Consent,
+            is_withdrawn: says % 9 == 0,
+        })
+    }
+
+    /// Writes some steps as one write, as far as they can be done.
+    async fn write(&mut self, steps: &[Step]) {
+        let mut operations = Vec::new();
+        for step in steps {
+            self.written += 1;
+            operations.extend(self.operation(*step).await);
+        }
+        let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
+        let _may_conflict = self.store.commit(Write { at, source: None, operations, audit: Vec::new() }).await;
+        for (at, kind) in [
+            (0, RecordKind::Individual),
+            (1, RecordKind::Group),
+            (2, RecordKind::ProgramMembership),
+            (3, RecordKind::Consent),
+        ] {
+            self.counts[at] = self.store.scan_records(kind, RecordId(0), 10_000).await.unwrap().len() as u64;
+        }
+    }
+}
+
+/// A few questions of every kind, and what is answered.
+fn answers(snapshot: &Snapshot) -> Vec<String> {
+    let mut queries = vec![IndividualQuery::default()];
+    for text in ["abe", "elan", "中", "haile", "o"] {
+        let texts = TextConditions { name_words: vec![text.to_owned()], ..TextConditions::default() };
+        queries.push(IndividualQuery { texts, ..IndividualQuery::default() });
+    }
+    for number in 0..5 {
+        let any_of = vec![CodeNumber(number)];
+        let codes = vec![CodeCondition { field: CodedPlace::Field(CodedField::Languages), any_of }];
+        let key = IdentifierKey::parse(&format!("urn:x:b|{number}")).unwrap();
+        queries.push(IndividualQuery { codes, ..IndividualQuery::default() });
+        queries.push(IndividualQuery { identifiers: vec![key], ..IndividualQuery::default() });
+    }
+    let page = Page { offset: 0, count: 100 }.into();
+    let mut answers: Vec<String> = queries
+        .iter()
+        .map(|query| format!("{:?}", snapshot.search(query, SearchLimits::default(), Sorting::REGISTERED, &page)))
+        .collect();
+    for organization in ORGANIZATIONS {
+        let filter = ConsentFilter { organization: Some(Organization::parse(organization).unwrap()), purpose: None };
+        for id in 1..20 {
+            for kind in Subject::ALL {
+                let subject = SubjectReference { kind, id: RecordId(id) };
+                let resource = if kind == Subject::Group { Resource::Group } else { Resource::Individual };
+                answers.push(format!("{:?}", snapshot.opened(resource, subject, &filter, day(30))));
+            }
+        }
+    }
+    (1..20).for_each(|id| answers.push(format!("{:?}", snapshot.groups_of(RecordId(id)))));
+    answers
+}
+
+fn in_runtime<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+proptest! {
+    #[test]
+    fn a_checkpoint_caught_up_is_the_register_read_anew(
+        before in vec(vec(any_step(), 1..4), 0..25),
+        between in vec(vec(any_step(), 1..4), 0..12),
+        after in vec(vec(any_step(), 1..4), 0..12),
+    ) {
+        in_runtime(async {
+            let mut world = World::new();
+            let program = RecordDetails::Program(samples::full_program().details);
+            let at = jiff::Timestamp::UNIX_EPOCH;
+            let operations = vec![Operation::Create(program)];
+            world.store.commit(Write { at, source: None, operations, audit: Vec::new() }).await.unwrap();
+            for steps in &before {
+                world.write(steps).await;
+            }
+            let image = world.columns.image();
+            // Writers go on while the checkpoint is written.
+            for steps in &between {
+                world.write(steps).await;
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let checkpoints = CheckpointFolder::open(folder.path().join("checkpoints")).unwrap();
+            let mark = world.store.history_mark(image.sequence()).await.unwrap().unwrap();
+            checkpoints.write(&image, mark.0).unwrap();
+            for steps in &after {
+                world.write(steps).await;
+            }
+
+            let file = checkpoints.newest_first().unwrap().remove(0).unwrap();
+            assert_eq!((file.sequence, file.mark), (image.sequence(), mark.0));
+            let loaded = file.load().unwrap();
+            load_programs(&*world.store, &loaded).await.unwrap();
+            assert_eq!(loaded.image().fingerprint().differs_in(&programs_apart(&image, &loaded)), Vec::<&str>::new());
+            catch_up(&*world.store, &loaded, file.sequence).await.unwrap().unwrap();
+            let anew = loaded.sibling();
+            build(&world.store, &anew).await.unwrap();
+            let live_anew = world.columns.sibling();
+            build(&world.store, &live_anew).await.unwrap();
+
+            let fingerprint = loaded.image().fingerprint();
+            assert_eq!(fingerprint.differs_in(&anew.image().fingerprint()), Vec::<&str>::new());
+            let live = world.columns.image().fingerprint();
+            assert_eq!(live.differs_in(&live_anew.image().fingerprint()), Vec::<&str>::new());
+            assert_eq!(answers(&loaded.snapshot()), answers(&anew.snapshot()));
+            assert_eq!(answers(&loaded.snapshot()), answers(&world.columns.snapshot()));
+
+            // What is written after the start meets the same register.
+            for steps in &before {
+                world.write(steps).await;
+            }
+            catch_up(&*world.store, &loaded, file.sequence).await.unwrap().unwrap();
+            assert_eq!(answers(&loaded.snapshot()), answers(&world.columns.snapshot()));
+        });
+    }
+}
+
+/// The fingerprint of an image as one that was loaded has it: with the programs that the store has now.
+fn programs_apart(image: &crate::columns::Image, loaded: &Columns) -> crate::columns::Fingerprint {
+    let with_programs = Columns::from_image(image.clone());
+    let programs: Vec<_> = loaded.snapshot().programs().cloned().map(ChangedRecord::Program).collect();
+    with_programs.load(&programs);
+    with_programs.image().fingerprint()
+}
+
+#[test]
+fn where_most_is_new_everything_is_read() {
+    in_runtime(async {
+        let mut world = World::new();
+        let step = Step { kind: 0, which: 0, is_update: false, says: 1 };
+        world.write(&[step]).await;
+        let image = world.columns.image();
+        // One more than is always taken up.
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        for _ in 0..=CAUGHT_UP_MIN / 1_000 {
+            let operations = vec![Operation::CreateIndividual(IndividualDetails::default()); 1_000];
+            world.store.commit(Write { at, source: None, operations, audit: Vec::new() }).await.unwrap();
+        }
+        let loaded = Columns::from_image(image.clone());
+        assert_eq!(catch_up(&*world.store, &loaded, image.sequence()).await.unwrap(), None);
+        let loaded = Columns::from_image(image);
+        let last = world.columns.sequence();
+        assert_eq!(catch_up(&*world.store, &loaded, last).await.unwrap(), Some(0));
+    });
+}

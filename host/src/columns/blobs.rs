@@ -1,0 +1,175 @@
+//! Some bytes for each row, in chunks that copies share.
+//!
+//! **Invariant:** a change copies the bytes of one chunk and a list with one reference a chunk, however many rows there are; what
+//! belongs to no row any more is never more than half of a chunk's bytes, but for [`DEAD_BYTES_MIN`].
+
+use std::sync::Arc;
+
+use super::checkpoint::{Frames, FramesOf};
+use super::chunk::{CHUNK_ROWS, split};
+use super::stored::{Bytes, Stored, Unsound, put_number};
+
+/// Up to this many dead bytes a chunk is left as it is.
+const DEAD_BYTES_MIN: usize = 1_024;
+
+/// The bytes of each row; none, where nothing was set.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Blobs {
+    chunks: Arc<Vec<Arc<Chunk>>>,
+}
+
+/// The bytes of the rows of one chunk, one after the other.
+#[derive(Debug, Clone, Default)]
+struct Chunk {
+    /// Where the bytes of each row begin, and how many there are.
+    spans: Vec<(u32, u32)>,
+    bytes: Vec<u8>,
+    /// How many of the bytes belong to no row any more.
+    dead: usize,
+}
+
+impl Blobs {
+    /// The bytes of a row.
+    pub(super) fn get(&self, row: u32) -> &[u8] {
+        let (chunk, slot) = split(row);
+        self.chunks.get(chunk).map_or(&[], |chunk| chunk.get(slot))
+    }
+
+    /// Sets the bytes of a row.
+    pub(super) fn set(&mut self, row: u32, bytes: &[u8]) {
+        let (at, slot) = split(row);
+        let chunks = Arc::make_mut(&mut self.chunks);
+        while chunks.len() <= at {
+            chunks.push(Arc::default());
+        }
+        if let Some(chunk) = chunks.get_mut(at) {
+            Arc::make_mut(chunk).set(slot, bytes);
+        }
+    }
+
+    /// What a checkpoint holds of it.
+    pub(super) fn store(&self, frames: &mut dyn Frames) -> std::io::Result<()> {
+        for chunk in self.chunks.iter() {
+            frames.add(&|to| chunk.put(to))?;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint held.
+    pub(super) fn load(frames: &mut FramesOf<'_>) -> Result<Self, Unsound> {
+        let mut chunks: Vec<Arc<Chunk>> = Vec::new();
+        frames.each(|from| {
+            chunks.push(Arc::new(Chunk::take(from)?));
+            Ok(())
+        })?;
+        Ok(Self { chunks: Arc::new(chunks) })
+    }
+}
+
+impl Chunk {
+    fn get(&self, slot: usize) -> &[u8] {
+        let (start, length) = self.spans.get(slot).copied().unwrap_or_default();
+        let (start, length) = (start as usize, length as usize);
+        self.bytes.get(start..start.saturating_add(length)).unwrap_or_default()
+    }
+
+    fn set(&mut self, slot: usize, bytes: &[u8]) {
+        if slot >= CHUNK_ROWS || (self.get(slot) == bytes && slot < self.spans.len()) {
+            return;
+        }
+        let is_last = slot + 1 == CHUNK_ROWS && self.spans.len() < CHUNK_ROWS;
+        if self.spans.len() <= slot {
+            self.spans.resize(slot + 1, (0, 0));
+        }
+        self.dead += self.get(slot).len();
+        if self.dead > self.bytes.len() / 2 && self.dead > DEAD_BYTES_MIN {
+            self.compact(slot);
+        }
+        // The records of a chunk are at most 4,096 MiB, and what is kept of them is less.
+        let (Ok(start), Ok(length)) = (u32::try_from(self.bytes.len()), u32::try_from(bytes.len())) else { return };
+        if self.bytes.capacity() - self.bytes.len() < bytes.len() {
+            // Doubling would leave half of all chunks empty.
+            self.bytes.reserve_exact(bytes.len().max(self.bytes.len() / 4));
+        }
+        self.bytes.extend_from_slice(bytes);
+        if let Some(span) = self.spans.get_mut(slot) {
+            *span = (start, length);
+        }
+        if is_last {
+            self.bytes.shrink_to_fit();
+        }
+    }
+
+    /// Drops what belongs to no row, the bytes of `leaving` among it.
+    fn compact(&mut self, leaving: usize) {
+        let mut bytes = Vec::with_capacity(self.bytes.len() - self.dead.min(self.bytes.len()));
+        for slot in 0..self.spans.len() {
+            let kept = if slot == leaving { &[] } else { self.get(slot) };
+            let span = (bytes.len() as u32, kept.len() as u32);
+            bytes.extend_from_slice(kept);
+            if let Some(place) = self.spans.get_mut(slot) {
+                *place = span;
+            }
+        }
+        self.bytes = bytes;
+        self.dead = 0;
+    }
+
+    fn put(&self, to: &mut Vec<u8>) {
+        put_number(to, self.spans.len() as u64);
+        self.spans.iter().for_each(|(_, length)| length.put(to));
+        (0..self.spans.len()).for_each(|slot| to.extend_from_slice(self.get(slot)));
+    }
+
+    fn take(from: &mut Bytes<'_>) -> Result<Self, Unsound> {
+        let count = from.count(size_of::<u32>())?;
+        if count > CHUNK_ROWS {
+            return Err(Unsound("a chunk has too many rows"));
+        }
+        let mut start = 0_u32;
+        let mut spans = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = u32::take(from)?;
+            spans.push((start, length));
+            start = start.checked_add(length).ok_or(Unsound("a chunk has too many bytes"))?;
+        }
+        Ok(Self { spans, bytes: from.slice(start as usize)?.to_vec(), dead: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_kept_through_changes_and_dead_ones_are_dropped() {
+        let mut blobs = Blobs::default();
+        let mut expected = BTreeMap::new();
+        for step in 0..40_000_u32 {
+            let row = step.wrapping_mul(2_654_435_761) % 5_000;
+            let text = if step % 7 == 0 { String::new() } else { format!("name {} of {row}", step % 1_000) };
+            blobs.set(row, text.as_bytes());
+            expected.insert(row, text);
+        }
+        for (row, text) in &expected {
+            assert_eq!(blobs.get(*row), text.as_bytes(), "{row}");
+        }
+        let before = blobs.clone();
+        blobs.set(3, b"changed");
+        assert_eq!((before.get(3), blobs.get(3)), (expected[&3].as_bytes(), &b"changed"[..]));
+        let alive: usize = expected.values().map(String::len).sum();
+        let held: usize = blobs.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+        assert!(held <= 2 * alive + 2 * DEAD_BYTES_MIN + 64, "{held} of {alive}");
+    }
+
+    #[test]
+    fn a_row_that_was_never_set_has_no_bytes() {
+        let mut blobs = Blobs::default();
+        assert!(blobs.get(0).is_empty());
+        blobs.set(9_000, b"x");
+        assert!(blobs.get(8_999).is_empty() && blobs.get(0).is_empty() && blobs.get(20_000).is_empty());
+        assert_eq!(blobs.get(9_000), b"x");
+    }
+}

@@ -1,0 +1,120 @@
+//! The parts of a checkpoint.
+
+/// A part of a checkpoint. Its number in the file is its place in [`Section::ALL`]; whoever changes these, or what one of them holds,
+/// raises `LAYOUT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::columns) enum Section {
+    Secret,
+    Extensions,
+    PeopleRows,
+    PeopleCodes,
+    PeopleWords,
+    PeopleIdentifiers,
+    PeopleInactive,
+    PeopleNames,
+    PeopleLastUpdated,
+    PeopleColumns,
+    GroupRows,
+    GroupCodes,
+    GroupWords,
+    GroupIdentifiers,
+    GroupInactive,
+    GroupNames,
+    GroupTypes,
+    GroupHousingTypes,
+    GroupLastUpdated,
+    GroupMembers,
+    PlaceGroups,
+    PlaceRoles,
+    PlaceStarts,
+    PlaceEnds,
+    FurtherPlaces,
+    PlaceRows,
+    MembershipRows,
+    MembershipTerms,
+    MembershipStatuses,
+    MembershipEnrollmentDates,
+    MembershipExitDates,
+    MembershipLastUpdated,
+    ConsentRows,
+    ConsentTerms,
+    CoverNames,
+    CoverGiven,
+    CoverClasses,
+    CoveredIndividuals,
+    CoveredGroups,
+    CoveredMemberships,
+    Beneficiaries,
+    IndividualTermsSet,
+    GroupTermsSet,
+    MembershipTermsSet,
+    ConsentTermsSet,
+}
+
+impl Section {
+    /// Every part, in the order in which they are written.
+    pub(in crate::columns) const ALL: [Self; 45] = [
+        Self::Secret,
+        Self::Extensions,
+        Self::PeopleRows,
+        Self::PeopleCodes,
+        Self::PeopleWords,
+        Self::PeopleIdentifiers,
+        Self::PeopleInactive,
+        Self::PeopleNames,
+        Self::PeopleLastUpdated,
+        Self::PeopleColumns,
+        Self::GroupRows,
+        Self::GroupCodes,
+        Self::GroupWords,
+        Self::GroupIdentifiers,
+        Self::GroupInactive,
+        Self::GroupNames,
+        Self::GroupTypes,
+        Self::GroupHousingTypes,
+        Self::GroupLastUpdated,
+        Self::GroupMembers,
+        Self::PlaceGroups,
+        Self::PlaceRoles,
+        Self::PlaceStarts,
+        Self::PlaceEnds,
+        Self::FurtherPlaces,
+        Self::PlaceRows,
+        Self::MembershipRows,
+        Self::MembershipTerms,
+        Self::MembershipStatuses,
+        Self::MembershipEnrollmentDates,
+        Self::MembershipExitDates,
+        Self::MembershipLastUpdated,
+        Self::ConsentRows,
+        Self::ConsentTerms,
+        Self::CoverNames,
+        Self::CoverGiven,
+        Self::CoverClasses,
+        Self::CoveredIndividuals,
+        Self::CoveredGroups,
+        Self::CoveredMemberships,
+        Self::Beneficiaries,
+        Self::IndividualTermsSet,
+        Self::GroupTermsSet,
+        Self::MembershipTermsSet,
+        Self::ConsentTermsSet,
+    ];
+
+    /// Its number in the file.
+    pub(super) fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_stands_at_the_place_of_its_number() {
+        for (at, section) in Section::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(section.number()), at);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Starts from checkpoints: quick, and never with another answer than the records give.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use daftar_tests::process::create_client;
+use daftar_tests::records::{household, person};
+use daftar_tests::{Credentials, Finished, Server, token};
+use serde_json::{Value, json};
+
+const FROM_CHECKPOINT: &str = "the register was read from its checkpoint";
+const FROM_RECORDS: &str = "the register was read from its records";
+const SET_ASIDE: &str = "is set aside";
+
+/// A data folder with a client.
+struct Register {
+    folder: tempfile::TempDir,
+    credentials: Credentials,
+}
+
+impl Register {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = create_client(&folder.path().join("data"), &["individual:all", "group:all"]);
+        Self { folder, credentials }
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn serve(&self) -> Server {
+        Server::serve(&self.data_dir(), &[])
+    }
+
+    fn checkpoints(&self) -> Vec<PathBuf> {
+        files(&self.data_dir().join("checkpoints"))
+    }
+
+    /// Sends a request and gives the body of its answer.
+    fn send(&self, server: &Server, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let token = token::fetch(&server.connection(), &self.credentials);
+        let request = server.connection().request(method, &format!("/api/v2{path}")).bearer(&token);
+        let request = if let Some(body) = body { request.json(body) } else { request };
+        let answer = request.send();
+        assert!(answer.status < 300, "{method} {path}: {}", answer.status);
+        answer.json()
+    }
+
+    fn create(&self, server: &Server, numbers: std::ops::RangeInclusive<u32>) {
+        for number in numbers {
+            let gender = ["urn:iso:std:iso:5218#1", "urn:iso:std:iso:5218#2"][number as usize % 2];
+            let name = json!({"family": "Diallo", "given": format!("Zoë{number}")});
+            let body = person(&number.to_string(), json!({"name": name, "gender": gender}));
+            self.send(server, "POST", "/Individual", Some(&body));
+        }
+    }
+
+    /// What searches of every kind find.
+    fn answers(&self, server: &Server) -> Vec<Value> {
+        let searches = [
+            "/Individual?_count=100",
+            "/Individual?name=zo",
+            "/Individual?gender=urn:iso:std:iso:5218%232&_sort=-name",
+            "/Individual?identifier=urn:svc:vocab:id-type%23national_id%7C3",
+            "/Individual?active=false",
+            "/Individual?group=none",
+            "/Group?_count=100",
+        ];
+        let found = searches.iter().map(|search| self.send(server, "GET", search, None));
+        found.map(|found| json!([found["total"], found["data"]])).collect()
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).map(|entries| entries.map(|entry| entry.unwrap().path()));
+    let mut files: Vec<PathBuf> = entries.into_iter().flatten().collect();
+    files.sort();
+    files
+}
+
+#[track_caller]
+fn assert_logged(finished: &Finished, expected: &[&str], unexpected: &[&str]) {
+    for text in expected {
+        assert!(finished.stderr.contains(text), "`{text}` is missing: {}", finished.stderr);
+    }
+    for text in unexpected {
+        assert!(!finished.stderr.contains(text), "`{text}` is there: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_server_that_stops_leaves_a_checkpoint_and_the_next_one_goes_on_from_it() {
+    let register = Register::new();
+    let server = register.serve();
+    register.create(&server, 1..=12);
+    let group = household("H1", &[("1", "head"), ("2", "spouse")]);
+    register.send(&server, "POST", "/Group", Some(&group));
+    let before = register.answers(&server);
+    assert_eq!(before[0][0], 12);
+    assert_logged(&server.stop().expect_success(), &[FROM_RECORDS, "a checkpoint was written"], &[SET_ASIDE]);
+    assert!(!register.checkpoints().is_empty());
+
+    let server = register.serve();
+    assert_eq!(register.answers(&server), before);
+    // Changed, new and newly grouped after the checkpoint; then the power is cut.
+    register.create(&server, 13..=15);
+    let path = "/Individual/urn:svc:vocab:id-type%23national_id%7C3";
+    let patch = json!({"active": false, "name": {"family": "Traoré"}});
+    let token = token::fetch(&server.connection(), &register.credentials);
+    let patched = server.connection().request("PATCH", &format!("/api/v2{path}")).bearer(&token);
+    let patched = patched.header("If-Match", "\"1\"").json(&patch).send();
+    assert_eq!(patched.status, 200);
+    register.send(&server, "POST", "/Group", Some(&household("H2", &[("3", "head"), ("14", "spouse")])));
+    let after = register.answers(&server);
+    assert_eq!((&after[0][0], &after[4][0], &after[6][0]), (&json!(15), &json!(1), &json!(2)));
+    server.kill();
+
+    let server = register.serve();
+    assert_eq!(register.answers(&server), after);
+    let finished = server.stop().expect_success();
+    assert_logged(&finished, &[FROM_CHECKPOINT, "a checkpoint was written"], &[FROM_RECORDS, SET_ASIDE]);
+    let server = register.serve();
+    assert_eq!(register.answers(&server), after);
+    let finished = server.stop().expect_success();
+    assert_logged(&finished, &[FROM_CHECKPOINT], &[FROM_RECORDS, "a checkpoint was written"]);
+    assert!(!finished.stderr.contains("Diallo") && !finished.stderr.contains("Zoë"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_checkpoint_that_is_damaged_or_of_another_register_is_set_aside() {
+    let register = Register::new();
+    let server = register.serve();
+    register.create(&server, 1..=6);
+    let answers = register.answers(&server);
+    drop(server.stop().expect_success());
+    let stranger = Register::new();
+    let server = stranger.serve();
+    stranger.create(&server, 1..=9);
+    drop(server.stop().expect_success());
+
+    let mine = register.checkpoints().pop().unwrap();
+    let sound = fs::read(&mine).unwrap();
+    let mut flipped = sound.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 4;
+    let strange = fs::read(stranger.checkpoints().pop().unwrap()).unwrap();
+    let cases: [(&[u8], &str); 4] = [
+        (&flipped, "a checksum of it is wrong"),
+        (&sound[..sound.len() - 9], "it breaks off"),
+        (&strange, "it is from the future"),
+        (b"", "it is too short"),
+    ];
+    for (bytes, reason) in cases {
+        register.checkpoints().iter().for_each(|file| fs::remove_file(file).unwrap());
+        fs::write(&mine, bytes).unwrap();
+        let server = register.serve();
+        assert_eq!(register.answers(&server), answers, "{reason}");
+        assert_logged(&server.stop().expect_success(), &[SET_ASIDE, reason, FROM_RECORDS], &[FROM_CHECKPOINT]);
+        let aside = mine.with_extension("checkpoint.unsound");
+        assert_eq!(fs::read(aside).unwrap(), bytes, "whoever asks what happened finds it");
+    }
+    // As many writes as the stranger, so that its checkpoint is not from the future.
+    let server = register.serve();
+    register.create(&server, 7..=20);
+    let answers = register.answers(&server);
+    drop(server.stop().expect_success());
+    register.checkpoints().iter().for_each(|file| fs::remove_file(file).unwrap());
+    fs::write(&mine, &strange).unwrap();
+    let server = register.serve();
+    assert_eq!(register.answers(&server), answers);
+    let finished = server.stop().expect_success();
+    assert_logged(&finished, &[SET_ASIDE, "it is of another register", FROM_RECORDS], &[FROM_CHECKPOINT]);
+}
+
+#[test]
+fn a_folder_that_cannot_hold_checkpoints_stops_nothing() {
+    let register = Register::new();
+    fs::create_dir_all(register.data_dir()).unwrap();
+    let folder = register.data_dir().join("checkpoints");
+    let _none_yet = fs::remove_dir_all(&folder);
+    fs::write(&folder, b"a file stands in the way").unwrap();
+    let server = register.serve();
+    register.create(&server, 1..=2);
+    assert_eq!(register.answers(&server)[0][0], 2);
+    assert_logged(&server.stop().expect_success(), &["checkpoints cannot be kept"], &["a checkpoint was written"]);
+}
