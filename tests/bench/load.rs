@@ -1,6 +1,7 @@
 //! Sends requests over kept connections and counts the answers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -48,6 +49,78 @@ pub async fn run(
     Ok(Measured { per_second: times_us.len() as f64 / elapsed, median_us: at(0.5), p99_us: at(0.99), body })
 }
 
+/// A request of some kind, to be sent once.
+pub struct Request {
+    /// Which kind.
+    pub kind: usize,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What the requests of one kind took.
+#[derive(Default)]
+pub struct OfKind {
+    /// Microseconds each, sorted.
+    pub times_us: Vec<f64>,
+    /// The body of the last answer.
+    pub body: Vec<u8>,
+}
+
+impl OfKind {
+    /// The time that this part of the answers stays below, in microseconds.
+    pub fn at(&self, part: f64) -> f64 {
+        let index = ((self.times_us.len() as f64 - 1.0) * part) as usize;
+        self.times_us.get(index).copied().unwrap_or_default()
+    }
+}
+
+/// Sends each request once, in their order, over `connections` connections until none is left or `duration` is over. Gives what each
+/// kind took, and how many seconds all took.
+pub async fn run_once(
+    address: std::net::SocketAddr,
+    requests: Arc<Vec<Request>>,
+    connections: usize,
+    duration: Duration,
+) -> Result<(Vec<OfKind>, f64), String> {
+    let kinds = requests.iter().map(|request| request.kind + 1).max().unwrap_or_default();
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut senders = JoinSet::new();
+    let started = Instant::now();
+    for _ in 0..connections {
+        let (requests, next) = (requests.clone(), next.clone());
+        senders.spawn(async move {
+            let mut stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+            stream.set_nodelay(true).map_err(|error| error.to_string())?;
+            let mut buffer = Vec::with_capacity(16 * 1024);
+            let mut sent = Vec::new();
+            let mut body = (0, Vec::new());
+            while started.elapsed() < duration {
+                let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let begun = Instant::now();
+                stream.write_all(&request.bytes).await.map_err(|error| error.to_string())?;
+                body = (request.kind, read_answer(&mut stream, &mut buffer).await?);
+                sent.push((request.kind, begun.elapsed().as_secs_f64() * 1e6));
+            }
+            Ok::<_, String>((sent, body))
+        });
+    }
+    let mut all: Vec<OfKind> = (0..kinds).map(|_| OfKind::default()).collect();
+    while let Some(done) = senders.join_next().await {
+        let (sent, (kind, body)) = done.map_err(|error| error.to_string())??;
+        for (kind, time_us) in sent {
+            if let Some(of_kind) = all.get_mut(kind) {
+                of_kind.times_us.push(time_us);
+            }
+        }
+        if let Some(of_kind) = all.get_mut(kind) {
+            of_kind.body = body;
+        }
+    }
+    let elapsed = started.elapsed().as_secs_f64();
+    all.iter_mut().for_each(|of_kind| of_kind.times_us.sort_unstable_by(f64::total_cmp));
+    Ok((all, elapsed))
+}
+
 async fn send(
     address: std::net::SocketAddr,
     requests: &[Vec<u8>],
@@ -82,7 +155,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Vec
             let length = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
             let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse::<usize>().ok());
             let length = length.ok_or("an answer has no length")?;
-            if answer.code != Some(200) {
+            if !matches!(answer.code, Some(200 | 201)) {
                 return Err(format!("an answer has the status {:?}: {}", answer.code, String::from_utf8_lossy(buffer)));
             }
             if let Some(body) = buffer.get(head..head + length) {

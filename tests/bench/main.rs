@@ -6,10 +6,17 @@ mod codes;
 mod consent;
 mod hostile;
 mod load;
+mod mixed;
+mod people;
 mod plugins;
+mod program;
 mod read;
+mod register;
+mod scale;
 mod search;
 mod server;
+mod start;
+mod write;
 
 use std::process::ExitCode;
 
@@ -20,24 +27,42 @@ const BENCHMARKS: &[Benchmark] = &[
     ("codes", codes::run),
     ("consent", consent::run),
     ("hostile", hostile::run),
+    ("mixed", mixed::run),
     ("plugins", plugins::run),
     ("read", read::run),
     ("search", search::run),
+    ("start", start::run),
+    ("write", write::run),
 ];
+
+/// Runs for an hour, so only where it is asked for by name; further arguments are how many people the registers have.
+const SCALE: &str = "scale";
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((SCALE, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes)) {
+        return finish(scale::run(sizes));
+    }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
     if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|(known, _)| known != name)) {
-        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
+        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).chain([SCALE]).collect();
         eprintln!("error: there is no benchmark `{unknown}`; there are: {}", known.join(", "));
         return ExitCode::FAILURE;
     }
     for (_, run) in BENCHMARKS.iter().filter(|(name, _)| wanted(name)) {
         if let Err(error) = run() {
-            eprintln!("error: {error}");
-            return ExitCode::FAILURE;
+            return finish(Err(error));
         }
     }
     ExitCode::SUCCESS
+}
+
+fn finish(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -1,15 +1,13 @@
 //! Searches over a million people: how long each kind takes, how much memory a person takes, and how that compares with looking
 //! at and sorting everybody.
 
-mod people;
-
 use std::hint::black_box;
 use std::time::Instant;
 
 use daftar::app::App;
 use daftar::columns::{Columns, SearchLimits, Snapshot, Sorting};
 use daftar::domain::calendar::date_from_days;
-use daftar::domain::code::{CodeNumber, CodeUri, Namespace};
+use daftar::domain::code::{CodeNumber, CodeUri};
 use daftar::domain::person_name::search_words;
 use daftar::domain::search::instant::InstantCondition;
 use daftar::domain::search::order::{Direction, SortField, SortKey, Start, Window};
@@ -19,8 +17,8 @@ use daftar::domain::search::{
 use daftar::domain::vocabulary::CodedField;
 use daftar::vocab::Generation;
 
-use self::people::{Codes, Dice, HOUSEHOLD, household, name, national_id, person};
 use crate::codes::{median_and_p99, micros, millis, resident_mb};
+use crate::people::{Codes, Dice, HOUSEHOLD, household, name, national_id, person};
 use crate::server::{artifacts_folder, options, settings};
 
 /// How many people there are.
@@ -41,12 +39,7 @@ pub fn run() -> Result<(), String> {
         App::open(settings(), options(folder.path(), &plugins)?).await.map_err(|error| error.to_string())
     })?;
     let generation = app.registry.vocabularies.current();
-    let codes = Codes {
-        genders: numbers(&generation, "urn:iso:std:iso:5218")?,
-        marital_statuses: numbers(&generation, "urn:un:unsd:pop-census:marital-status")?,
-        occupations: numbers(&generation, "urn:ilo:isco-08")?,
-        roles: numbers(&generation, "urn:svc:vocab:relationship")?,
-    };
+    let codes = Codes::of(&generation)?;
     let columns = load(&codes)?;
     let snapshot = columns.snapshot();
     let bench = Bench { snapshot: &snapshot, generation: &generation, codes: &codes };
@@ -57,12 +50,6 @@ pub fn run() -> Result<(), String> {
     while_others_write(&columns, &codes)?;
     app.close();
     Ok(())
-}
-
-fn numbers(generation: &Generation, namespace: &str) -> Result<Vec<CodeNumber>, String> {
-    let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;
-    let numbers = generation.table().numbers_in(&namespace).to_vec();
-    if numbers.is_empty() { Err(format!("the vocabulary `{namespace}` is not there")) } else { Ok(numbers) }
 }
 
 fn load(codes: &Codes) -> Result<Columns, String> {

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use axum::Router;
-use axum::http::header;
-use axum::routing::get;
+use axum::http::{StatusCode, header};
+use axum::routing::{get, post};
 use daftar::app::serve::{Listeners, serve};
 use daftar::app::{App, AppOptions, AppState, CompileIn};
 use daftar::config::Config;
@@ -95,7 +95,7 @@ impl Server {
 }
 
 /// The server's program, which lies beside this one; it compiles plugins in a child process, as servers do.
-fn program() -> Result<PathBuf, String> {
+pub fn program() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = own.with_file_name("daftar");
     if program.exists() { Ok(program) } else { Err(format!("`{}` is not there", program.display())) }
@@ -149,7 +149,14 @@ pub async fn bare(body: Vec<u8>) -> Result<SocketAddr, String> {
         let body = body.clone();
         async move { ([(header::CONTENT_TYPE, "application/json")], body) }
     };
-    let router = Router::new().route("/api/v2/Individual/{identifier}", get(handler));
+    // A create's body is read, as any handler must.
+    let created = handler.clone();
+    let create = move |read: axum::body::Bytes| async move {
+        drop(read);
+        (StatusCode::CREATED, created().await)
+    };
+    let router =
+        Router::new().route("/api/v2/Individual/{identifier}", get(handler)).route("/api/v2/Individual", post(create));
     let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?;
     tokio::spawn(async move {
         if let Err(error) = server.serve(router.into_make_service()).await {

@@ -1,16 +1,19 @@
 //! A made-up register: people with names of several languages and scripts, in households, all of it the same for the same seed.
 
+pub mod bodies;
+
 use std::sync::Arc;
 
 use daftar::domain::address::Address;
 use daftar::domain::calendar::date_from_days;
-use daftar::domain::code::{CodeNumber, CodedValue, EditionNumber};
+use daftar::domain::code::{CodeNumber, CodedValue, EditionNumber, Namespace};
 use daftar::domain::group::{Group, GroupDetails, Member};
 use daftar::domain::identifier::{Identifier, IdentifierKey};
 use daftar::domain::individual::{Individual, IndividualDetails};
 use daftar::domain::person_name::PersonName;
 use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
 use daftar::domain::vocabulary::CodedField;
+use daftar::vocab::Generation;
 
 /// How many people live in one household.
 pub const HOUSEHOLD: u64 = 5;
@@ -120,6 +123,23 @@ pub struct Codes {
     pub marital_statuses: Vec<CodeNumber>,
     pub occupations: Vec<CodeNumber>,
     pub roles: Vec<CodeNumber>,
+}
+
+impl Codes {
+    /// The codes of a generation.
+    pub fn of(generation: &Generation) -> Result<Self, String> {
+        let numbers = |namespace: &str| {
+            let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;
+            let numbers = generation.table().numbers_in(&namespace).to_vec();
+            if numbers.is_empty() { Err(format!("the vocabulary `{namespace}` is not there")) } else { Ok(numbers) }
+        };
+        Ok(Self {
+            genders: numbers("urn:iso:std:iso:5218")?,
+            marital_statuses: numbers("urn:un:unsd:pop-census:marital-status")?,
+            occupations: numbers("urn:ilo:isco-08")?,
+            roles: numbers("urn:svc:vocab:relationship")?,
+        })
+    }
 }
 
 fn value(number: CodeNumber) -> CodedValue {
