@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 pub use change::change;
 pub use create::create;
+pub(super) use create::prepare;
 pub use read::read;
 pub(super) use search::carriers;
-pub use search::{GroupFilter, SearchRequest, check_search, search};
+pub use search::{GroupFilter, SearchRequest, check_search, find_all, search};
 
 use super::codes::CodeView;
 use super::group::members::{GroupPlace, Until, places_in_groups};

@@ -49,6 +49,20 @@ impl AuditKeeper {
         Ok(page)
     }
 
+    /// Looks through the lines before a place, as [`Self::query`], for what the server has to know itself.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn look(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        lines_max: usize,
+    ) -> Result<AuditPage, AppError> {
+        let bounds = AuditBounds { lines_max, examined_max: EXAMINED_MAX };
+        Ok(self.archive.audit_page(query, before, bounds).await?)
+    }
+
     /// Removes lines of more than so many days ago; says how many. What is on disk together goes together, once all of it is
     /// old enough.
     ///

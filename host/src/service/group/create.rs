@@ -30,6 +30,29 @@ pub async fn create(
     languages: LanguagePreference,
     draft: GroupDetails<CodeUri, IdentifierKey>,
 ) -> Result<GroupView, AppError> {
+    let write = prepare(ctx, registry, draft).await?;
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Group(group)) => {
+            let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id);
+            answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
+        }
+        Some(
+            Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
+        )
+        | None => Err(AppError::internal("the store answered the creation of a group with something else")),
+    }
+}
+
+/// Checks a new group, and says what is to be written. Whether an identifier is free is found out by writing.
+///
+/// # Errors
+/// As [`create`], but [`AppError::IdentifierInUse`].
+pub(in crate::service) async fn prepare(
+    ctx: &OpContext,
+    registry: &Registry,
+    draft: GroupDetails<CodeUri, IdentifierKey>,
+) -> Result<Write, AppError> {
     ctx.trail.about(records::references(RecordKind::Group, &draft.identifiers));
     let named = written::of_group(&draft);
     written::check_new(ctx, Resource::Group, &named)?;
@@ -46,23 +69,12 @@ pub async fn create(
     }
     let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
-    let write = Write {
+    Ok(Write {
         at: ctx.now,
         source: ctx.client().cloned(),
         operations: vec![Operation::CreateGroup(details)],
         audit: vec![
             audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
         ],
-    };
-    let committed = registry.store.commit(write).await?;
-    match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id);
-            answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
-        }
-        Some(
-            Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
-        )
-        | None => Err(AppError::internal("the store answered the creation of a group with something else")),
-    }
+    })
 }

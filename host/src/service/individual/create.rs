@@ -1,5 +1,7 @@
 //! Registering a person.
 
+use std::sync::Arc;
+
 use super::{IndividualDraft, IndividualView, Wanted, beside, codes_of, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
@@ -11,7 +13,7 @@ use crate::service::codes::{CodeView, Held, resolve_individual};
 use crate::service::registry::Registry;
 use crate::service::{audit, changed, identifiers, open, records, visibility, written};
 use crate::store::{Operation, Write, Written};
-use crate::vocab::LanguagePreference;
+use crate::vocab::{Generation, LanguagePreference};
 
 /// Registers a person.
 ///
@@ -21,8 +23,31 @@ pub async fn create(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    IndividualDraft { details: draft, photo }: IndividualDraft,
+    draft: IndividualDraft,
 ) -> Result<IndividualView, AppError> {
+    let (write, generation) = prepare(ctx, registry, draft).await?;
+    let committed = registry.store.commit(write).await?;
+    match committed.written.into_iter().next() {
+        Some(Written::Individual(individual)) => {
+            let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id);
+            let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
+            Ok(IndividualView { individual, fields, beside, codes: CodeView::new(generation, languages) })
+        }
+        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_))
+        | None => Err(AppError::internal("the store answered the creation of an individual with something else")),
+    }
+}
+
+/// Checks a new person, and says what is to be written, with the vocabularies that its codes were checked by. Looks at no record:
+/// whether an identifier is free is found out by writing.
+///
+/// # Errors
+/// As [`create`], but [`AppError::IdentifierInUse`].
+pub(in crate::service) async fn prepare(
+    ctx: &OpContext,
+    registry: &Registry,
+    IndividualDraft { details: draft, photo }: IndividualDraft,
+) -> Result<(Write, Arc<Generation>), AppError> {
     ctx.trail.about(records::references(RecordKind::Individual, &draft.identifiers));
     let named = written::of_individual(&draft);
     written::check_new(ctx, Resource::Individual, &named)?;
@@ -51,14 +76,5 @@ pub async fn create(
             audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
         ],
     };
-    let committed = registry.store.commit(write).await?;
-    match committed.written.into_iter().next() {
-        Some(Written::Individual(individual)) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id);
-            let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
-            Ok(IndividualView { individual, fields, beside, codes: CodeView::new(generation, languages) })
-        }
-        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_))
-        | None => Err(AppError::internal("the store answered the creation of an individual with something else")),
-    }
+    Ok((write, generation))
 }
