@@ -26,6 +26,7 @@ mod numbering;
 mod plan;
 pub mod record;
 mod records;
+pub mod rehearsal;
 pub mod sled;
 pub mod staged;
 #[cfg(test)]
@@ -50,7 +51,7 @@ use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
-pub use self::error::StoreError;
+pub use self::error::{REHEARSED, StoreError};
 use self::write::changes_records;
 pub use self::write::{Committed, Operation, RecordDetails, Write, Written};
 

@@ -5,6 +5,9 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::error::{AppError, Cause};
 
+/// What is said of a write that was only to be checked, and could be made.
+pub const REHEARSED: &str = "it was checked and could be done, and nothing was written";
+
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -25,6 +28,9 @@ pub enum StoreError {
     /// A request of that client and that name was done, and is remembered still.
     #[error("a request of that name was done already")]
     AlreadyDone,
+    /// The write could be made; it was only to be checked.
+    #[error("{REHEARSED}")]
+    Rehearsed,
     /// There is no record of that key.
     #[error("no such {0}")]
     NotFound(RecordKind),
@@ -80,7 +86,8 @@ impl From<StoreError> for AppError {
             StoreError::ClientExists(_)
             | StoreError::ClientChanged(_)
             | StoreError::MembershipOpen
-            | StoreError::AlreadyDone => Self::Conflict(error.to_string()),
+            | StoreError::AlreadyDone
+            | StoreError::Rehearsed => Self::Conflict(error.to_string()),
             StoreError::LimitReached(what) => Self::Conflict(what.to_owned()),
             StoreError::TooLarge { .. } => Self::invalid("", "too_large", error.to_string()),
             StoreError::Overloaded => Self::Busy,
