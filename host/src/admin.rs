@@ -4,5 +4,6 @@
 
 pub mod access;
 pub mod dto;
+pub mod import;
 pub mod router;
 pub mod routes;

@@ -38,6 +38,7 @@ use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
 pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
 use crate::service::audit::keeper::AuditKeeper;
+use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
@@ -75,6 +76,8 @@ pub struct App {
     pub plugins: PluginAdministration,
     /// Requests that clients named, so that they are done once.
     pub requests: Arc<Requests>,
+    /// Whose turn it is to bring many records.
+    pub imports: Arc<ImportDesk>,
     /// The three buckets.
     pub limits: Arc<Limits>,
     /// What the metrics page shows.

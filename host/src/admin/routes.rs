@@ -6,6 +6,7 @@ pub mod concept_group;
 pub mod consent;
 pub mod eligibility;
 pub mod identifier_system;
+pub mod import;
 pub mod local_code;
 pub mod metrics;
 pub mod plugin;

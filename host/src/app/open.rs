@@ -28,6 +28,7 @@ use crate::plugin::{
 };
 use crate::service::audit::AuditLog;
 use crate::service::audit::keeper::AuditKeeper;
+use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
@@ -131,6 +132,7 @@ impl App {
         Ok(AppState::new(Self {
             config,
             data_dir,
+            imports: Arc::new(ImportDesk::new(clock.clone())),
             description: ServedDescription::new(public_url.clone()),
             public_url,
             clock,

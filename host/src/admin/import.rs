@@ -1,0 +1,5 @@
+//! Reading the lines that an administrator brings, and telling what became of them.
+
+pub mod lines;
+pub mod read;
+pub mod told;

@@ -1,0 +1,133 @@
+//! One import at a time.
+//!
+//! **Invariant:** an import that waits for its next part keeps its turn for [`KEPT_FOR`]: parts of two imports never mix.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ImportId;
+use crate::context::Clock;
+use crate::error::AppError;
+use crate::service::audit::AuditLog;
+use crate::service::registry::Registry;
+use crate::store::Store;
+use crate::store::rehearsal::Rehearsal;
+
+/// How long an import may be silent before another one may begin.
+pub const KEPT_FOR: SignedDuration = SignedDuration::from_secs(30);
+
+/// How a refusal begins that says that it is another's turn.
+pub const TAKEN: &str = "another import, or another part of this one, is being written";
+
+/// Whose turn it is.
+pub struct ImportDesk {
+    clock: Arc<dyn Clock>,
+    current: Mutex<Option<Current>>,
+}
+
+struct Current {
+    id: ImportId,
+    is_running: bool,
+    since: Timestamp,
+    rehearsal: Option<Arc<Rehearsal>>,
+}
+
+/// The turn of one request; ends when it is dropped.
+pub struct Turn {
+    desk: Arc<ImportDesk>,
+}
+
+impl ImportDesk {
+    /// Nobody's turn yet.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, current: Mutex::new(None) }
+    }
+
+    /// Takes the turn for a part of an import.
+    ///
+    /// # Errors
+    /// [`AppError::Conflict`] while it is another's, or while a part of the same import is being written.
+    pub fn begin(self: &Arc<Self>, id: &ImportId) -> Result<Turn, AppError> {
+        let now = self.clock.now();
+        let mut current = self.lock();
+        let is_taken = current.as_ref().is_some_and(|current| {
+            current.is_running || (current.id != *id && now.duration_since(current.since).abs() < KEPT_FOR)
+        });
+        if is_taken {
+            let detail = format!(
+                "{TAKEN}: one at a time; retry when it has ended, or {} seconds after it was interrupted",
+                KEPT_FOR.as_secs()
+            );
+            return Err(AppError::Conflict(detail));
+        }
+        let rehearsal = current.take().filter(|current| current.id == *id).and_then(|current| current.rehearsal);
+        *current = Some(Current { id: id.clone(), is_running: true, since: now, rehearsal });
+        Ok(Turn { desk: Arc::clone(self) })
+    }
+
+    /// Says that an import has ended: another may begin at once.
+    pub fn end(&self, id: &ImportId) {
+        let mut current = self.lock();
+        if current.as_ref().is_some_and(|current| current.id == *id && !current.is_running) {
+            *current = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Current>> {
+        // Each change is one assignment.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    /// The register as an import meets it that is only checked: the same for all its parts.
+    #[must_use]
+    pub fn rehearsed(&self, registry: &Registry) -> Registry {
+        let mut current = self.desk.lock();
+        let made = || Arc::new(Rehearsal::on(Arc::clone(&registry.store)));
+        let rehearsal = match current.as_mut() {
+            Some(current) => Arc::clone(current.rehearsal.get_or_insert_with(made)),
+            None => made(),
+        };
+        drop(current);
+        let store: Arc<dyn Store> = rehearsal;
+        Registry { audit: AuditLog::new(Arc::clone(&store)), store, ..registry.clone() }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let now = self.desk.clock.now();
+        if let Some(current) = self.desk.lock().as_mut() {
+            current.is_running = false;
+            current.since = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::FakeClock;
+
+    #[test]
+    fn one_import_has_the_turn_until_it_ends_or_is_silent() {
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let desk = Arc::new(ImportDesk::new(Arc::new(clock.clone())));
+        let [one, two] = ["import-one", "import-two"].map(|id| ImportId::parse(id).unwrap());
+        let turn = desk.begin(&one).unwrap();
+        assert!(desk.begin(&one).is_err() && desk.begin(&two).is_err());
+        drop(turn);
+        drop(desk.begin(&one).unwrap());
+        clock.advance(KEPT_FOR - SignedDuration::from_millis(1));
+        assert!(desk.begin(&two).is_err());
+        clock.advance(SignedDuration::from_millis(1));
+        drop(desk.begin(&two).unwrap());
+        desk.end(&one);
+        assert!(desk.begin(&one).is_err(), "it is the turn of the other one");
+        desk.end(&two);
+        assert!(desk.begin(&one).is_ok());
+    }
+}

@@ -1,0 +1,287 @@
+//! Writes one line: makes its record, passes it over, or changes what is there.
+
+use std::collections::BTreeSet;
+
+use super::prepare::Work;
+use super::window::LineResult;
+use super::{BulkLine, BulkRecord, Done, Importer, OnExisting, STATUS_CREATED, STATUS_OK};
+use crate::context::OpContext;
+use crate::domain::calendar::utc_day;
+use crate::domain::consent::ConsentDetails;
+use crate::domain::field::FieldSet;
+use crate::domain::identifier::{Identifier, IdentifierKey};
+use crate::domain::program::ProgramDetails;
+use crate::domain::program_membership::MembershipSlot;
+use crate::domain::record::{RecordId, RecordKind, VersionCondition};
+use crate::domain::subject::SubjectReference;
+use crate::error::AppError;
+use crate::service::consent::ConsentDraft;
+use crate::service::group::members::{MemberChange, change_member};
+use crate::service::group::{self, GroupDraft, GroupView};
+use crate::service::individual::{self, IndividualView};
+use crate::service::program_membership::{MembershipAddress, MembershipDraft, MembershipView};
+use crate::service::written::Spoken;
+use crate::service::{consent, identifiers, program, program_membership, records};
+use crate::store::REHEARSED;
+use crate::store::rehearsal::is_rehearsed;
+use crate::vocab::LanguagePreference;
+
+/// Why a membership that is only checked goes against its program, which is not asked.
+const REHEARSAL: &str = "a rehearsal";
+
+impl Importer {
+    /// Writes a line. `later` is the later line that brought a record to which this one refers.
+    pub(super) async fn write(&self, line: u64, work: Work, later: Option<u64>) -> LineResult {
+        if let Some(later) = later {
+            let message = format!("it refers to a record of line {later}: put that line before this one");
+            return Err(AppError::invalid("", "later_line", message));
+        }
+        match work {
+            Work::Write(write) => {
+                let written = self.registry.store.commit(*write).await.map(|_| Done::Created);
+                rehearsed(written.map_err(AppError::from), Done::Created)
+            }
+            Work::Line(line_read) => {
+                let BulkLine { record, condition, on_existing } = *line_read;
+                let existing = match on_existing {
+                    OnExisting::Refuse => None,
+                    OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers => self.existing(&record).await?,
+                };
+                let Some(existing) = existing else {
+                    let ctx = self.context(line, STATUS_CREATED);
+                    let made = self.create(&ctx, record).await.map(|()| Done::Created);
+                    return self.ended(&ctx, rehearsed(made, Done::Created)).await;
+                };
+                if on_existing == OnExisting::Skip {
+                    return Ok(Done::Skipped);
+                }
+                if is_rehearsed(existing) {
+                    // What an earlier line would make is not there to be compared with.
+                    return Ok(Done::Updated);
+                }
+                let ctx = self.context(line, STATUS_OK);
+                let done = match (record, on_existing) {
+                    (BulkRecord::Group(draft), OnExisting::AddMembers) => self.add_members(&ctx, *draft).await,
+                    (record, _) => self.update(&ctx, existing, record, &condition).await,
+                };
+                self.ended(&ctx, rehearsed(done, Done::Updated)).await
+            }
+        }
+    }
+
+    /// Writes down what the use case left for the audit log besides its change.
+    async fn ended(&self, ctx: &OpContext, result: LineResult) -> LineResult {
+        const REFUSED: u16 = 422;
+        let status = if result.is_ok() { STATUS_OK } else { REFUSED };
+        let reason = result.as_ref().err().map(|_| "the line of the import was refused");
+        self.registry.audit.record_now(ctx.trail.end(ctx.now, status, reason)).await?;
+        result
+    }
+
+    /// The record that a line is about, if it is there: the one that carries its identifiers.
+    async fn existing(&self, record: &BulkRecord) -> Result<Option<RecordId>, AppError> {
+        let kind = record.kind();
+        match record {
+            BulkRecord::Individual(draft) => self.carrier(kind, &draft.details.identifiers).await,
+            BulkRecord::Group(draft) => self.carrier(kind, &draft.identifiers).await,
+            BulkRecord::Program(details) => self.carrier(kind, &details.identifiers).await,
+            BulkRecord::Consent(draft) => self.found(kind, &draft.id.key()).await,
+            BulkRecord::ProgramMembership(draft) => match self.carrier(kind, &draft.identifiers).await? {
+                Some(carrier) => Ok(Some(carrier)),
+                None => self.holder(draft).await,
+            },
+        }
+    }
+
+    /// The record that carries some of these identifiers.
+    async fn carrier(&self, kind: RecordKind, all: &[Identifier]) -> Result<Option<RecordId>, AppError> {
+        let mut carriers = BTreeSet::new();
+        for identifier in all {
+            carriers.extend(self.found(kind, &identifier.key).await?);
+        }
+        let mut carriers = carriers.into_iter();
+        match (carriers.next(), carriers.next()) {
+            (only, None) => Ok(only),
+            (_, Some(_)) => {
+                let message = "its identifiers belong to different records: an import changes one record with a line";
+                Err(AppError::invalid("identifier", "several_records", message))
+            }
+        }
+    }
+
+    async fn found(&self, kind: RecordKind, key: &IdentifierKey) -> Result<Option<RecordId>, AppError> {
+        match identifiers::find(&*self.registry.store, kind, key).await {
+            Ok(found) => Ok(Some(found)),
+            Err(AppError::NotFound(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The open membership of the beneficiary in the program, if there is one.
+    async fn holder(&self, draft: &MembershipDraft) -> Result<Option<RecordId>, AppError> {
+        let program = self.found(RecordKind::Program, &draft.program).await?;
+        let beneficiary = self.found(draft.beneficiary.kind.record_kind(), &draft.beneficiary.id).await?;
+        let (Some(program), Some(id)) = (program, beneficiary) else { return Ok(None) };
+        let beneficiary = SubjectReference { kind: draft.beneficiary.kind, id };
+        Ok(self.registry.store.open_membership(MembershipSlot { program, beneficiary }).await?)
+    }
+
+    async fn create(&self, ctx: &OpContext, record: BulkRecord) -> Result<(), AppError> {
+        let registry = &*self.registry;
+        match record {
+            BulkRecord::Individual(draft) => {
+                let (write, _) = individual::prepare(ctx, registry, *draft).await?;
+                registry.store.commit(write).await?;
+            }
+            BulkRecord::Group(draft) => {
+                let write = group::prepare(ctx, registry, *draft).await?;
+                registry.store.commit(write).await?;
+            }
+            BulkRecord::Program(details) => {
+                program::create(ctx, registry, &self.engine, *details).await?;
+            }
+            BulkRecord::ProgramMembership(draft) => {
+                program_membership::create(ctx, registry, &self.engine, self.unasked(*draft)).await?;
+            }
+            BulkRecord::Consent(draft) => {
+                consent::create(ctx, registry, *draft).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A membership that is only checked asks no program: whom it would ask about may be in the rehearsal alone.
+    fn unasked(&self, draft: MembershipDraft) -> MembershipDraft {
+        let override_reason = match draft.override_reason {
+            None if self.is_rehearsal => Some(REHEARSAL.to_owned()),
+            given => given,
+        };
+        MembershipDraft { override_reason, ..draft }
+    }
+
+    async fn update(
+        &self,
+        ctx: &OpContext,
+        existing: RecordId,
+        record: BulkRecord,
+        condition: &VersionCondition,
+    ) -> LineResult {
+        let (registry, languages) = (&*self.registry, LanguagePreference::none());
+        // The administrator may write every field; what is left out is taken out, as by PUT.
+        let spoken = Spoken::Whole(FieldSet::none());
+        match record {
+            BulkRecord::Individual(draft) => {
+                let key = self.address(RecordKind::Individual, existing, &draft.details.identifiers).await?;
+                let make = |_: &IndividualView| Ok((*draft).clone());
+                individual::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+            }
+            BulkRecord::Group(draft) => {
+                let key = self.address(RecordKind::Group, existing, &draft.identifiers).await?;
+                let make = |_: &GroupView| Ok((*draft).clone());
+                group::change(ctx, registry, languages, (&key, condition), &spoken, &make).await?;
+            }
+            BulkRecord::Program(details) => {
+                let before = records::by_id::<ProgramDetails>(&*registry.store, existing).await?;
+                records::check_version(condition, before.meta.version)?;
+                program::replace(ctx, registry, &self.engine, &before, *details).await?;
+            }
+            BulkRecord::ProgramMembership(draft) => {
+                let draft = self.unasked(*draft);
+                let address = match draft.identifiers.first() {
+                    Some(_) => {
+                        let kind = RecordKind::ProgramMembership;
+                        let found = self.address(kind, existing, &draft.identifiers).await?;
+                        MembershipAddress { key: found, program: None }
+                    }
+                    None => {
+                        MembershipAddress { key: draft.beneficiary.id.clone(), program: Some(draft.program.clone()) }
+                    }
+                };
+                let make = |_: &MembershipView, _: &FieldSet| Ok(draft.clone());
+                program_membership::replace(ctx, registry, &self.engine, &address, (condition, &spoken), &make).await?;
+            }
+            BulkRecord::Consent(draft) => return self.consent(ctx, existing, &draft, condition).await,
+        }
+        Ok(Done::Updated)
+    }
+
+    /// The identifier of a line that leads to its record.
+    async fn address(
+        &self,
+        kind: RecordKind,
+        existing: RecordId,
+        all: &[Identifier],
+    ) -> Result<IdentifierKey, AppError> {
+        for identifier in all {
+            if self.found(kind, &identifier.key).await? == Some(existing) {
+                return Ok(identifier.key.clone());
+            }
+        }
+        Err(AppError::NotFound(kind))
+    }
+
+    /// A consent changes by being withdrawn alone.
+    async fn consent(
+        &self,
+        ctx: &OpContext,
+        existing: RecordId,
+        draft: &ConsentDraft,
+        condition: &VersionCondition,
+    ) -> LineResult {
+        let before = records::by_id::<ConsentDetails>(&*self.registry.store, existing).await?;
+        if draft.is_withdrawn {
+            if before.details.is_withdrawn {
+                return Ok(Done::Skipped);
+            }
+            consent::withdraw(ctx, &self.registry, draft.id, condition).await?;
+            return Ok(Done::Updated);
+        }
+        let message = "a consent changes by being withdrawn alone: give another consent, or leave the line out";
+        Err(AppError::invalid("consent_id", "immutable", message))
+    }
+
+    /// Lets those join who are not members already.
+    async fn add_members(&self, ctx: &OpContext, draft: GroupDraft) -> LineResult {
+        let registry = &*self.registry;
+        let Some(key) = draft.identifiers.first().map(|identifier| identifier.key.clone()) else {
+            return Err(AppError::invalid("identifier", "required", "the group is named by an identifier"));
+        };
+        let id = identifiers::find(&*registry.store, RecordKind::Group, &key).await?;
+        let today = utc_day(ctx.now);
+        let mut done = Done::Skipped;
+        for (at, member) in draft.members.into_iter().flatten().enumerate() {
+            let group = registry.store.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
+            let person = self.found(RecordKind::Individual, &member.individual).await?;
+            if group.details.active_members(today).any(|present| Some(present.individual) == person) {
+                continue;
+            }
+            let change = MemberChange::Add(member);
+            let added =
+                change_member(ctx, registry, LanguagePreference::none(), (&key, &VersionCondition::Any), &change).await;
+            added.map_err(|error| at_member(at, error))?;
+            done = Done::Updated;
+        }
+        Ok(done)
+    }
+}
+
+/// What could be done is done, where it was only to be checked.
+fn rehearsed(result: LineResult, done: Done) -> LineResult {
+    match result {
+        Err(AppError::Conflict(said)) if said == REHEARSED => Ok(done),
+        other => other,
+    }
+}
+
+/// Problems of one member with the place that it has in the line.
+fn at_member(at: usize, error: AppError) -> AppError {
+    match error {
+        AppError::Invalid(mut problems) => {
+            for problem in &mut problems {
+                problem.field = format!("member[{at}].{}", problem.field);
+            }
+            AppError::Invalid(problems)
+        }
+        other => other,
+    }
+}
