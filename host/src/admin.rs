@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod dto;
+pub mod export;
 pub mod import;
 pub mod router;
 pub mod routes;

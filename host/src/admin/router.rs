@@ -6,7 +6,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::access::require_token;
 use super::routes::{
-    audit, client, concept_group, consent, eligibility, identifier_system, import, local_code, metrics, plugin,
+    audit, client, concept_group, consent, eligibility, export, identifier_system, import, local_code, metrics, plugin,
     plugin_use, program, upgrade_report, verification,
 };
 use crate::api::error::{ApiError, Problem};
@@ -35,6 +35,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/concept-groups/{name}", get(concept_group::show).put(concept_group::set).delete(concept_group::reset)),
         ("/identifier-systems", get(identifier_system::list).post(identifier_system::add)),
         ("/identifier-systems/{uri}", delete(identifier_system::remove)),
+        ("/export", get(export::export)),
         ("/import", post(import::import).delete(import::end)),
         ("/local-codes", get(local_code::list).post(local_code::add)),
         ("/local-codes/{code}", get(local_code::show).patch(local_code::update)),

@@ -5,6 +5,7 @@ pub mod client;
 pub mod concept_group;
 pub mod consent;
 pub mod eligibility;
+pub mod export;
 pub mod identifier_system;
 pub mod import;
 pub mod local_code;

@@ -8,6 +8,7 @@
 
 pub mod desk;
 pub mod earlier;
+pub mod export;
 mod names;
 mod prepare;
 pub mod run;

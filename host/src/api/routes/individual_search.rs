@@ -92,6 +92,20 @@ fn field_of(name: &str, coded: &CodedFilters) -> Option<String> {
     plain.map(str::to_owned).or_else(|| coded.field(name))
 }
 
+/// What a search asks for whose parameters are filters and those `others`.
+///
+/// # Errors
+/// 400 that names a parameter that there is not, or a value that cannot be read.
+pub fn request(app: &AppState, parameters: &Parameters, others: &[&str]) -> Result<SearchRequest, ApiError> {
+    let generation = app.registry.vocabularies.current();
+    let coded = CodedFilters::new(coded_fields(), generation.extension_fields());
+    let coded_names = coded.names();
+    let names = FILTERS.iter().map(|(name, _)| *name).chain(BY_GROUPS).chain(coded_names.iter().map(String::as_str));
+    let names: Vec<&str> = names.chain(["_last_updated"]).chain(others.iter().copied()).collect();
+    parameters.expect_only(&names)?;
+    read_conditions(parameters, &coded)
+}
+
 /// The filters of a search.
 fn read_conditions(parameters: &Parameters, coded: &CodedFilters) -> Result<SearchRequest, ApiError> {
     let mut groups = Vec::new();

@@ -1,7 +1,7 @@
 //! Searching people.
 
 use super::reference;
-use crate::columns::SearchLimits;
+use crate::columns::{SearchLimits, Sorting};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
@@ -11,7 +11,7 @@ use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
 use crate::domain::search::instant::InstantCondition;
-use crate::domain::search::{CodedPlace, DateCondition, IndividualQuery, PlaceCondition, TextConditions};
+use crate::domain::search::{CodedPlace, DateCondition, IndividualQuery, Page, PlaceCondition, TextConditions};
 use crate::domain::vocabulary::CodedField;
 use crate::error::{AppError, FieldUse};
 use crate::service::codes::CodeView;
@@ -97,6 +97,24 @@ pub async fn search(
     let page = FoundPage { total: found.total, records: seen.collect(), next: found.next };
     // Taken after the records, so that a code published meanwhile has its name.
     Ok((page, CodeView::new(registry.vocabularies.current(), languages)))
+}
+
+/// Everybody whom a search finds, by their keys, for the administrator.
+///
+/// # Errors
+/// As [`search`].
+pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchRequest) -> Result<Vec<RecordId>, AppError> {
+    let roles = request.roles.iter().map(|(code, _)| code);
+    let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
+    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
+    let query = resolve(ctx, registry, &generation, request).await?;
+    let snapshot = registry.columns.snapshot();
+    let people = visibility::limits(ctx, &snapshot, RecordKind::Individual);
+    let limits = SearchLimits { records: people.as_deref(), groups: None };
+    let page = Page { offset: 0, count: u32::MAX };
+    let mut ids = snapshot.search(&query, limits, Sorting::REGISTERED, &page.into()).ids;
+    ids.sort_unstable();
+    Ok(ids)
 }
 
 /// What a client asks for in terms of the register.
