@@ -1,6 +1,6 @@
 //! The command line: one file for each command.
 //!
-//! Exit codes: 0 done, 1 refused or failed, 2 wrong usage (by clap), 64 wrong settings.
+//! Exit codes: 0 done, 1 refused or failed, 2 wrong usage (by clap), 3 an import is done and some of its lines were refused, 64 wrong settings.
 
 mod admin_client;
 mod audit;
@@ -11,12 +11,15 @@ mod concept_group;
 mod consent;
 mod demo;
 mod eval;
+mod export;
 mod identifier_system;
+mod import;
 mod output;
 mod pack;
 mod plugin;
 mod program;
 mod serve;
+mod table;
 mod upgrade_report;
 mod verify;
 
@@ -30,6 +33,8 @@ use crate::error::contained;
 
 /// The exit code for settings that cannot be used.
 const EXIT_CONFIG: u8 = 64;
+/// The exit code for an import that is done, some of whose lines were refused.
+const EXIT_REJECTS: u8 = 3;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +42,9 @@ pub enum CliError {
     /// Settings that cannot be used.
     #[error("{0}")]
     Config(String),
+    /// All was done but for lines that were refused.
+    #[error("{0}")]
+    Rejects(String),
     /// Anything else; one sentence that says what happened, to what, and what to do.
     #[error("{0}")]
     Failed(String),
@@ -107,6 +115,10 @@ enum Command {
     /// Write consents down, list and withdraw them
     #[command(subcommand)]
     Consent(consent::ConsentCommand),
+    /// Write records to a file, as lines of JSON or as a table
+    Export(export::ExportArgs),
+    /// Bring many records from a file: one JSON object a line, or a table
+    Import(import::ImportArgs),
     /// Make vocabulary packs
     #[command(subcommand)]
     Pack(pack::PackCommand),
@@ -141,6 +153,8 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::Program(command) => program::run(&cli.global, command),
         Command::Eval(args) => eval::run(&cli.global, args),
         Command::Consent(command) => consent::run(&cli.global, command),
+        Command::Export(args) => export::run(&cli.global, &args),
+        Command::Import(args) => import::run(&cli.global, &args),
         Command::Pack(command) => pack::run(&cli.global, command),
         Command::Code(command) => code::run(&cli.global, command),
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
@@ -154,6 +168,7 @@ pub fn main(pinned: &str) -> ExitCode {
             output::complain(&error);
             match error {
                 CliError::Config(_) => ExitCode::from(EXIT_CONFIG),
+                CliError::Rejects(_) => ExitCode::from(EXIT_REJECTS),
                 CliError::Failed(_) => ExitCode::FAILURE,
             }
         }

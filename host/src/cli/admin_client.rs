@@ -65,6 +65,8 @@ pub enum Payload<'a> {
     Empty,
     /// JSON.
     Json(&'a Value),
+    /// Lines of JSON.
+    Lines(Vec<u8>),
     /// A plugin.
     Plugin {
         /// Its file.
@@ -223,6 +225,7 @@ fn headers_and_body(payload: Payload<'_>) -> (Vec<(&'static str, String)>, Vec<u
     match payload {
         Payload::Empty => (Vec::new(), Vec::new()),
         Payload::Json(value) => (vec![content_type("application/json")], value.to_string().into_bytes()),
+        Payload::Lines(bytes) => (vec![content_type("application/x-ndjson")], bytes),
         Payload::Plugin { bytes, signature } => {
             let signature = signature.map(|line| (SIGNATURE_HEADER, line.trim_end().to_owned()));
             ([content_type("application/wasm")].into_iter().chain(signature).collect(), bytes)

@@ -1,0 +1,195 @@
+//! The file that is written, under another name until it is whole.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::cli::CliError;
+
+/// The version of the progress file's form.
+const VERSION: u32 = 1;
+/// How often it is written down how far the export came.
+const SAVED_EVERY: Duration = Duration::from_secs(1);
+
+/// How far an export came.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Progress {
+    version: u32,
+    asked: String,
+    cursor: Option<String>,
+    bytes: u64,
+    records: u64,
+}
+
+/// The file.
+pub struct OutputFile {
+    path: PathBuf,
+    partial: PathBuf,
+    progress_path: PathBuf,
+    out: BufWriter<File>,
+    bytes: u64,
+    progress: Progress,
+    saved: Option<Instant>,
+}
+
+impl OutputFile {
+    /// Begins a file, or goes on with one.
+    ///
+    /// # Errors
+    /// When it is there already, cannot be written, or was begun with another export.
+    pub fn open(path: &Path, asked: &str, resume: bool) -> Result<Self, CliError> {
+        let (partial, progress_path) = (beside(path, ".partial"), beside(path, ".progress.json"));
+        if path.exists() {
+            return Err(CliError::failed(format!(
+                "`{}` is there already: name another file, or move it away",
+                path.display()
+            )));
+        }
+        let begun = load(&progress_path)?;
+        let progress = match (begun, resume) {
+            (None, false) => Progress { version: VERSION, asked: asked.to_owned(), cursor: None, bytes: 0, records: 0 },
+            (Some(begun), true) if begun.asked == asked => begun,
+            (Some(_), true) => {
+                return Err(CliError::failed(
+                    "the export was begun with other options: go on with the same, or begin another file",
+                ));
+            }
+            (Some(_), false) => {
+                return Err(CliError::failed(format!(
+                    "an export to `{}` was interrupted: go on with --resume, or remove `{}` and `{}`",
+                    path.display(),
+                    partial.display(),
+                    progress_path.display()
+                )));
+            }
+            (None, true) => {
+                return Err(CliError::failed(format!(
+                    "there is nothing to go on with: `{}` is not there",
+                    progress_path.display()
+                )));
+            }
+        };
+        let failed = |error: std::io::Error| CliError::failed(format!("cannot write `{}`: {error}", partial.display()));
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(!resume).mode(0o600).open(&partial).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() < progress.bytes {
+            return Err(CliError::failed(format!(
+                "`{}` is shorter than it was when the export was interrupted: begin another file",
+                partial.display()
+            )));
+        }
+        file.set_len(progress.bytes).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        let out = BufWriter::with_capacity(1 << 18, file);
+        Ok(Self { path: path.to_owned(), partial, progress_path, out, bytes: progress.bytes, progress, saved: None })
+    }
+
+    /// Where it goes on, if it does.
+    pub fn cursor(&self) -> Option<&str> {
+        self.progress.cursor.as_deref()
+    }
+
+    /// How many records it holds as far as is known to be whole.
+    pub fn records(&self) -> u64 {
+        self.progress.records
+    }
+
+    /// Whether there is something to go on with.
+    pub fn has_begun(&self) -> bool {
+        self.progress.cursor.is_some()
+    }
+
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        self.out.write_all(bytes).map_err(|error| self.failed(&error))
+    }
+
+    /// What was written until here is whole, and would go on there.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub fn advance(&mut self, cursor: Option<&str>, records: u64) -> Result<(), CliError> {
+        self.progress.cursor = cursor.map(str::to_owned);
+        self.progress.records = records;
+        self.progress.bytes = self.bytes;
+        if cursor.is_none() || self.saved.is_some_and(|saved| saved.elapsed() < SAVED_EVERY) {
+            return Ok(());
+        }
+        self.saved = Some(Instant::now());
+        self.out.flush().map_err(|error| self.failed(&error))?;
+        self.out.get_ref().sync_data().map_err(|error| self.failed(&error))?;
+        let written = || -> std::io::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(folder_of(&self.progress_path))?;
+            file.write_all(&serde_json::to_vec_pretty(&self.progress).map_err(std::io::Error::other)?)?;
+            file.as_file().sync_data()?;
+            file.persist(&self.progress_path)?;
+            Ok(())
+        };
+        written().map_err(|error| self.failed(&error))
+    }
+
+    /// Gives the file its name, and says what it holds.
+    ///
+    /// # Errors
+    /// When it cannot be brought to disk.
+    pub fn finish(mut self) -> Result<String, CliError> {
+        let mut finished = || -> std::io::Result<String> {
+            self.out.flush()?;
+            self.out.get_ref().sync_all()?;
+            let mut hasher = Sha256::new();
+            let (mut file, mut buffer) = (File::open(&self.partial)?, vec![0; 1 << 18]);
+            loop {
+                let read = file.read(&mut buffer)?;
+                if read == 0 {
+                    break;
+                }
+                hasher.update(buffer.get(..read).unwrap_or_default());
+            }
+            std::fs::rename(&self.partial, &self.path)?;
+            File::open(folder_of(&self.path))?.sync_all()?;
+            if self.progress_path.exists() {
+                std::fs::remove_file(&self.progress_path)?;
+            }
+            Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        };
+        let result = finished();
+        result.map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", self.path.display())))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> CliError {
+        CliError::failed(format!("cannot write `{}`: {error}", self.partial.display()))
+    }
+}
+
+fn load(path: &Path) -> Result<Option<Progress>, CliError> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        CliError::failed(format!("`{}` does not say how far the export came: {error}", path.display()))
+    };
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(&error)),
+    };
+    let progress: Progress = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
+    if progress.version == VERSION { Ok(Some(progress)) } else { Err(unreadable(&"it is of another version")) }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}

@@ -1,0 +1,229 @@
+//! `daftar import`
+//!
+//! A file is sent in parts; when a part is answered, its rejects are written down and the progress file says so. What a part wrote
+//! that was not answered is found in the audit log when the import goes on.
+//!
+//! **Invariant:** every line is written once or stands among the rejects once, however often the command or the server ended in
+//! between.
+
+mod part;
+mod progress;
+mod rejects;
+mod send;
+mod sheet;
+mod source;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use self::part::PART_BYTES_MAX;
+use self::progress::{Counts, Identity, Progress};
+use self::rejects::Rejects;
+use self::send::Sender;
+use self::source::Source;
+use super::admin_client::AdminClient;
+use super::{CliError, GlobalArgs, output};
+use crate::context::{IdSource, RandomIds};
+
+/// A mapping that shows everything a mapping can say.
+const EXAMPLE_MAPPING: &str = include_str!("import/example-mapping.toml");
+
+/// What is done with a file of records.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The file: one JSON object a line (`.ndjson`, `.jsonl`), or a table with a header (`.csv`, `.tsv`)
+    #[arg(value_name = "FILE", required_unless_present = "example_mapping")]
+    file: Option<PathBuf>,
+    /// Which column of a table is which field; without it the header names fields
+    #[arg(long, value_name = "FILE")]
+    mapping: Option<PathBuf>,
+    /// Print a mapping file to begin with
+    #[arg(long)]
+    example_mapping: bool,
+    /// What becomes of a line whose record is in the register already
+    #[arg(long, value_enum, default_value_t = Existing::Refuse)]
+    on_existing: Existing,
+    /// Go on with an import of this file that was interrupted
+    #[arg(long)]
+    resume: bool,
+    /// Check everything and write nothing: what would be refused, and why
+    #[arg(long, conflicts_with = "resume")]
+    dry_run: bool,
+    /// Where the lines go that are refused; FILE.rejects.ndjson where nothing is said
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// How many bytes are sent at once
+    #[arg(long, hide = true, default_value_t = PART_BYTES_MAX, value_name = "N")]
+    part_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Existing {
+    /// It is refused, and goes to the rejects
+    Refuse,
+    /// It is passed over
+    Skip,
+    /// It replaces what is said of the record, as PUT does; with `meta.version_id` only at that version
+    Update,
+}
+
+impl Existing {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Skip => "skip",
+            Self::Update => "update",
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
+    if args.example_mapping {
+        output::line(EXAMPLE_MAPPING.trim_end());
+        return Ok(());
+    }
+    let Some(file) = args.file.as_deref() else {
+        return Err(CliError::failed("name the file to import, or ask for --example-mapping"));
+    };
+    let mut source = Source::open(file, args.mapping.as_deref())?;
+    let identity = Identity { digest: source.digest()?, bytes: source.bytes(), on_existing: args.on_existing.name() };
+    let progress_path = beside(file, ".progress.json");
+    let suffix = if args.dry_run { ".dry-run.rejects.ndjson" } else { ".rejects.ndjson" };
+    let rejects_path = args.rejects.clone().unwrap_or_else(|| beside(file, suffix));
+    let (mut progress, resumes) = match (Progress::load(&progress_path)?, args.resume) {
+        (None, false) => (Progress::begin(RandomIds.next_id(), &identity, source.first()), false),
+        (Some(progress), true) => {
+            progress.check(&identity, &progress_path)?;
+            (progress, true)
+        }
+        (Some(_), false) => {
+            return Err(CliError::failed(format!(
+                "an import of `{}` was interrupted: go on with --resume, or remove `{}` to begin anew",
+                file.display(),
+                progress_path.display()
+            )));
+        }
+        (None, true) => {
+            return Err(CliError::failed(format!(
+                "there is nothing to go on with: `{}` is not there",
+                progress_path.display()
+            )));
+        }
+    };
+    source.set_part_bytes(args.part_bytes);
+    source.seek(progress.mark());
+    let rows_path = rejects_path.with_extension("csv");
+    let table = source.header().map(|header| (rows_path.as_path(), header));
+    let mut rejects = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes()))?;
+    if !args.dry_run {
+        // Before anything is sent: what is written from now on is found by the name in it.
+        progress.save(&progress_path)?;
+    }
+    let admin = AdminClient::connect(global)?;
+    let started = Instant::now();
+    let before = progress.counts();
+    let sender = Sender {
+        admin: &admin,
+        on_existing: args.on_existing.name(),
+        id: progress.id().to_owned(),
+        is_rehearsal: args.dry_run,
+    };
+    let bar = bar(global, identity.bytes);
+    let outcome = write(&mut source, &sender, (&mut progress, &progress_path), &mut rejects, resumes, &bar);
+    bar.finish_and_clear();
+    let outcome = outcome.and_then(|()| {
+        let counts = progress.counts();
+        sender.end(&format!("file of sha256 {}: {}", identity.digest, counts.sentence()))?;
+        source.check_unchanged(&identity.digest)?;
+        if !args.dry_run {
+            progress::remove(&progress_path)?;
+        }
+        Ok(counts)
+    });
+    admin.close();
+    let counts = outcome.map_err(|error| hint(error, file, &progress_path))?;
+    if args.dry_run && !global.json {
+        output::line("checked, nothing was written: this is what would be done");
+    }
+    summary(global, counts, before, started.elapsed().as_secs_f64(), &rejects_path);
+    rejects.remove_empty()?;
+    if counts.rejected == 0 {
+        return Ok(());
+    }
+    Err(CliError::Rejects(format!(
+        "{} lines were refused: `{}` says why; mend them there, and import that file",
+        counts.rejected,
+        rejects_path.display()
+    )))
+}
+
+fn write(
+    source: &mut Source,
+    sender: &Sender<'_>,
+    (progress, progress_path): (&mut Progress, &Path),
+    rejects: &mut Rejects,
+    mut resumes: bool,
+    bar: &ProgressBar,
+) -> Result<(), CliError> {
+    bar.set_position(progress.mark().offset);
+    source.parts(|part| {
+        let answer = sender.send(&part, resumes)?;
+        resumes = false;
+        let counts = rejects.add(&part, answer)?;
+        progress.advance(part.next, counts, rejects.bytes());
+        if !sender.is_rehearsal {
+            progress.save(progress_path)?;
+        }
+        let counts = progress.counts();
+        bar.set_position(part.next.offset);
+        bar.set_message(format!("{} lines, {} refused", counts.read, counts.rejected));
+        Ok(())
+    })
+}
+
+fn bar(global: &GlobalArgs, bytes: u64) -> ProgressBar {
+    if global.json {
+        return ProgressBar::hidden();
+    }
+    let template = "{bar:30} {bytes}/{total_bytes} {msg} {eta}";
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(bytes).with_style(style)
+}
+
+/// Says how to go on.
+fn hint(error: CliError, file: &Path, progress: &Path) -> CliError {
+    match error {
+        CliError::Failed(message) if progress.exists() => CliError::Failed(format!(
+            "{message}\nwhat was written is kept: `daftar import --resume {}` goes on from there",
+            file.display()
+        )),
+        other => other,
+    }
+}
+
+fn summary(global: &GlobalArgs, counts: Counts, before: Counts, seconds: f64, rejects: &Path) {
+    let here = counts.read.saturating_sub(before.read);
+    let per_second = if seconds > 0.0 { (here as f64 / seconds).round() } else { 0.0 };
+    let Counts { read, created, updated, skipped, rejected } = counts;
+    if global.json {
+        output::json(&json!({
+            "read": read, "created": created, "updated": updated, "skipped": skipped, "rejected": rejected,
+            "seconds": (seconds * 1_000.0).round() / 1_000.0, "per_second": per_second,
+            "rejects": if rejected > 0 { Some(rejects.display().to_string()) } else { None },
+        }));
+        return;
+    }
+    output::line(format_args!("{}; {seconds:.1} s, {per_second} lines/s", counts.sentence()));
+}
+
+/// A file's name with something after it.
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    file.with_file_name(name)
+}

@@ -1,0 +1,427 @@
+//! A table as parts: rows become lines of JSON, and rows of one household a group.
+//!
+//! **Invariant:** a row is never lost: it becomes a line, or stands among the rejects with what is wrong. An open quotation mark
+//! takes one line with it, not the rest of the file.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::part::{EarlyReject, Mark, Part};
+use crate::admin::import::lines::LINE_BYTES_MAX;
+use crate::cli::table::mapping::{Body, Mapping, MappingText};
+use crate::cli::table::rows::{CellProblem, Taken};
+
+/// How many bytes are read from the disk at once.
+const READ_BYTES: usize = 1 << 18;
+/// The most columns.
+const COLUMNS_MAX: usize = 1_000;
+
+/// Cuts records out of bytes, by the rules of RFC 4180: line ends within quotation marks belong to the cell.
+pub struct Scanner<R> {
+    reader: R,
+    delimiter: u8,
+    buffer: Vec<u8>,
+    start: usize,
+    is_over: bool,
+}
+
+/// A record as it lies in the file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Scanned {
+    /// Its bytes, with the line end.
+    pub raw: Vec<u8>,
+    /// How many lines it takes.
+    pub lines: u64,
+    /// Whether a quotation mark was never closed, or too late: then it is the first line alone.
+    pub is_open: bool,
+}
+
+impl<R: Read> Scanner<R> {
+    /// A scanner.
+    pub fn new(reader: R, delimiter: u8) -> Self {
+        Self { reader, delimiter, buffer: Vec::new(), start: 0, is_over: false }
+    }
+
+    /// The next record.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next(&mut self) -> std::io::Result<Option<Scanned>> {
+        let (mut at, mut in_quotes, mut begins, mut closed) = (0, false, true, false);
+        loop {
+            let Some(byte) = self.byte(at)? else {
+                if at == 0 {
+                    return Ok(None);
+                }
+                return Ok(Some(if in_quotes { self.first_line()? } else { self.take(at, false) }));
+            };
+            if at >= LINE_BYTES_MAX {
+                return Ok(Some(self.first_line()?));
+            }
+            at += 1;
+            if in_quotes {
+                if byte == b'"' {
+                    (in_quotes, closed) = (false, true);
+                }
+                continue;
+            }
+            match byte {
+                // The second of two marks: the first one did not close the cell.
+                b'"' if closed => (in_quotes, closed) = (true, false),
+                b'"' if begins => in_quotes = true,
+                b'\n' => return Ok(Some(self.take(at, false))),
+                b'\r' => {
+                    if self.byte(at)? == Some(b'\n') {
+                        at += 1;
+                    }
+                    return Ok(Some(self.take(at, false)));
+                }
+                _ => closed = false,
+            }
+            begins = byte == self.delimiter;
+        }
+    }
+
+    fn byte(&mut self, at: usize) -> std::io::Result<Option<u8>> {
+        while self.start.saturating_add(at) >= self.buffer.len() && !self.is_over {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            let before = self.buffer.len();
+            self.buffer.resize(before.saturating_add(READ_BYTES), 0);
+            let read = self.reader.read(self.buffer.get_mut(before..).unwrap_or_default());
+            self.buffer.truncate(before.saturating_add(*read.as_ref().unwrap_or(&0)));
+            match read {
+                Ok(0) => self.is_over = true,
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.buffer.get(self.start.saturating_add(at)).copied())
+    }
+
+    fn take(&mut self, length: usize, is_open: bool) -> Scanned {
+        let end = self.start.saturating_add(length).min(self.buffer.len());
+        let raw = self.buffer.get(self.start..end).unwrap_or_default().to_vec();
+        self.start = end;
+        let mut lines = 0;
+        for (at, byte) in raw.iter().enumerate() {
+            let is_end = *byte == b'\n' || (*byte == b'\r' && raw.get(at + 1) != Some(&b'\n'));
+            lines += u64::from(is_end);
+        }
+        Scanned { raw, lines, is_open }
+    }
+
+    /// The first line of a record that has no end; one that is longer than is taken is passed over to its end.
+    fn first_line(&mut self) -> std::io::Result<Scanned> {
+        let mut at = 0;
+        while let Some(byte) = self.byte(at)? {
+            at += 1;
+            if byte == b'\n' {
+                break;
+            }
+            if at >= LINE_BYTES_MAX {
+                let beginning = self.take(at, true);
+                // The rest is of no use, and not kept.
+                while let Some(byte) = self.byte(0)? {
+                    self.start += 1;
+                    if byte == b'\n' {
+                        break;
+                    }
+                }
+                return Ok(Scanned { lines: 1, ..beginning });
+            }
+        }
+        Ok(Scanned { lines: 1, ..self.take(at, true) })
+    }
+}
+
+/// The cells of a record.
+///
+/// # Errors
+/// The place of a cell that is not UTF-8.
+pub fn cells(raw: &[u8], delimiter: u8) -> Result<Vec<String>, usize> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(delimiter)
+        .buffer_capacity(raw.len().max(16))
+        .from_reader(raw);
+    let mut record = csv::ByteRecord::new();
+    if !reader.read_byte_record(&mut record).unwrap_or(false) {
+        return Ok(Vec::new());
+    }
+    let cells = record.iter().enumerate();
+    cells.map(|(at, cell)| std::str::from_utf8(cell).map(str::to_owned).map_err(|_| at)).collect()
+}
+
+/// What the header says: the mapping that fits, and where the rows begin.
+///
+/// # Errors
+/// Everything that is wrong, in sentences.
+pub fn open(mut reader: impl Read, mapping: &MappingText, is_tabs: bool) -> Result<(Mapping, Vec<u8>, Mark), String> {
+    let mut beginning = [0; 3];
+    let mut read = 0;
+    while let Some(room) = beginning.get_mut(read..).filter(|room| !room.is_empty()) {
+        match reader.read(room).map_err(|error| error.to_string())? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    let beginning = beginning.get(..read).unwrap_or_default();
+    if beginning.starts_with(b"\xff\xfe") || beginning.starts_with(b"\xfe\xff") || beginning.contains(&0) {
+        return Err("the table is in UTF-16, and UTF-8 is read: save it as `CSV UTF-8`".to_owned());
+    }
+    let mark_bytes = if beginning == b"\xef\xbb\xbf" { 3 } else { 0 };
+    let rest = beginning.get(mark_bytes..).unwrap_or_default();
+    let delimiter = mapping.delimiter()?.unwrap_or(if is_tabs { b'\t' } else { b',' });
+    let mut scanner = Scanner::new(rest.chain(reader), delimiter);
+    let header = scanner.next().map_err(|error| error.to_string())?;
+    let Some(header) = header.filter(|header| !header.raw.trim_ascii().is_empty()) else {
+        return Err("the table is empty: its first row names the columns".to_owned());
+    };
+    if header.is_open {
+        return Err("the header has a quotation mark that is never closed".to_owned());
+    }
+    let names = cells(&header.raw, delimiter)
+        .map_err(|at| format!("the name of column {} is not UTF-8: save the table as `CSV UTF-8`", at + 1))?;
+    let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+    if names.len() > COLUMNS_MAX {
+        return Err(format!("the header names {} columns, and {COLUMNS_MAX} are taken", names.len()));
+    }
+    let others = [b',', b';', b'\t', b'|'].into_iter().filter(|other| *other != delimiter);
+    let better = others.into_iter().find(|other| names.len() == 1 && header.raw.contains(other));
+    if let Some(better) = better {
+        return Err(format!(
+            "the header is one column: if `{}` stands between the columns, say `delimiter = \"{}\"` in the mapping",
+            char::from(better).escape_default(),
+            char::from(better).escape_default()
+        ));
+    }
+    let fitted = mapping.fit(&names, delimiter).map_err(|problems| problems.join("\n  "))?;
+    let offset = u64::try_from(mark_bytes.saturating_add(header.raw.len())).unwrap_or(u64::MAX);
+    let line = 1 + header.lines;
+    Ok((fitted, header.raw, Mark { offset, line, unit: 1 }))
+}
+
+/// The rows of a table.
+pub struct Sheet<R> {
+    scanner: Scanner<R>,
+    mapping: Arc<Mapping>,
+    mark: Mark,
+    open: Option<OpenHousehold>,
+}
+
+/// Rows of one household that follow one another.
+struct OpenHousehold {
+    name: String,
+    line: u64,
+    body: Body,
+    members: Vec<Value>,
+}
+
+impl<R: Read> Sheet<R> {
+    /// The rows from a place on.
+    pub fn new(reader: R, mapping: Arc<Mapping>, mark: Mark) -> Self {
+        let scanner = Scanner::new(reader, mapping.delimiter);
+        Self { scanner, mapping, mark, open: None }
+    }
+
+    /// The next part, of about so many bytes; empty at the end of the table.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn part(&mut self, part_bytes: usize) -> std::io::Result<Part> {
+        let mut part = Part::at(self.mark);
+        while part.body.len() < part_bytes {
+            let Some(row) = self.scanner.next()? else { break };
+            let line = self.mark.line;
+            self.mark.offset = self.mark.offset.saturating_add(row.raw.len() as u64);
+            self.mark.line = line.saturating_add(row.lines);
+            self.row(&mut part, line, &row);
+        }
+        // Who comes later joins the group that is there.
+        self.close(&mut part);
+        self.mark.unit = part.next.unit;
+        part.next = self.mark;
+        Ok(part)
+    }
+
+    fn row(&mut self, part: &mut Part, line: u64, row: &Scanned) {
+        let mut reject = |errors: Vec<CellProblem>| {
+            part.rejects.push(EarlyReject { line, errors, text: Some(row.raw.clone()), is_row: true });
+        };
+        if row.is_open {
+            let message = "a quotation mark is never closed, or the row is longer than is taken; the rows after this line are read by themselves";
+            reject(vec![(String::new(), "open_quote", message.to_owned())]);
+            return;
+        }
+        let cells = match cells(&row.raw, self.mapping.delimiter) {
+            Ok(cells) => cells,
+            Err(at) => {
+                let message = format!("cell {} is not UTF-8: save the table as `CSV UTF-8`", at + 1);
+                reject(vec![(String::new(), "not_utf8", message)]);
+                return;
+            }
+        };
+        if cells.iter().all(|cell| cell.trim().is_empty()) {
+            return;
+        }
+        if cells.len() != self.mapping.width {
+            let message = format!("the row has {} cells, and the header {} columns", cells.len(), self.mapping.width);
+            reject(vec![(String::new(), "wrong_width", message)]);
+            return;
+        }
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        let Taken { body, household } = match self.mapping.take(&cells) {
+            Ok(taken) => taken,
+            Err(problems) => {
+                reject(problems);
+                return;
+            }
+        };
+        let joins =
+            household.as_ref().is_some_and(|(name, _)| self.open.as_ref().is_some_and(|open| open.name == *name));
+        let opened = match &household {
+            Some((name, _)) if !joins => match self.mapping.group(name, &cells) {
+                Ok(body) => Some(body),
+                Err(problems) => {
+                    reject(problems);
+                    return;
+                }
+            },
+            _ => None,
+        };
+        if !joins {
+            self.close(part);
+        }
+        part.push(line, Value::Object(body).to_string().as_bytes());
+        if let (Some((name, _)), Some(body)) = (&household, opened) {
+            self.open = Some(OpenHousehold { name: name.clone(), line, body, members: Vec::new() });
+        }
+        if let (Some((_, member)), Some(open)) = (household, &mut self.open) {
+            open.members.push(member);
+        }
+    }
+
+    /// The group of the rows that came last.
+    fn close(&mut self, part: &mut Part) {
+        let Some(OpenHousehold { line, mut body, members, .. }) = self.open.take() else { return };
+        body.insert("member".to_owned(), Value::Array(members));
+        body.insert("$on_existing".to_owned(), json!("add-members"));
+        part.push(line, Value::Object(body).to_string().as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scanned(text: &[u8]) -> Vec<(String, u64, bool)> {
+        let mut scanner = Scanner::new(text, b',');
+        let mut records = Vec::new();
+        while let Some(record) = scanner.next().unwrap() {
+            records.push((String::from_utf8_lossy(&record.raw).into_owned(), record.lines, record.is_open));
+        }
+        records
+    }
+
+    #[test]
+    fn line_ends_within_quotation_marks_belong_to_the_cell() {
+        let record = |raw: &str, lines, is_open| (raw.to_owned(), lines, is_open);
+        assert_eq!(
+            scanned(b"a,\"b\nc\"\"d\",5\" pipe\r\ne\r,f\n\n\"x\"y\nlast"),
+            [
+                record("a,\"b\nc\"\"d\",5\" pipe\r\n", 2, false),
+                record("e\r", 1, false),
+                record(",f\n", 1, false),
+                record("\n", 1, false),
+                record("\"x\"y\n", 1, false),
+                record("last", 0, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_open_quotation_mark_takes_one_line_with_it() {
+        let rows = scanned(b"a,b\n1,\"2\n3,4\n5,6\n");
+        let lines: Vec<(&str, bool)> = rows.iter().map(|(raw, _, is_open)| (raw.as_str(), *is_open)).collect();
+        assert_eq!(lines, [("a,b\n", false), ("1,\"2\n", true), ("3,4\n", false), ("5,6\n", false)]);
+    }
+
+    fn sheet(toml: &str, table: &str) -> Part {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mapping.toml");
+        std::fs::write(&path, toml).unwrap();
+        let (text, _) = MappingText::load(&path).unwrap();
+        let (mapping, _, mark) = open(table.as_bytes(), &text, false).unwrap();
+        let rest = &table.as_bytes()[usize::try_from(mark.offset).unwrap()..];
+        Sheet::new(rest, Arc::new(mapping), mark).part(1 << 20).unwrap()
+    }
+
+    const MAPPING: &str = r#"
+        empty = ["", "NA"]
+        [[column]]
+        name = "id"
+        field = "identifier[urn:x:id]"
+        [[column]]
+        name = "born"
+        field = "birth_date"
+        date = ["%d/%m/%Y"]
+        [household]
+        column = "hh"
+        system = "urn:x:hh"
+        [household.role]
+        name = "rel"
+        codes = { head = "urn:x:rel#head" }
+        [[household.field]]
+        name = "village"
+        field = "address.city"
+    "#;
+
+    #[test]
+    fn rows_become_people_and_rows_of_one_household_a_group() {
+        let table = "id,born,hh,rel,village\n1,07/03/1990,H1,head,Jumla\n2,NA,H1,,\n3,1990,H1,,\n4,,H2,,\n5,,,,\n,,,,\n6,,H2,boss,\n";
+        let part = sheet(MAPPING, table);
+        let lines: Vec<Value> =
+            part.units.iter().map(|unit| serde_json::from_slice(&part.body[unit.range.clone()]).unwrap()).collect();
+        let person = |id: &str| json!({"type": "Individual", "identifier": [{"system": "urn:x:id", "value": id}]});
+        let member = |id: &str| json!({"entity": {"reference": format!("Individual/urn:x:id|{id}")}});
+        let group = |id: &str, members: Vec<Value>| json!({"type": "Group", "identifier": [{"system": "urn:x:hh", "value": id}], "member": members, "$on_existing": "add-members"});
+        let mut first = person("1");
+        first["birth_date"] = json!("1990-03-07");
+        let mut head = member("1");
+        head["role"] = json!("urn:x:rel#head");
+        let mut village = group("H1", vec![head, member("2")]);
+        village["address"] = json!([{"city": "Jumla"}]);
+        let expected = [first, person("2"), village, person("4"), group("H2", vec![member("4")]), person("5")];
+        assert_eq!(lines, expected);
+        let rejects: Vec<(u64, &str)> = part.rejects.iter().map(|reject| (reject.line, reject.errors[0].1)).collect();
+        assert_eq!(rejects, [(4, "invalid_date"), (8, "not_in_mapping")]);
+        assert_eq!(part.unit(3).map(|(line, _)| line), Some(2), "the group stands for its first row");
+    }
+
+    #[test]
+    fn what_is_no_row_is_told_and_the_rest_is_taken() {
+        let part = sheet(
+            "[[column]]\nname = 'a'\nfield = 'name.given'\n[[column]]\nname='b'\nfield='name.family'",
+            "a,b\n1,2,3\n1\n\"x\ny\",z\n",
+        );
+        assert_eq!(part.rejects.iter().map(|reject| reject.line).collect::<Vec<_>>(), [2, 3]);
+        assert!(part.rejects.iter().all(|reject| reject.errors[0].1 == "wrong_width"));
+        assert_eq!((part.units.len(), part.next.line), (1, 6));
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_read_is_told() {
+        let refused = |table: &[u8]| open(table, &MappingText::default(), false).map(|_| ()).unwrap_err();
+        assert!(refused(b"").contains("empty"));
+        assert!(refused(b"\xff\xfea\0").contains("UTF-16"));
+        assert!(refused(b"n\xe9,b\n").contains("column 1 is not UTF-8"));
+        assert!(refused(b"name.given;name.family\n").contains("delimiter = \";\""));
+        assert!(refused(b"\"a,b\n").contains("never closed"));
+        assert!(open(&b"\xef\xbb\xbfname.given\nx\n"[..], &MappingText::default(), false).is_ok());
+    }
+}

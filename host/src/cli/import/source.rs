@@ -1,0 +1,315 @@
+//! The file that is imported: read in parts, ahead of what is being sent, never held as a whole.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use sha2::{Digest, Sha256};
+
+use super::part::{EarlyReject, Mark, PART_BYTES_MAX, Part};
+use super::sheet::{self, Sheet};
+use crate::admin::import::lines::LINE_BYTES_MAX;
+use crate::cli::CliError;
+use crate::cli::table::mapping::{Mapping, MappingText};
+
+/// How many bytes are read from the disk at once.
+const BUFFER_BYTES: usize = 1 << 18;
+/// How much of a line that is too long is kept to show which one it is.
+const SHOWN_BYTES: usize = 200;
+
+/// The file.
+pub struct Source {
+    path: PathBuf,
+    file: File,
+    /// As many as there were when it was opened: what is added later is not read.
+    bytes: u64,
+    mark: Mark,
+    table: Option<Table>,
+    part_bytes: usize,
+}
+
+/// What is known of a table.
+struct Table {
+    mapping: Arc<Mapping>,
+    /// The header as it stands in the file.
+    header: Vec<u8>,
+    /// The digest of the mapping file.
+    digest: Option<String>,
+}
+
+impl Source {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it is no file, or cannot be read.
+    pub fn open(path: &Path, mapping: Option<&Path>) -> Result<Self, CliError> {
+        let failed =
+            |error: &dyn std::fmt::Display| CliError::failed(format!("cannot read `{}`: {error}", path.display()));
+        // Before it is opened: opening a pipe would wait for who writes to it.
+        let about = std::fs::metadata(path).map_err(|error| failed(&error))?;
+        if !about.is_file() {
+            let what = if about.is_dir() { "it is a folder" } else { "it is no regular file" };
+            return Err(failed(&format!("{what}; write the lines to a file first, so that an import can go on in it")));
+        }
+        let file = File::open(path).map_err(|error| failed(&error))?;
+        let bytes = file.metadata().map_err(|error| failed(&error))?.len();
+        let mut source =
+            Self { path: path.to_owned(), file, bytes, mark: Mark::START, table: None, part_bytes: PART_BYTES_MAX };
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_lowercase();
+        match extension.as_str() {
+            "csv" | "tsv" => source.open_table(mapping, extension == "tsv")?,
+            _ if mapping.is_some() => {
+                return Err(CliError::failed("--mapping is for tables: files whose names end with `.csv` or `.tsv`"));
+            }
+            "ndjson" | "jsonl" | "json" => {}
+            _ => {
+                return Err(CliError::failed(format!(
+                    "`{}` says by its name what it holds: `.ndjson` or `.jsonl` one JSON object a line, `.csv` or `.tsv` a table",
+                    path.display()
+                )));
+            }
+        }
+        Ok(source)
+    }
+
+    fn open_table(&mut self, mapping: Option<&Path>, is_tabs: bool) -> Result<(), CliError> {
+        let (text, digest) = match mapping {
+            Some(path) => {
+                let (text, bytes) = MappingText::load(path).map_err(CliError::failed)?;
+                (text, Some(hexadecimal(&Sha256::digest(&bytes))))
+            }
+            None => (MappingText::default(), None),
+        };
+        let opened = sheet::open((&mut self.file).take(self.bytes), &text, is_tabs);
+        let (mapping, header, mark) = opened.map_err(|problem| {
+            CliError::failed(format!("the table `{}` cannot be taken:\n  {problem}", self.path.display()))
+        })?;
+        self.mark = mark;
+        self.table = Some(Table { mapping: Arc::new(mapping), header, digest });
+        Ok(())
+    }
+
+    /// Makes parts of so many bytes.
+    pub fn set_part_bytes(&mut self, part_bytes: usize) {
+        self.part_bytes = part_bytes.clamp(1, PART_BYTES_MAX);
+    }
+
+    /// Where the first line or row begins.
+    pub fn first(&self) -> Mark {
+        self.mark
+    }
+
+    /// The header of a table.
+    pub fn header(&self) -> Option<&[u8]> {
+        self.table.as_ref().map(|table| table.header.as_slice())
+    }
+
+    /// How long it was when it was opened.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The SHA-256 of what was there when it was opened, in hexadecimal.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn digest(&mut self) -> Result<String, CliError> {
+        let failed = |error: std::io::Error| CliError::failed(format!("cannot read the file: {error}"));
+        self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let mut reader = (&mut self.file).take(self.bytes);
+        let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
+        loop {
+            let read = reader.read(&mut buffer).map_err(failed)?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(buffer.get(..read).unwrap_or_default());
+        }
+        let digest = hexadecimal(&hasher.finalize());
+        // What a table becomes is decided by its mapping too.
+        let mapping = self.table.as_ref().and_then(|table| table.digest.as_deref());
+        Ok(mapping.map_or(digest.clone(), |mapping| format!("{digest}+{mapping}")))
+    }
+
+    /// Checks that the file is what it was: parts that were read later may have been something else.
+    ///
+    /// # Errors
+    /// When it was changed or added to.
+    pub fn check_unchanged(&mut self, digest: &str) -> Result<(), CliError> {
+        let now = self.file.metadata().map_err(CliError::failed)?.len();
+        if now == self.bytes && self.digest()? == digest {
+            return Ok(());
+        }
+        Err(CliError::failed(format!(
+            "`{}` was changed while it was read: what it held at first, up to byte {}, was taken; compare it with what is in the register",
+            self.path.display(),
+            self.bytes
+        )))
+    }
+
+    /// Goes to a place.
+    pub fn seek(&mut self, mark: Mark) {
+        self.mark = mark;
+    }
+
+    /// Hands the parts over from the present place on, in order; the next one is read meanwhile.
+    ///
+    /// # Errors
+    /// Those of `take`, and when the file cannot be read.
+    pub fn parts(&mut self, mut take: impl FnMut(Part) -> Result<(), CliError>) -> Result<(), CliError> {
+        self.file.seek(SeekFrom::Start(self.mark.offset)).map_err(CliError::failed)?;
+        let left = self.bytes.saturating_sub(self.mark.offset);
+        let (reader, part_bytes) = ((&mut self.file).take(left), self.part_bytes);
+        let mut next: Box<dyn FnMut() -> std::io::Result<Part> + Send + '_> = match &self.table {
+            Some(table) => {
+                let mut sheet = Sheet::new(reader, Arc::clone(&table.mapping), self.mark);
+                Box::new(move || sheet.part(part_bytes))
+            }
+            None => {
+                let mut lines = Lines { reader: BufReader::with_capacity(BUFFER_BYTES, reader), mark: self.mark };
+                Box::new(move || lines.part(part_bytes))
+            }
+        };
+        std::thread::scope(|scope| {
+            let (hand, taken) = sync_channel(1);
+            scope.spawn(move || {
+                loop {
+                    let part = next();
+                    let is_last = part.as_ref().map_or(true, Part::is_end);
+                    // Whoever takes them may have given up.
+                    if hand.send(part).is_err() || is_last {
+                        return;
+                    }
+                }
+            });
+            for part in taken {
+                let part = part.map_err(|error| CliError::failed(format!("cannot read the file: {error}")))?;
+                if part.is_end() {
+                    return Ok(());
+                }
+                take(part)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads lines.
+struct Lines<R> {
+    reader: R,
+    mark: Mark,
+}
+
+/// A line as it was read.
+enum Line {
+    Text(Vec<u8>),
+    /// Longer than is taken; its beginning.
+    TooLong(Vec<u8>),
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next part; empty at the end of the file.
+    fn part(&mut self, part_bytes: usize) -> std::io::Result<Part> {
+        let mut part = Part::at(self.mark);
+        while part.body.len() < part_bytes {
+            let Some((line, bytes)) = self.line()? else { break };
+            let number = self.mark.line;
+            self.mark.offset = self.mark.offset.saturating_add(bytes);
+            self.mark.line = self.mark.line.saturating_add(1);
+            match line {
+                Line::Text(text) => part.push(number, &text),
+                Line::TooLong(beginning) => {
+                    // The numbers of the lines that are sent stay those of the file.
+                    part.push(number, b"");
+                    let message = format!(
+                        "a line has at most {LINE_BYTES_MAX} bytes; this one has {bytes}, and only its beginning is kept here"
+                    );
+                    let errors = vec![(String::new(), "line_too_long", message)];
+                    part.rejects.push(EarlyReject { line: number, errors, text: Some(beginning), is_row: false });
+                }
+            }
+            self.mark.unit = part.next.unit;
+            part.next = self.mark;
+        }
+        Ok(part)
+    }
+
+    /// The next line without its end, and how many bytes it took with it.
+    fn line(&mut self) -> std::io::Result<Option<(Line, u64)>> {
+        let (mut text, mut bytes, mut is_too_long) = (Vec::new(), 0_u64, false);
+        loop {
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                break;
+            }
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let piece = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
+            let taken = end.map_or(buffer.len(), |end| end + 1);
+            if text.len().saturating_add(piece.len()) > LINE_BYTES_MAX {
+                is_too_long = true;
+            }
+            if is_too_long {
+                let room = SHOWN_BYTES.saturating_sub(text.len()).min(piece.len());
+                text.extend_from_slice(piece.get(..room).unwrap_or_default());
+                text.truncate(SHOWN_BYTES);
+                text.shrink_to_fit();
+            } else {
+                text.extend_from_slice(piece);
+            }
+            bytes = bytes.saturating_add(taken as u64);
+            self.reader.consume(taken);
+            if end.is_some() {
+                break;
+            }
+        }
+        if bytes == 0 {
+            return Ok(None);
+        }
+        Ok(Some((if is_too_long { Line::TooLong(text) } else { Line::Text(text) }, bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_follow_one_another_and_begin_where_the_last_one_ended() {
+        let long = "x".repeat(PART_BYTES_MAX / 2 + 1);
+        let text = format!("{long}\n{long}\n\n{long}\r\nlast");
+        let mut lines = Lines { reader: text.as_bytes(), mark: Mark::START };
+        let mut seen = Vec::new();
+        loop {
+            let part = lines.part(PART_BYTES_MAX).unwrap();
+            if part.is_end() {
+                break;
+            }
+            let at = usize::try_from(part.next.offset).unwrap();
+            seen.push((part.first_unit, part.units.len(), part.next.line, at));
+            let again = Lines { reader: &text.as_bytes()[at..], mark: part.next }.part(PART_BYTES_MAX).unwrap();
+            assert_eq!(again.first_unit, part.next.unit);
+        }
+        let half = long.len();
+        assert_eq!(seen, [(1, 2, 3, 2 * half + 2), (3, 3, 6, 3 * half + 9)]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_refused_and_its_number_kept() {
+        let text = format!("a\n{}\nb\n", "y".repeat(LINE_BYTES_MAX + 1));
+        let mut lines = Lines { reader: text.as_bytes(), mark: Mark::START };
+        let part = lines.part(PART_BYTES_MAX).unwrap();
+        assert_eq!(part.unit(3), Some((3, &b"b"[..])));
+        assert_eq!(part.body, b"a\n\nb\n");
+        let rejects: Vec<(u64, &str)> = part.rejects.iter().map(|reject| (reject.line, reject.errors[0].1)).collect();
+        assert_eq!(rejects, [(2, "line_too_long")]);
+        let fits = "y".repeat(LINE_BYTES_MAX);
+        let mut lines = Lines { reader: fits.as_bytes(), mark: Mark::START };
+        assert!(lines.part(PART_BYTES_MAX).unwrap().rejects.is_empty());
+    }
+}
