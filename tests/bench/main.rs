@@ -5,6 +5,7 @@
 mod codes;
 mod consent;
 mod hostile;
+mod import;
 mod load;
 mod mixed;
 mod people;
@@ -27,6 +28,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("codes", codes::run),
     ("consent", consent::run),
     ("hostile", hostile::run),
+    ("import", import::run),
     ("mixed", mixed::run),
     ("plugins", plugins::run),
     ("read", read::run),

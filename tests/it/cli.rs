@@ -6,6 +6,7 @@ mod crash;
 mod demo;
 mod eval;
 mod https;
+mod import;
 mod pack;
 mod plugin;
 mod program;

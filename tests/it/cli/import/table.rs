@@ -1,0 +1,182 @@
+//! Tables, and exports that are imported again.
+
+use std::path::Path;
+
+use daftar_tests::TestApp;
+use daftar_tests::process::run;
+use daftar_tests::records::{FEMALE, NATIONAL_ID, household, path, person};
+use serde_json::{Value, json};
+
+use super::{REJECTS, counts, import, individual, lines, of_type, rejects};
+
+const MAPPING: &str = r#"
+empty = ["", "NA"]
+ignore = ["interviewer"]
+[[column]]
+name = "id"
+field = "identifier[urn:svc:vocab:id-type#national_id]"
+[[column]]
+name = "name"
+field = "name.given"
+[[column]]
+name = "born"
+field = "birth_date"
+date = ["%d/%m/%Y"]
+[[column]]
+name = "sex"
+field = "gender"
+codes = { F = "urn:iso:std:iso:5218#2", M = "urn:iso:std:iso:5218#1" }
+[[column]]
+name = "phone"
+field = "telecom[phone]"
+[household]
+column = "hh"
+system = "urn:svc:vocab:id-type#tax_id"
+[household.role]
+name = "relation"
+codes = { head = "urn:svc:vocab:relationship#head", child = "urn:svc:vocab:relationship#child" }
+[[household.constant]]
+field = "group_type"
+value = "urn:svc:vocab:group-type#household"
+"#;
+
+fn write(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn rows_become_people_in_households() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let mapping = write(folder.path(), "m.toml", MAPPING);
+    let mapping = ["--mapping", mapping.to_str().unwrap()];
+    let table = "\u{feff}id,name,born,sex,phone,hh,relation,interviewer\r\n\
+        1,\"Asha, \"\"Didi\"\"\",07/03/1990,F,'+977 1,H1,head,x\r\n\
+        2,Bir,NA,M,,H1,child,x\r\n\
+        3,Chandra,2001,M,,H1,child,x\r\n\
+        4,Dil,,F,,H2,head,x\r\n\
+        5,\"Ek\nAdhikari\",,F,,,,x\r\n\
+        6,Fal,,F,,H1,child,x\r\n";
+    let file = write(folder.path(), "survey.csv", table);
+    let finished = import(app.data_dir(), &file, &mapping);
+    assert_eq!((finished.code, counts(&finished)), (REJECTS, [9, 6, 1, 0, 2]), "{finished:?}");
+    let told = rejects(&file);
+    let told: Vec<(u64, &str)> = told.iter().map(|(line, errors)| (*line, errors[0].1.as_str())).collect();
+    assert_eq!(told, [(4, "invalid_date"), (6, "control_character")]);
+    let client = app.client(&["individual:all", "group:all"]);
+    let asha = client.get(&path("Individual", "1")).expect(200).json();
+    assert_eq!((&asha["name"]["given"], &asha["birth_date"]), (&json!("Asha, \"Didi\""), &json!("1990-03-07")));
+    assert_eq!(asha["telecom"], json!([{"system": "phone", "value": "+977 1"}]));
+    let home = client.get("/Group/urn:svc:vocab:id-type%23tax_id%7CH1").expect(200).json();
+    assert_eq!(home["quantity"], 3, "who comes later joins: {home}");
+    assert_eq!(home["member"][0]["role"]["code"], "head");
+    // The row that could not be read is mended as a row.
+    let rows = folder.path().join("survey.csv.rejects.csv");
+    let text = std::fs::read_to_string(&rows).unwrap();
+    assert!(text.ends_with("3,Chandra,2001,M,,H1,child,x\r\n"), "{text}");
+    let mended = write(folder.path(), "mended.csv", &text.replace("2001", "07/03/2001"));
+    assert_eq!(counts(&import(app.data_dir(), &mended, &mapping).expect_success()), [2, 1, 1, 0, 0]);
+    let home = client.get("/Group/urn:svc:vocab:id-type%23tax_id%7CH1").expect(200).json();
+    assert_eq!(home["quantity"], 4);
+}
+
+#[test]
+fn a_mapping_that_does_not_fit_is_refused_with_everything_that_is_wrong() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let mapping = write(folder.path(), "m.toml", "[[column]]\nname = 'nam'\nfield = 'name.givn'\n");
+    let file = write(folder.path(), "t.csv", "name,id\nx,1\n");
+    let refused = import(app.data_dir(), &file, &["--mapping", mapping.to_str().unwrap()]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+    for what in ["did you mean `name`?", "did you mean `name.given`?", "nothing takes the column `name`, `id`"] {
+        assert!(refused.stderr.contains(what), "{what}: {refused:?}");
+    }
+    let example = run(app.data_dir(), &["import", "--example-mapping"]).expect_success().stdout;
+    assert!(example.contains("[household.role]"), "{example}");
+}
+
+/// Registers something of every kind, in a file that an export gives.
+fn fill(data_dir: &Path, folder: &Path) {
+    let photo = "iVBORw0KGgo=";
+    let all = [
+        individual("1", json!({"gender": FEMALE, "name": {"given": "=A"}, "photo": photo, "languages": []})),
+        individual("2", json!({"birth_date": "1990-03-07", "address": [{"city": "Jumla", "line": ["a;b", "c"]}]})),
+        of_type("Group", household("G1", &[("1", "head"), ("2", "child")])),
+        of_type("Program", person("P1", json!({"name": "Pension", "target_type": "individual"}))),
+        of_type(
+            "ProgramMembership",
+            json!({
+                "program": format!("Program/{NATIONAL_ID}|P1"), "status": "enrolled",
+                "beneficiary": format!("Individual/{NATIONAL_ID}|2"), "enrollment_date": "2026-01-02"
+            }),
+        ),
+        of_type(
+            "Consent",
+            json!({
+                "consent_id": "123e4567-e89b-42d3-a456-426614174000", "subject": format!("Individual/{NATIONAL_ID}|2"),
+                "grantee": "M", "effective_date": "2026-01-01", "scopes": ["individual"], "status": "withdrawn"
+            }),
+        ),
+    ];
+    let file = lines(folder, "fill.ndjson", &all);
+    assert_eq!(counts(&import(data_dir, &file, &[]).expect_success()), [6, 6, 0, 0, 0]);
+}
+
+#[test]
+fn what_is_exported_and_imported_elsewhere_is_exported_again_byte_by_byte() {
+    let (first, mut second, folder) = (TestApp::start(), TestApp::start(), tempfile::tempdir().unwrap());
+    fill(first.data_dir(), folder.path());
+    // A photo must be of a kind that is taken: a change makes it a version of its own as well.
+    let export = |data_dir: &Path, name: &str| {
+        let file = folder.path().join(name);
+        let told = run(data_dir, &["export", file.to_str().unwrap(), "--json"]).expect_success().json();
+        (std::fs::read(&file).unwrap(), told)
+    };
+    let (bytes, told) = export(first.data_dir(), "one.ndjson");
+    assert_eq!(told["records"], 6);
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    assert!(text.contains(r#""gender":"urn:iso:std:iso:5218#2""#) && !text.contains("meta"), "{text}");
+    second.stop();
+    let file = folder.path().join("one.ndjson");
+    assert_eq!(counts(&import(second.data_dir(), &file, &[]).expect_success()), [6, 6, 0, 0, 0]);
+    assert_eq!(export(second.data_dir(), "two.ndjson").0, bytes, "from a stopped server");
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!folder.path().join("one.ndjson.partial").exists());
+    let again = run(first.data_dir(), &["export", file.to_str().unwrap()]);
+    assert!(again.code == 1 && again.stderr.contains("is there already"), "{again:?}");
+}
+
+#[test]
+fn an_export_gives_what_is_asked_for_and_tables_come_back() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    fill(app.data_dir(), folder.path());
+    let export = |name: &str, more: &[&str]| {
+        let file = folder.path().join(name);
+        let finished = run(app.data_dir(), &[&["export", file.to_str().unwrap(), "--json"], more].concat());
+        (finished, std::fs::read_to_string(&file).unwrap_or_default())
+    };
+    let (_, women) = export("women.ndjson", &["--filter", &format!("gender={FEMALE}")]);
+    assert_eq!(women.lines().count(), 1, "{women}");
+    let (_, groups) = export("groups.ndjson", &["--type", "Group", "Program"]);
+    let kinds: Vec<Value> =
+        groups.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
+    assert_eq!(kinds, [json!("Group"), json!("Program")]);
+    let (refused, _) = export("x.ndjson", &["--filter", "gendr=1"]);
+    assert!(refused.code == 1 && refused.stderr.contains("gendr"), "{refused:?}");
+    let mapping = "[[column]]\nname = 'id'\nfield = 'identifier[urn:svc:vocab:id-type#national_id]'\n\
+        [[column]]\nname = 'name'\nfield = 'name.given'\n\
+        [[column]]\nname = 'sex'\nfield = 'gender'\ncodes = { F = 'urn:iso:std:iso:5218#2' }\n\
+        [[column]]\nname = 'sex_label'\nfield = 'gender'\nlabel = true\n\
+        [[column]]\nname = 'lines'\nfield = 'address.line'\nseparator = '|'\n";
+    let mapping = write(folder.path(), "m.toml", mapping);
+    let mapping = ["--mapping", mapping.to_str().unwrap(), "--type", "Individual", "--language", "fr"];
+    let (_, table) = export("people.csv", &mapping);
+    assert_eq!(table, "id,name,sex,sex_label,lines\n1,'=A,F,Féminin,\n2,,,,a;b|c\n");
+    let other = TestApp::start();
+    let file = folder.path().join("people.csv");
+    let imported = import(other.data_dir(), &file, &mapping[..2]).expect_success();
+    assert_eq!(counts(&imported), [2, 2, 0, 0, 0]);
+    let read = other.client(&["individual:read"]).get(&path("Individual", "1")).expect(200).json();
+    assert_eq!(read["name"]["given"], "=A", "a formula comes back as the text that it was");
+}
