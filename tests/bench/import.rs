@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::load;
 use crate::read;
-use crate::search::people::{Dice, HOUSEHOLD, name};
+use crate::people::{Dice, HOUSEHOLD, name};
 use crate::server::{Server, program};
 
 /// How many people the file has, where `DAFTAR_BENCH_PEOPLE` names no other number.
