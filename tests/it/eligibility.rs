@@ -1,5 +1,6 @@
 //! `/Eligibility`
 
+mod conformance;
 mod diagnostics;
 mod explain;
 mod hostile;

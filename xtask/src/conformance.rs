@@ -54,11 +54,13 @@ fn set_up(steps: &Steps, tools: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_there(tools: &Path, tool: &str, version: &str) -> bool {
+/// Whether a tool is there in the version that is written here.
+pub fn is_there(tools: &Path, tool: &str, version: &str) -> bool {
     std::fs::read_to_string(tools.join(format!("{tool}.version"))).is_ok_and(|known| known == version)
 }
 
-fn remember(tools: &Path, tool: &str, version: &str) -> Result<(), Failure> {
+/// Notes which version of a tool is there.
+pub fn remember(tools: &Path, tool: &str, version: &str) -> Result<(), Failure> {
     let path = tools.join(format!("{tool}.version"));
     std::fs::write(&path, version).map_err(|cause| Failure::file(&path, cause))
 }

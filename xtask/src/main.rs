@@ -3,11 +3,13 @@
 //! What cargo alone cannot say: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
 //! server then makes the packs. One file for each command.
 //!
-//! **Invariant:** no command but `conformance` needs anything installed but Rust; what is missing of Rust is installed by `rustup`,
+//! **Invariant:** no command but `conformance` needs anything installed but Rust (what `test` compares with the specification of CEL is
+//! fetched where there is npm, and said where there is not); what is missing of Rust is installed by `rustup`,
 //! and said.
 
 mod bench;
 mod build;
+mod cel_spec;
 mod conformance;
 mod demo;
 mod dist;

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, guests};
+use crate::{build, cel_spec, guests};
 
 /// Names the folder where the tests find plugins, modules and misbehaving guests.
 const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
 /// Names the folder with copies of classifications that may not be passed on, against which tests hold what is shipped.
 const REFERENCE: &str = "DAFTAR_REFERENCE_VOCABULARIES";
+/// Names the file with the conformance tests of the CEL specification.
+const CEL_SPEC: &str = "DAFTAR_CEL_SPEC";
 /// Where that folder is looked for when it is not named, beside the workspace.
 const REFERENCE_BESIDE: &str = "../shared/vocab/reference-only";
 
@@ -24,6 +26,9 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     build::finish_with(workspace, steps, Profile::Dev, workspace.cargo(&EVERYTHING))?;
     say_what_is_compared(workspace, steps);
     let mut tests = workspace.cargo(&["test", "--workspace"]);
+    if let Some(tests_of_cel) = cel_spec::fetch(workspace, steps)? {
+        tests.env(CEL_SPEC, tests_of_cel);
+    }
     steps.run("run the tests", tests.env(ARTIFACTS, workspace.target()).args(arguments))
 }
 

@@ -11,6 +11,9 @@ pub struct Day {
     pub day: u8,
 }
 
+/// Seconds of a day.
+pub const DAY_SECONDS: i64 = 86_400;
+
 /// Days in four hundred years, after which the calendar repeats.
 const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01, with which an era begins here, to 1970-01-01.
@@ -51,6 +54,12 @@ impl Day {
     pub fn years_until(self, later: Day) -> i64 {
         let is_before_birthday = (later.month, later.day) < (self.month, self.day);
         later.year - self.year - i64::from(is_before_birthday)
+    }
+}
+
+impl std::fmt::Display for Day {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 

@@ -5,22 +5,27 @@
 //!
 //! **Invariant:** a tree is returned only when there is no error, so the evaluator may rely on its types.
 
+mod bind;
+mod foreign;
 mod functions;
 mod helpers;
+mod library;
 mod lists;
 mod names;
+mod never;
 mod operators;
 mod signature;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Fault};
+use crate::diagnostic::{Diagnostic, Diagnostics, Fault, Severity};
 use crate::facts::FactSet;
-use crate::leaf::Library;
+use crate::foreign::Environment;
 use crate::limits::{FIELDS_READ_MAX, QUESTIONS_MAX, SCHEMA_FIELDS_MAX};
 use crate::plan::{Plan, PlanFull, Question};
 use crate::schema::{Schema, Space};
 use crate::span::Span;
 use crate::syntax::Parsed;
-use crate::tree::{Constant, Kind, Node, QuestionId, Type};
+use crate::tree::{Constant, Kind, Node, QuestionId, Type, VariableId};
+use crate::value::FailureKind;
 use cel_interpreter::IdedExpr;
 use cel_interpreter::common::ast::{Expr, LiteralValue};
 
@@ -38,29 +43,62 @@ pub struct Checked {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Checks an expression.
+/// Whether types are held to one another before an expression is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typing {
+    /// They are, and a rule must be true or false.
+    Static,
+    /// Every value may be of any type, as in `dyn(…)`; what does not fit fails when it is evaluated.
+    Dynamic,
+}
+
+/// Checks a rule.
 ///
 /// # Errors
 ///
 /// Everything that is wrong with it, by place.
 pub fn check(source: &str, parsed: &Parsed, schema: &Schema) -> Result<Checked, Vec<Diagnostic>> {
+    check_in(source, parsed, schema, Environment::default(), Typing::Static).and_then(|checked| {
+        let mut diagnostics = Diagnostics::default();
+        check_result(&checked, &mut diagnostics);
+        if diagnostics.has_errors() {
+            return Err(diagnostics.into_sorted());
+        }
+        let mut checked = checked;
+        checked.warnings.extend(diagnostics.into_sorted());
+        checked.warnings.sort_by_key(|warning| warning.span);
+        Ok(checked)
+    })
+}
+
+/// Checks an expression of any type in an environment.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, by place.
+pub fn check_in(
+    source: &str,
+    parsed: &Parsed,
+    schema: &Schema,
+    environment: Environment,
+    typing: Typing,
+) -> Result<Checked, Vec<Diagnostic>> {
     let mut checker = Checker {
         source,
         parsed,
         schema,
-        library: Library::default(),
+        environment,
+        unchecked: u32::from(typing == Typing::Dynamic),
         plan: Plan::default(),
         diagnostics: Diagnostics::default(),
         scopes: Vec::new(),
+        item_variables: Vec::new(),
     };
     if schema.len() > SCHEMA_FIELDS_MAX {
         let message = format!("the schema has more than {SCHEMA_FIELDS_MAX} fields");
         checker.error(Fault::TooMany, Span::new(0, 0), message);
     }
     let tree = checker.expression(&parsed.expression);
-    if let Some(tree) = &tree {
-        checker.check_result(tree);
-    }
     let is_wrong = checker.diagnostics.has_errors();
     match tree {
         Some(tree) if !is_wrong => {
@@ -74,16 +112,30 @@ struct Checker<'s> {
     source: &'s str,
     parsed: &'s Parsed,
     schema: &'s Schema,
-    library: Library,
+    environment: Environment,
+    /// How many `dyn(…)` are around; inside of one every value may be of any type.
+    unchecked: u32,
     plan: Plan,
     diagnostics: Diagnostics,
     /// The variables of the comprehensions around, from the outside in.
     scopes: Vec<(String, Type)>,
+    /// Those of them that stand for the items of one field.
+    item_variables: Vec<VariableId>,
 }
 
 impl Checker<'_> {
     /// Checks one part of the expression; nothing where it is wrong.
     fn expression(&mut self, expression: &IdedExpr) -> Option<Node> {
+        let node = self.typed(expression)?;
+        Some(if self.is_unchecked() && node.value.is_portable() { Node { value: Type::Dynamic, ..node } } else { node })
+    }
+
+    /// Whether types are left to be found out when the expression is evaluated.
+    fn is_unchecked(&self) -> bool {
+        self.unchecked > 0
+    }
+
+    fn typed(&mut self, expression: &IdedExpr) -> Option<Node> {
         match &expression.expr {
             Expr::Literal(literal) => self.literal(expression, literal),
             Expr::Ident(name) => self.name(expression, name),
@@ -95,10 +147,9 @@ impl Checker<'_> {
                     None => self.function(expression, &call.func_name, &call.args),
                 },
             },
-            Expr::List(list) => self.list(expression, &list.elements),
-            Expr::Map(_) | Expr::Struct(_) => {
-                self.unsupported(expression, "maps and messages are not part of this language")
-            }
+            Expr::List(list) => self.list(expression, list),
+            Expr::Map(map) => self.map(expression, map),
+            Expr::Struct(_) => self.unsupported(expression, foreign::NO_MESSAGES),
             Expr::Comprehension(_) | Expr::Unspecified => self.unsupported(expression, "this cannot be read"),
         }
     }
@@ -110,13 +161,8 @@ impl Checker<'_> {
             LiteralValue::Int(integer) => (Constant::Integer(*integer.inner()), Type::Integer),
             LiteralValue::Double(number) => (Constant::Number(*number.inner()), Type::Number),
             LiteralValue::String(text) => (Constant::Text(text.inner().to_owned()), Type::Text),
-            LiteralValue::UInt(_) => {
-                return self.unsupported(expression, "whole numbers are written without `u` here");
-            }
-            LiteralValue::Bytes(_) => return self.unsupported(expression, "bytes are not part of this language"),
-            LiteralValue::Null => {
-                return self
-                    .unsupported(expression, "there is no `null` here; `has(…)` asks whether a field is recorded");
+            LiteralValue::UInt(_) | LiteralValue::Bytes(_) | LiteralValue::Null => {
+                return self.other_literal(expression, literal);
             }
         };
         let before = self.parsed.before(token);
@@ -129,18 +175,6 @@ impl Checker<'_> {
         Some(Node { kind: Kind::Constant(constant), value, span, at: token })
     }
 
-    fn check_result(&mut self, tree: &Node) {
-        if tree.value != Type::Boolean {
-            let message = format!("a rule answers with true or false; this is {}", tree.value.name());
-            self.error(Fault::NotBoolean, tree.span, message);
-        }
-        let reads_rows = self.plan.reads_rows_of(Space::Members) || self.plan.reads_rows_of(Space::Programs);
-        if self.plan.references().is_empty() && !reads_rows && !self.diagnostics.has_errors() {
-            let message = "this reads nothing about its subject, so its answer is the same for everyone";
-            self.diagnostics.push(Diagnostic::warning(Fault::Constant, tree.span, message));
-        }
-    }
-
     /// Notes an error and gives no node.
     fn error(&mut self, fault: Fault, span: Span, message: impl Into<String>) -> Option<Node> {
         self.report(Diagnostic::error(fault, span, message))
@@ -150,6 +184,17 @@ impl Checker<'_> {
     fn report(&mut self, diagnostic: Diagnostic) -> Option<Node> {
         self.diagnostics.push(diagnostic);
         None
+    }
+
+    /// Notes that a name or function is not there. Inside `dyn(…)` that is known only when it is asked for, and a warning here.
+    fn undeclared(&mut self, mut diagnostic: Diagnostic) -> Option<Node> {
+        if !self.is_unchecked() {
+            return self.report(diagnostic);
+        }
+        let at = diagnostic.span;
+        diagnostic.severity = Severity::Warning;
+        self.diagnostics.push(diagnostic);
+        Some(Node { kind: Kind::Failure(FailureKind::Undeclared), value: Type::Dynamic, span: at, at })
     }
 
     fn unsupported(&mut self, expression: &IdedExpr, message: &str) -> Option<Node> {
@@ -196,6 +241,19 @@ impl Checker<'_> {
             PlanFull::Questions => format!("a rule may name at most {QUESTIONS_MAX} codes and concept groups"),
         };
         self.error(Fault::TooMany, span, message);
+    }
+}
+
+fn check_result(checked: &Checked, diagnostics: &mut Diagnostics) {
+    let Checked { tree, plan, .. } = checked;
+    if !matches!(tree.value, Type::Boolean | Type::Dynamic) {
+        let message = format!("a rule answers with true or false; this is {}", tree.value.name());
+        diagnostics.push(Diagnostic::error(Fault::NotBoolean, tree.span, message));
+    }
+    let reads_rows = plan.reads_rows_of(Space::Members) || plan.reads_rows_of(Space::Programs);
+    if plan.references().is_empty() && !reads_rows && !diagnostics.has_errors() {
+        let message = "this reads nothing about its subject, so its answer is the same for everyone";
+        diagnostics.push(Diagnostic::warning(Fault::Constant, tree.span, message));
     }
 }
 

@@ -175,6 +175,7 @@ fn explained_value(value: ExplainedValue) -> wit::ExplainedValue {
         ExplainedValue::Text(text) => wit::ExplainedValue::Text(text),
         ExplainedValue::Items(low, high) => wit::ExplainedValue::Items((low, high)),
         ExplainedValue::Structure => wit::ExplainedValue::Structure,
+        ExplainedValue::Other(text) => wit::ExplainedValue::Other(text),
     }
 }
 

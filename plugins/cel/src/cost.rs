@@ -36,6 +36,7 @@ impl Cost {
     }
 }
 
+const NOTHING: Cost = Cost { steps_min: 0, steps_max: 0 };
 const ONE: Cost = Cost { steps_min: 1, steps_max: 1 };
 
 /// How many items a list has; of no meaning where there is no list.
@@ -68,7 +69,14 @@ fn estimate(node: &Node) -> (Cost, Items) {
             let compared = Items { least: items_of(1).least.min(1), most: items_of(1).most };
             (all.add(ONE.times(compared)), NONE)
         }
-        Kind::Comprehension { quantifier, body, .. } => comprehension(*quantifier, all, items_of(0), body),
+        Kind::Comprehension { quantifier, keep, body, .. } => {
+            let keep = keep.as_deref().map_or(NOTHING, |keep| estimate(keep).0);
+            comprehension(*quantifier, all, items_of(0), keep, body)
+        }
+        Kind::Bind { body, .. } => {
+            let (body, items) = estimate(body);
+            (all.add(body), items)
+        }
         Kind::List(elements) => {
             let count = u64::try_from(elements.len()).unwrap_or(u64::MAX);
             (all, Items { least: count, most: count })
@@ -84,13 +92,14 @@ fn estimate(node: &Node) -> (Cost, Items) {
     }
 }
 
-fn comprehension(quantifier: Quantifier, list: Cost, items: Items, body: &Node) -> (Cost, Items) {
-    let (body, _) = estimate(body);
+fn comprehension(quantifier: Quantifier, list: Cost, items: Items, keep: Cost, body: &Node) -> (Cost, Items) {
+    let body = estimate(body).0.add(keep);
     let may_stop = matches!(quantifier, Quantifier::Exists | Quantifier::All);
     let walked = if may_stop { Items { least: items.least.min(1), ..items } } else { items };
     let cost = list.add(body.times(walked));
     let made = match quantifier {
         Quantifier::Exists | Quantifier::All | Quantifier::ExistsOne => NONE,
+        Quantifier::TransformMap | Quantifier::TransformMapEntry => Items { least: 0, ..items },
         Quantifier::Filter => Items { least: 0, ..items },
         Quantifier::Map => items,
     };

@@ -46,6 +46,8 @@ pub enum Fault {
     InvalidLiteral,
     /// Part of CEL that this engine does not offer.
     Unsupported,
+    /// A comparison that holds for nobody.
+    NeverTrue,
     /// The expression reads nothing about its subject.
     Constant,
 }
@@ -67,6 +69,7 @@ impl Fault {
             Fault::NotLiteral => "not_literal",
             Fault::InvalidLiteral => "invalid_literal",
             Fault::Unsupported => "unsupported",
+            Fault::NeverTrue => "never_true",
             Fault::Constant => "constant",
         }
     }

@@ -11,17 +11,20 @@
 mod arithmetic;
 mod compare;
 mod explain;
+mod foreign;
 mod lists;
 
 use crate::bind::Bindings;
 use crate::calendar;
 use crate::columns::Columns;
 use crate::facts::{Fact, FactSet};
+use crate::foreign::CrateValue;
 use crate::limits::{LIST_ITEMS_MAX, TEXT_BYTES_MAX};
 use crate::schema::Space;
 use crate::span::Span;
 use crate::tree::{CodePart, Constant, Kind, Node, TextTest, Type};
 use crate::value::{Evaluated, FailureKind, List, Truth, Unknown, Value, and, both, or};
+use lists::Body;
 use std::borrow::Cow;
 
 /// A bound that a rule went beyond while it was evaluated; the batch has no outcomes then.
@@ -78,6 +81,18 @@ impl<'a> Evaluator<'a> {
         self.exhausted.map_or(Ok(verdict), Err)
     }
 
+    /// The value of an expression of any type, as the crate has it.
+    ///
+    /// # Errors
+    ///
+    /// The expression needs more room than it may have.
+    pub fn value(&mut self, tree: &'a Node, subject: u32) -> Result<Result<CrateValue, Unknown>, Budget> {
+        self.variables.clear();
+        self.variables.push(Ok(Value::Row(subject)));
+        let value = self.evaluate(tree).and_then(|value| self.to_crate(value, tree.at));
+        self.exhausted.map_or(Ok(value), Err)
+    }
+
     fn evaluate(&mut self, node: &'a Node) -> Evaluated<'a> {
         match &node.kind {
             Kind::Constant(constant) => Ok(written(constant)),
@@ -113,7 +128,25 @@ impl<'a> Evaluator<'a> {
             Kind::List(elements) => self.list(elements),
             Kind::Index(list, index) => self.index(list, index, node.at),
             Kind::Size(operand) => self.size(operand, node.at),
-            Kind::Comprehension { quantifier, list, body, variable: _ } => self.comprehension(*quantifier, list, body),
+            Kind::Comprehension { quantifier, list, is_indexed, keep, body, variable: _ } => {
+                let body = Body { is_indexed: *is_indexed, keep: keep.as_deref(), body };
+                self.comprehension(*quantifier, list, &body)
+            }
+            Kind::Bind { value, body, variable: _ } => {
+                let value = self.evaluate(value);
+                self.variables.push(value);
+                let bound = self.evaluate(body);
+                self.variables.pop();
+                bound
+            }
+            Kind::Failure(kind) => Err(Unknown::failure(*kind, node.at)),
+            Kind::Foreign(operation, operands) => self.foreign(operation, operands, node.at),
+            Kind::Midnight(date) => Ok(Value::Integer(i64::from(self.date(date)?) * calendar::DAY_SECONDS)),
+            Kind::WrittenDate(date) => {
+                let day = calendar::Day::from_number(self.date(date)?);
+                Ok(Value::Text(Cow::Owned(day.to_string())))
+            }
+            Kind::Optional(field) => self.optional(field),
             Kind::Convert(conversion, operand) => {
                 let operand = self.evaluate(operand)?;
                 conversion.apply(&operand).ok_or_else(|| Unknown::failure(FailureKind::InvalidConversion, node.at))

@@ -27,6 +27,8 @@ pub enum ExplainedValue {
     Items(u32, u32),
     /// A record.
     Structure,
+    /// A value of another type, as an expression would write it.
+    Other(String),
 }
 
 /// A field that a part of an expression looked at.
@@ -77,6 +79,7 @@ impl From<&Value<'_>> for ExplainedValue {
             Value::Code(number) => Self::Code(*number),
             Value::Text(text) => Self::Text(shortened(text)),
             Value::Row(_) => Self::Structure,
+            Value::Foreign(foreign) => Self::Other(foreign.written()),
             Value::List(List::Rows { start, end, .. }) => {
                 let length = end.saturating_sub(*start);
                 Self::Items(length, length)

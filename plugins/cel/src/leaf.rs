@@ -3,15 +3,14 @@
 //! **Invariant:** functions are looked up in the crate's standard library once, when the rule is checked, by the static type
 //! of their argument; evaluating a row calls them directly.
 
+use crate::foreign::Environment;
 use crate::tree::Type;
 use crate::value::Value;
-use cel_interpreter::Env;
 use cel_interpreter::common::functions::Function;
 use cel_interpreter::common::traits::Comparer;
 use cel_interpreter::common::types::{CelBool, CelDouble, CelInt, CelString};
 use cel_interpreter::common::value::CowVal;
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 /// A function of the crate that takes one value.
@@ -22,11 +21,7 @@ pub struct Conversion(Function);
 pub const CONVERSIONS: [(&str, Type); 4] =
     [("int", Type::Integer), ("double", Type::Number), ("string", Type::Text), ("bool", Type::Boolean)];
 
-/// The crate's standard library, made when a rule first needs it.
-#[derive(Default)]
-pub struct Library(OnceCell<Env>);
-
-impl Library {
+impl Environment {
     /// The conversion of that name for values of that type, where there is one.
     pub fn conversion(&self, name: &str, argument: &Type) -> Option<Conversion> {
         let sample = match argument {
@@ -34,7 +29,13 @@ impl Library {
             Type::Integer => CowVal::owned(CelInt::from(0)),
             Type::Number => CowVal::owned(CelDouble::from(0.0)),
             Type::Text => CowVal::owned(CelString::from("")),
-            Type::Date | Type::Coded(_) | Type::Record(_) | Type::List(_) | Type::Nothing => return None,
+            Type::Date
+            | Type::Coded(_)
+            | Type::Record(_)
+            | Type::List(_)
+            | Type::Nothing
+            | Type::Other(_)
+            | Type::Dynamic => return None,
         };
         self.functions().find_overload(name, &[sample]).map(Conversion)
     }
@@ -43,10 +44,6 @@ impl Library {
     pub fn matcher(&self) -> Matcher {
         let samples = [CowVal::owned(CelString::from("")), CowVal::owned(CelString::from(""))];
         Matcher(self.functions().find_overload("matches", &samples))
-    }
-
-    fn functions(&self) -> &Env {
-        self.0.get_or_init(|| Env::default().with_stdlib())
     }
 }
 
@@ -58,7 +55,7 @@ impl Conversion {
             Value::Integer(integer) => CowVal::owned(CelInt::from(*integer)),
             Value::Number(number) => CowVal::owned(CelDouble::from(*number)),
             Value::Text(text) => CowVal::owned(CelString::from(text.as_ref())),
-            Value::Date(_) | Value::Code(_) | Value::Row(_) | Value::List(_) => return None,
+            Value::Date(_) | Value::Code(_) | Value::Row(_) | Value::List(_) | Value::Foreign(_) => return None,
         };
         let converted = (self.0)(vec![argument]).ok()?;
         if let Some(boolean) = converted.downcast_ref::<CelBool>() {
@@ -98,7 +95,7 @@ mod tests {
     use super::*;
 
     fn convert(name: &str, of: &Type, value: Value<'_>) -> Option<String> {
-        Library::default().conversion(name, of).unwrap().apply(&value).map(|value| format!("{value:?}"))
+        Environment::default().conversion(name, of).unwrap().apply(&value).map(|value| format!("{value:?}"))
     }
 
     #[test]
@@ -114,12 +111,12 @@ mod tests {
     fn says_where_a_value_cannot_be_converted() {
         assert_eq!(convert("int", &Type::Text, Value::Text("x".into())), None);
         assert_eq!(convert("int", &Type::Number, Value::Number(1e30)), None);
-        assert!(Library::default().conversion("int", &Type::Date).is_none());
+        assert!(Environment::default().conversion("int", &Type::Date).is_none());
     }
 
     #[test]
     fn matches_anywhere_and_refuses_patterns_that_are_none() {
-        let matcher = Library::default().matcher();
+        let matcher = Environment::default().matcher();
         assert_eq!(matcher.matches("district 9", "[0-9]$"), Some(true));
         assert_eq!(matcher.matches("district", "^x"), Some(false));
         assert_eq!(matcher.matches("a", "(a"), None);

@@ -4,9 +4,11 @@
 //! **Invariant:** the tree holds nothing of how it is evaluated, so a row-by-row and a column-by-column evaluator share it.
 
 use crate::facts::FactSet;
+use crate::foreign::Operation;
 use crate::leaf::{Conversion, Matcher};
 use crate::schema::Space;
 use crate::span::Span;
+use crate::value::FailureKind;
 
 /// The number of a column of the rule's [`Plan`](crate::plan::Plan).
 pub type ColumnId = usize;
@@ -45,6 +47,31 @@ pub enum Type {
     List(Box<Type>),
     /// The items of an empty list literal.
     Nothing,
+    /// A value of CEL that no record holds.
+    Other(OtherType),
+    /// A value of a type that is known only when it is evaluated.
+    Dynamic,
+}
+
+/// A type of CEL that no field of a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherType {
+    /// A whole number without a sign, such as `5u`.
+    Unsigned,
+    /// Bytes.
+    Bytes,
+    /// `null`.
+    Null,
+    /// A map.
+    Map,
+    /// An instant, by `timestamp(…)`.
+    Timestamp,
+    /// A span of time, by `duration(…)`.
+    Duration,
+    /// A type, by `type(…)` or its name.
+    Kind,
+    /// A value that may be there, such as `me.?district`.
+    Optional,
 }
 
 /// The type of a person, a membership or a structure.
@@ -70,7 +97,15 @@ impl Type {
             Type::Coded(_) => "code",
             Type::Record(_) => "record",
             Type::List(_) => "list",
-            Type::Nothing => "dyn",
+            Type::Nothing | Type::Dynamic => "dyn",
+            Type::Other(OtherType::Unsigned) => "uint",
+            Type::Other(OtherType::Bytes) => "bytes",
+            Type::Other(OtherType::Null) => "null_type",
+            Type::Other(OtherType::Map) => "map",
+            Type::Other(OtherType::Timestamp) => "google.protobuf.Timestamp",
+            Type::Other(OtherType::Duration) => "google.protobuf.Duration",
+            Type::Other(OtherType::Kind) => "type",
+            Type::Other(OtherType::Optional) => "optional_type",
         }
     }
 
@@ -86,6 +121,15 @@ impl Type {
             Type::Record(_) => "a record".into(),
             Type::List(_) => "a list".into(),
             Type::Nothing => "nothing".into(),
+            Type::Other(OtherType::Unsigned) => "an unsigned whole number".into(),
+            Type::Other(OtherType::Bytes) => "bytes".into(),
+            Type::Other(OtherType::Null) => "`null`".into(),
+            Type::Other(OtherType::Map) => "a map".into(),
+            Type::Other(OtherType::Timestamp) => "an instant".into(),
+            Type::Other(OtherType::Duration) => "a span of time".into(),
+            Type::Other(OtherType::Kind) => "a type".into(),
+            Type::Other(OtherType::Optional) => "an optional value".into(),
+            Type::Dynamic => "a value of any type".into(),
         }
     }
 
@@ -94,10 +138,36 @@ impl Type {
         matches!(self, Type::Integer | Type::Number)
     }
 
+    /// Whether the crate has a form of its values: all but dates, codes and records.
+    pub fn is_portable(&self) -> bool {
+        match self {
+            Type::Date | Type::Coded(_) | Type::Record(_) => false,
+            Type::List(item) => item.is_portable(),
+            Type::Boolean
+            | Type::Integer
+            | Type::Number
+            | Type::Text
+            | Type::Nothing
+            | Type::Other(_)
+            | Type::Dynamic => true,
+        }
+    }
+
+    /// Whether only the crate knows its values, or those in it.
+    pub fn is_foreign(&self) -> bool {
+        match self {
+            Type::Other(_) | Type::Dynamic => true,
+            Type::List(item) => item.is_foreign(),
+            _ => false,
+        }
+    }
+
     /// The type that holds the values of both, where there is one.
     pub fn common(&self, other: &Type) -> Option<Type> {
         match (self, other) {
             (Type::Nothing, wider) | (wider, Type::Nothing) => Some(wider.clone()),
+            (Type::Dynamic, other) | (other, Type::Dynamic) => other.is_portable().then_some(Type::Dynamic),
+            (Type::Other(this), Type::Other(that)) if this == that => Some(self.clone()),
             (Type::Coded(these), Type::Coded(those)) => Some(Type::Coded(these.union(*those))),
             (Type::List(these), Type::List(those)) => Some(Type::List(Box::new(these.common(those)?))),
             (Type::Record(this), Type::Record(that)) if this == that => Some(self.clone()),
@@ -128,9 +198,10 @@ impl Node {
     /// The parts that it is made of, in the order in which they are written; of a comprehension only its list.
     pub fn operands(&self) -> Vec<&Node> {
         match &self.kind {
-            Kind::Constant(_) | Kind::AsOf | Kind::Code(_) | Kind::Variable(_) | Kind::Rows(_) => Vec::new(),
-            Kind::IsRecorded(fields) => fields.iter().collect(),
-            Kind::List(elements) => elements.iter().collect(),
+            Kind::Constant(_) | Kind::AsOf | Kind::Code(_) | Kind::Variable(_) | Kind::Rows(_) | Kind::Failure(_) => {
+                Vec::new()
+            }
+            Kind::IsRecorded(operands) | Kind::List(operands) | Kind::Foreign(_, operands) => operands.iter().collect(),
             Kind::Field { record: operand, .. }
             | Kind::CodeText(_, operand)
             | Kind::Not(operand)
@@ -142,6 +213,10 @@ impl Node {
             | Kind::ParseDate(operand)
             | Kind::Size(operand)
             | Kind::Convert(_, operand)
+            | Kind::Midnight(operand)
+            | Kind::WrittenDate(operand)
+            | Kind::Optional(operand)
+            | Kind::Bind { value: operand, .. }
             | Kind::Comprehension { list: operand, .. } => vec![operand],
             Kind::And(left, right)
             | Kind::Or(left, right)
@@ -238,9 +313,32 @@ pub enum Kind {
         list: Box<Node>,
         /// The number of its variable.
         variable: VariableId,
+        /// Whether another variable stands before it, for the number of the item or the key of the entry.
+        is_indexed: bool,
+        /// Which items are asked for at all; all of them, where absent.
+        keep: Option<Box<Node>>,
         /// What is asked of each item, or made of it.
         body: Box<Node>,
     },
+    /// `cel.bind(x, value, body)`
+    Bind {
+        /// What the variable stands for.
+        value: Box<Node>,
+        /// The number of the variable.
+        variable: VariableId,
+        /// What is made with it.
+        body: Box<Node>,
+    },
+    /// What fails whenever it is asked for.
+    Failure(FailureKind),
+    /// An operation that the crate does, once all operands are known.
+    Foreign(Operation, Vec<Node>),
+    /// The instant with which a day begins, in UTC.
+    Midnight(Box<Node>),
+    /// A day as a text.
+    WrittenDate(Box<Node>),
+    /// A field that may not be recorded, as an optional value; never missing.
+    Optional(Box<Node>),
     /// A test of two texts.
     TestText(TextTest, Box<Node>, Box<Node>),
     /// A conversion, by the crate.
@@ -305,6 +403,10 @@ pub enum Quantifier {
     Filter,
     /// What is made of each item.
     Map,
+    /// A map of what is made of each item, by its number or key.
+    TransformMap,
+    /// A map of the entries that are made of each item.
+    TransformMapEntry,
 }
 
 /// A test of two texts.

@@ -4,6 +4,7 @@
 //! reasons of two operands gives the same result in either order.
 
 use crate::facts::FactSet;
+use crate::foreign::Foreign;
 use crate::span::Span;
 use crate::tree::ColumnId;
 use std::borrow::Cow;
@@ -33,6 +34,8 @@ pub enum Value<'a> {
     Row(u32),
     /// A list.
     List(List<'a>),
+    /// A value that only the crate knows how to handle.
+    Foreign(Foreign),
 }
 
 /// A list of values.
@@ -93,7 +96,13 @@ pub enum FailureKind {
     InvalidPattern,
     /// A code whose texts the host did not bring.
     UnknownCode,
-    /// A value of another type than the checker promised.
+    /// A name or function that there is not, inside `dyn(…)`.
+    Undeclared,
+    /// A map without that key.
+    NoSuchKey,
+    /// A key that a map would have twice.
+    DuplicateKey,
+    /// A value of a type that the operation does not take.
     WrongType,
 }
 
@@ -107,6 +116,9 @@ impl FailureKind {
             FailureKind::InvalidConversion => "invalid_conversion",
             FailureKind::InvalidPattern => "invalid_pattern",
             FailureKind::UnknownCode => "unknown_code",
+            FailureKind::Undeclared => "undeclared",
+            FailureKind::NoSuchKey => "no_such_key",
+            FailureKind::DuplicateKey => "duplicate_key",
             FailureKind::WrongType => "wrong_type",
         }
     }

@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::schema::{Field, FieldType, Schema, Space, Subject};
 
 /// Expressions that use every construct of the language once, so that the parser has met them all.
-const EXPRESSIONS: [&str; 13] = [
+const EXPRESSIONS: [&str; 15] = [
     "me.gender == code('urn:x#2') && age_years(me.born) >= 18 && age_years(me.born) < 60",
     "members.exists(m, is_head(m) && age_years(m.born) >= 60)",
     "in_group(me.gender, 'g') && me.amount < 5000.0 || not descends_from(me.gender, 'urn:x#2')",
@@ -23,6 +23,8 @@ const EXPRESSIONS: [&str; 13] = [
     "me.name.startsWith('a') && me.name.endsWith(\"b\") && !me.name.contains('c') && me.name.matches('^d')",
     "(me.rooms + 2 - 1) * 3 / 4 % 5 == -6 && double(me.rooms) * 1.5 > 2.0e3 && string(me.rooms) + 'x' != 'y'",
     "has(me.name) && days_since(me.born) > 10 && as_of == today() && me.gender.display == 'Female'",
+    "me.?rooms.orValue(0) > {'a': 1, 'b': 2u}['a'] || [1, 2][?0].hasValue() && null == dyn(b'x')",
+    "cel.bind(x, me.rooms, x > 1) && members.exists(i, m, i > 0 && has(m.born)) && {'a-b': true}.`a-b`",
     "me.amount >=",
     "me.nobody == 1 && (",
 ];

@@ -4,10 +4,14 @@
 mod rules {
     mod batches;
     mod diagnostics;
+    mod explain;
     mod helpers;
     mod hostile;
+    mod language;
     mod lists;
     mod logic;
+    mod missing;
+    mod never;
     mod properties;
     mod support;
     mod values;

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::signature::{self, Function, Method, Signature};
 use crate::diagnostic::{Diagnostic, Fault};
+use crate::foreign::call;
 use crate::leaf::CONVERSIONS;
 use crate::span::Span;
 use crate::tree::{Constant, Kind, Node, TextTest, Type};
@@ -15,7 +16,16 @@ impl Checker<'_> {
         let open = self.parsed.token(expression);
         let at = self.parsed.before(open);
         let span = at.to(self.parsed.closing(open));
-        let Some(signature) = signature::function(name) else { return self.unknown_function(name, at) };
+        if name == "dyn" {
+            return self.unchecked(arguments, at, span);
+        }
+        let Some(signature) = signature::function(name) else {
+            if !Self::is_library_function(name) {
+                return self.unknown_function(name, at);
+            }
+            let operands = self.operands(arguments)?;
+            return self.library_function(name, operands, at, span);
+        };
         self.count(signature, arguments.len(), at)?;
         match (signature.function, arguments) {
             (Function::Has, [argument]) => self.has(argument, at, span),
@@ -25,7 +35,7 @@ impl Checker<'_> {
             }
             (Function::Matches, [text, pattern]) => {
                 let (text, pattern) = self.both(text, pattern)?;
-                self.text_test(TextTest::Matches(self.library.matcher()), text, pattern, at, span)
+                self.text_test(TextTest::Matches(self.environment.matcher()), text, pattern, at, span)
             }
             (Function::Convert, [argument]) => {
                 let operand = self.expression(argument)?;
@@ -45,8 +55,30 @@ impl Checker<'_> {
     ) -> Option<Node> {
         let open = self.parsed.token(expression);
         let at = self.parsed.before(open);
+        if let Expr::Ident(namespace) = &target.expr {
+            let span = self.parsed.token(target).to(self.parsed.closing(open));
+            if namespace == "cel" && name == "bind" {
+                return self.bind(arguments, at, span);
+            }
+            if let Some(checked) = self.namespaced(namespace, name, arguments, at, span) {
+                return checked;
+            }
+        }
         let target = self.expression(target);
-        let Some(signature) = signature::method(name) else { return self.unknown_method(name, at, target.as_ref()) };
+        if let Some(target) = &target
+            && let Some(checked) = self.macro_with_variables(name, target, arguments, at, open)
+        {
+            return checked;
+        }
+        let Some(signature) = signature::method(name) else {
+            if !Self::is_library_method(name) {
+                return self.unknown_method(name, at, target.as_ref());
+            }
+            let operands = self.operands(arguments);
+            let (target, operands) = (target?, operands?);
+            let span = target.span.to(self.parsed.closing(open));
+            return self.library_method(name, std::iter::once(target).chain(operands).collect(), at, span);
+        };
         self.count(signature, arguments.len(), at)?;
         let target = target?;
         let span = target.span.to(self.parsed.closing(open));
@@ -58,10 +90,33 @@ impl Checker<'_> {
             Method::Contains => TextTest::Contains,
             Method::StartsWith => TextTest::StartsWith,
             Method::EndsWith => TextTest::EndsWith,
-            Method::Matches => TextTest::Matches(self.library.matcher()),
+            Method::Matches => TextTest::Matches(self.environment.matcher()),
         };
         let argument = self.expression(arguments.first()?)?;
         self.text_test(test, target, argument, at, span)
+    }
+
+    /// All arguments, so that faults in any are found.
+    fn operands(&mut self, arguments: &[IdedExpr]) -> Option<Vec<Node>> {
+        let operands: Vec<Option<Node>> = arguments.iter().map(|argument| self.expression(argument)).collect();
+        operands.into_iter().collect()
+    }
+
+    /// `dyn(x)`: nothing in it is held to a type before it is evaluated.
+    fn unchecked(&mut self, arguments: &[IdedExpr], at: Span, span: Span) -> Option<Node> {
+        let [argument] = arguments else {
+            let message = format!("`dyn` takes 1 argument, not {}: `dyn(x)`", arguments.len());
+            return self.error(Fault::WrongArgumentCount, at, message);
+        };
+        self.unchecked += 1;
+        let node = self.expression(argument);
+        self.unchecked -= 1;
+        let node = node?;
+        if !node.value.is_portable() {
+            let message = format!("`dyn` takes a value that CEL has a type for; {}", self.describe(&node));
+            return self.error(Fault::WrongType, node.span, message);
+        }
+        Some(Node { value: Type::Dynamic, span, ..node })
     }
 
     /// The text that an argument writes out.
@@ -94,32 +149,41 @@ impl Checker<'_> {
     fn unknown_function(&mut self, name: &str, at: Span) -> Option<Node> {
         if let Some(method) = signature::method(name) {
             let message = format!("`{name}` is called on a value: `{}`", method.usage);
-            return self.error(Fault::UnknownFunction, at, message);
+            return self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message));
         }
         let suggestion = signature::nearest_function(name);
         let message = match suggestion {
             Some(suggestion) => format!("there is no function `{name}`; did you mean `{suggestion}`?"),
             None => format!("there is no function `{name}`"),
         };
-        self.report(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
+        self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
     }
 
     fn unknown_method(&mut self, name: &str, at: Span, target: Option<&Node>) -> Option<Node> {
         if let Some(function) = signature::function(name) {
             let message = format!("`{name}` takes its value in brackets: `{}`", function.usage);
-            return self.error(Fault::UnknownFunction, at, message);
+            return self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message));
         }
         // A target that is wrong itself is reported already, and the name behind it may be right.
         target?;
-        let suggestion = signature::nearest_method(name);
+        let suggestion = signature::nearest_method(name).or_else(|| Self::nearest_library_method(name));
         let message = match suggestion {
             Some(suggestion) => format!("there is no function `.{name}()`; did you mean `.{suggestion}()`?"),
             None => format!("there is no function `.{name}()`"),
         };
-        self.report(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
+        self.undeclared(Diagnostic::error(Fault::UnknownFunction, at, message).suggest(suggestion.map(str::to_owned)))
     }
 
     fn text_test(&mut self, test: TextTest, text: Node, argument: Node, at: Span, span: Span) -> Option<Node> {
+        if text.value == Type::Dynamic || argument.value == Type::Dynamic {
+            let name = match test {
+                TextTest::Contains => "contains",
+                TextTest::StartsWith => "startsWith",
+                TextTest::EndsWith => "endsWith",
+                TextTest::Matches(_) => "matches",
+            };
+            return self.foreign(call(name, true, 2), vec![text, argument], Type::Boolean, span, at);
+        }
         for node in [&text, &argument] {
             if node.value == Type::Text {
                 continue;
@@ -140,7 +204,13 @@ impl Checker<'_> {
 
     fn convert(&mut self, name: &str, operand: Node, at: Span, span: Span) -> Option<Node> {
         let value = CONVERSIONS.iter().find(|(conversion, _)| *conversion == name).map(|(_, value)| value.clone())?;
-        let Some(conversion) = self.library.conversion(name, &operand.value) else {
+        if operand.value.is_foreign() {
+            return self.foreign(call(name, false, 1), vec![operand], value, span, at);
+        }
+        if name == "string" && operand.value == Type::Date {
+            return Some(Node { kind: Kind::WrittenDate(Box::new(operand)), value, span, at });
+        }
+        let Some(conversion) = self.environment.conversion(name, &operand.value) else {
             let message = format!("`{name}` cannot convert this: {}", self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
         };

@@ -202,6 +202,9 @@ impl Checker<'_> {
                 return self.incomparable(at, &value, bound);
             }
         }
+        if !self.has_room_between(&low, &high, span) {
+            return None;
+        }
         let kind = Kind::Between(Box::new(value), Box::new(low), Box::new(high));
         Some(Node { kind, value: Type::Boolean, span, at })
     }

@@ -3,17 +3,25 @@
 use super::operators::can_equal;
 use super::{Checker, signature::Method};
 use crate::diagnostic::{Diagnostic, Fault};
+use crate::foreign::{call, operand};
 use crate::span::Span;
-use crate::tree::{Kind, Node, Quantifier, Type};
+use crate::tree::{Kind, Node, OtherType, Quantifier, Type};
 use cel_interpreter::IdedExpr;
-use cel_interpreter::common::ast::Expr;
+use cel_interpreter::common::ast::{Expr, ListExpr, operators as symbols};
 
 impl Checker<'_> {
     /// `[a, b, c]`
-    pub(super) fn list(&mut self, expression: &IdedExpr, elements: &[IdedExpr]) -> Option<Node> {
+    pub(super) fn list(&mut self, expression: &IdedExpr, list: &ListExpr) -> Option<Node> {
         let at = self.parsed.token(expression);
-        let checked: Vec<Option<Node>> = elements.iter().map(|element| self.expression(element)).collect();
+        let checked: Vec<Option<Node>> = list.elements.iter().map(|element| self.expression(element)).collect();
         let elements: Vec<Node> = checked.into_iter().collect::<Option<_>>()?;
+        if !list.optional_indices.is_empty() {
+            let span = at.to(self.parsed.closing(at));
+            let placed = (0..elements.len()).map(operand).collect();
+            let written = Expr::List(ListExpr::new_with_optionals(placed, list.optional_indices.clone()));
+            let value = Type::List(Box::new(Type::Dynamic));
+            return self.foreign(written, elements, value, span, at);
+        }
         let mut item = Type::Nothing;
         for element in &elements {
             item = match item.common(&element.value) {
@@ -36,6 +44,11 @@ impl Checker<'_> {
     pub(super) fn is_in(&mut self, at: Span, item: &IdedExpr, list: &IdedExpr) -> Option<Node> {
         let (item, list) = self.both(item, list)?;
         let span = item.span.to(list.span);
+        if matches!(list.value, Type::Dynamic | Type::Other(OtherType::Map))
+            || (matches!(list.value, Type::List(_)) && (item.value.is_foreign() || list.value.is_foreign()))
+        {
+            return self.foreign(call(symbols::IN, false, 2), vec![item, list], Type::Boolean, span, at);
+        }
         let Type::List(inner) = &list.value else {
             let hint = if list.value == Type::Text { "; a part of a text is found with `contains`" } else { "" };
             let message = format!("`in` takes a list on its right; {}{hint}", self.describe(&list));
@@ -47,12 +60,24 @@ impl Checker<'_> {
             let message = format!("`in` cannot find {} in a list of {}{hint}", item.value.name(), plural(inner));
             return self.error(Fault::WrongType, span, message);
         }
+        if let Kind::List(elements) = &list.kind {
+            let mut can_be = true;
+            for element in elements {
+                can_be &= self.can_be_same_code(&item, element);
+            }
+            if !can_be {
+                return None;
+            }
+        }
         Some(Node { kind: Kind::In(Box::new(item), Box::new(list)), value: Type::Boolean, span, at })
     }
 
     /// `list[index]`
-    pub(super) fn index(&mut self, at: Span, list: &IdedExpr, index: &IdedExpr) -> Option<Node> {
+    pub(super) fn index(&mut self, symbol: &str, at: Span, list: &IdedExpr, index: &IdedExpr) -> Option<Node> {
         let (list, index) = self.both(list, index)?;
+        if symbol == symbols::OPT_INDEX || !matches!(list.value, Type::List(_)) || index.value.is_foreign() {
+            return self.foreign_index(symbol, at, list, index);
+        }
         let span = list.span.to(self.parsed.closing(at));
         let Type::List(item) = &list.value else {
             let message = format!("only a list has items by number; {}", self.describe(&list));
@@ -68,6 +93,9 @@ impl Checker<'_> {
 
     /// The length of a list or text.
     pub(super) fn size(&mut self, operand: Node, at: Span, span: Span) -> Option<Node> {
+        if matches!(operand.value, Type::Dynamic | Type::Other(OtherType::Map | OtherType::Bytes)) {
+            return self.foreign(call("size", false, 1), vec![operand], Type::Integer, span, at);
+        }
         if !matches!(operand.value, Type::List(_) | Type::Text) {
             let message = format!("`size` takes a list or text; {}", self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
@@ -84,11 +112,7 @@ impl Checker<'_> {
         at: Span,
         span: Span,
     ) -> Option<Node> {
-        let Type::List(item) = &list.value else {
-            let message = format!("{} takes a list; {}", self.quote(at), self.describe(&list));
-            return self.error(Fault::WrongType, list.span, message);
-        };
-        let item = (**item).clone();
+        let item = self.item_of(&list, at)?;
         match (method, arguments) {
             (Method::Exists, [variable, body]) => {
                 self.quantified(Quantifier::Exists, list, &item, variable, body, at, span)
@@ -127,17 +151,38 @@ impl Checker<'_> {
         };
         self.scopes.push((name.clone(), item.clone()));
         let number = self.scopes.len();
+        let is_of_field = matches!(list.kind, Kind::Field { .. });
+        self.item_variables.extend(is_of_field.then_some(number));
         let body = self.expression(body);
         self.scopes.pop();
+        if is_of_field {
+            self.item_variables.pop();
+        }
         let body = body?;
         let value = match quantifier {
             Quantifier::Map => Type::List(Box::new(body.value.clone())),
             _ if !self.is_boolean(at, &body) => return None,
-            Quantifier::Filter => list.value.clone(),
+            Quantifier::Filter if matches!(list.value, Type::List(_)) => list.value.clone(),
+            Quantifier::Filter => Type::List(Box::new(Type::Dynamic)),
             Quantifier::Exists | Quantifier::All | Quantifier::ExistsOne => Type::Boolean,
+            Quantifier::TransformMap | Quantifier::TransformMapEntry => Type::Other(OtherType::Map),
         };
-        let kind = Kind::Comprehension { quantifier, list: Box::new(list), variable: number, body: Box::new(body) };
+        let (list, body) = (Box::new(list), Box::new(body));
+        let kind = Kind::Comprehension { quantifier, list, variable: number, is_indexed: false, keep: None, body };
         Some(Node { kind, value, span, at })
+    }
+
+    /// The type of the items of a list, or of the keys of a map.
+    pub(super) fn item_of(&mut self, list: &Node, at: Span) -> Option<Type> {
+        match &list.value {
+            Type::List(item) => Some((**item).clone()),
+            Type::Dynamic | Type::Other(OtherType::Map) => Some(Type::Dynamic),
+            _ => {
+                let message = format!("{} takes a list; {}", self.quote(at), self.describe(list));
+                self.error(Fault::WrongType, list.span, message);
+                None
+            }
+        }
     }
 }
 
@@ -151,5 +196,6 @@ fn plural(item: &Type) -> &'static str {
         Type::Record(_) => "records",
         Type::List(_) => "lists",
         Type::Nothing => "nothing",
+        Type::Other(_) | Type::Dynamic => "values",
     }
 }

@@ -34,7 +34,10 @@ impl Checker<'_> {
             "members" => (Kind::Rows(Space::Members), Type::List(Box::new(row(Space::Members)))),
             "programs" => (Kind::Rows(Space::Programs), Type::List(Box::new(row(Space::Programs)))),
             "as_of" => (Kind::AsOf, Type::Date),
-            _ => return self.unknown_name(name, span),
+            _ => {
+                let other = self.type_name(name, span).or_else(|| self.qualified_name(expression));
+                return other.or_else(|| self.unknown_name(name, span));
+            }
         };
         if let Kind::Rows(space) = kind {
             self.plan.read_rows(space, span);
@@ -50,6 +53,9 @@ impl Checker<'_> {
 
     /// `operand.field`
     pub(super) fn select(&mut self, expression: &IdedExpr, select: &SelectExpr) -> Option<Node> {
+        if let Some(name) = self.qualified_name(expression) {
+            return Some(name);
+        }
         let operand = self.expression(&select.operand)?;
         let at = self.parsed.after(self.parsed.token(expression));
         let span = operand.span.to(at);
@@ -68,6 +74,7 @@ impl Checker<'_> {
                 self.plan.read_texts(fields);
                 Some(Node { kind: Kind::CodeText(*part, Box::new(operand)), value: Type::Text, span, at })
             }
+            Type::Dynamic | Type::Other(_) => self.select_key(operand, &select.field, select.test, at, span),
             _ => {
                 let message = format!("{}, which has no field `{}`", self.describe(&operand), select.field);
                 self.error(Fault::WrongType, at, message)
@@ -82,6 +89,9 @@ impl Checker<'_> {
             return self.error(Fault::WrongType, name, message);
         };
         let recorded = match self.expression(&select.operand)? {
+            map @ Node { value: Type::Dynamic | Type::Other(_), .. } => {
+                return self.select_key(map, &select.field, true, name, span);
+            }
             operand @ Node { value: Type::Coded(_), .. } => vec![operand],
             Node { value: Type::Record(record), kind, span, at } => {
                 let path = format!("{}{}", record.prefix, select.field);
@@ -170,7 +180,7 @@ impl Checker<'_> {
     fn unknown_name(&mut self, name: &str, span: Span) -> Option<Node> {
         if let Some(usage) = signature::usage(name) {
             let message = format!("`{name}` is a function; write `{usage}`");
-            return self.error(Fault::UnknownName, span, message);
+            return self.undeclared(Diagnostic::error(Fault::UnknownName, span, message));
         }
         let suggestion = self.field_of_that_name(name).or_else(|| {
             let variables = self.scopes.iter().map(|(variable, _)| variable.as_str());
@@ -180,7 +190,7 @@ impl Checker<'_> {
             Some(suggestion) => format!("there is no `{name}`; did you mean `{suggestion}`?"),
             None => format!("there is no `{name}`; an expression begins with `me`, `members`, `programs` or `as_of`"),
         };
-        self.report(Diagnostic::error(Fault::UnknownName, span, message).suggest(suggestion))
+        self.undeclared(Diagnostic::error(Fault::UnknownName, span, message).suggest(suggestion))
     }
 
     /// `m.gender` or `me.gender` for a bare `gender`.

@@ -2,6 +2,7 @@
 
 use super::{Checker, origin};
 use crate::diagnostic::{Diagnostic, Fault};
+use crate::foreign::call;
 use crate::span::Span;
 use crate::tree::{Comparison, Constant, Kind, Node, Operator, Type};
 use cel_interpreter::IdedExpr;
@@ -24,10 +25,11 @@ impl Checker<'_> {
             (symbols::CONDITIONAL, [condition, then, otherwise]) => self.conditional(at, condition, then, otherwise),
             (symbols::NEGATE, [operand]) => self.negate(at, operand),
             (symbols::IN, [item, list]) => self.is_in(at, item, list),
-            (symbols::INDEX, [list, index]) => self.index(at, list, index),
+            (symbols::INDEX | symbols::OPT_INDEX, [list, index]) => self.index(name, at, list, index),
+            (symbols::OPT_SELECT, [record, field]) => self.optional_select(at, record, field),
             (_, [left, right]) => match (comparison(name), arithmetic(name)) {
-                (Some(comparison), _) => self.compare(at, comparison, left, right),
-                (None, Some(operator)) => self.arithmetic(at, operator, left, right),
+                (Some(comparison), _) => self.compare(name, at, comparison, left, right),
+                (None, Some(operator)) => self.arithmetic(name, at, operator, left, right),
                 (None, None) => return None,
             },
             _ => return None,
@@ -48,6 +50,9 @@ impl Checker<'_> {
         if !is_left || !is_right {
             return None;
         }
+        if is_and {
+            self.warn_of_contradiction(&left, &right);
+        }
         let span = left.span.to(right.span);
         let (left, right) = (Box::new(left), Box::new(right));
         let kind = if is_and { Kind::And(left, right) } else { Kind::Or(left, right) };
@@ -56,7 +61,7 @@ impl Checker<'_> {
 
     fn not(&mut self, at: Span, operand: &IdedExpr) -> Option<Node> {
         let operand = self.expression(operand)?;
-        if operand.value != Type::Boolean {
+        if !matches!(operand.value, Type::Boolean | Type::Dynamic) {
             let message = format!(
                 "{} takes true or false, and only what follows it closely; {}; put what it belongs to in brackets",
                 self.quote(at),
@@ -70,7 +75,7 @@ impl Checker<'_> {
 
     /// Checks that an operand or condition is true or false.
     pub(super) fn is_boolean(&mut self, at: Span, node: &Node) -> bool {
-        if node.value == Type::Boolean {
+        if matches!(node.value, Type::Boolean | Type::Dynamic) {
             return true;
         }
         let message = format!("{} takes true or false; {}", self.quote(at), self.describe(node));
@@ -102,6 +107,10 @@ impl Checker<'_> {
 
     fn negate(&mut self, at: Span, operand: &IdedExpr) -> Option<Node> {
         let operand = self.expression(operand)?;
+        if operand.value == Type::Dynamic {
+            let span = at.to(operand.span);
+            return self.foreign(call(symbols::NEGATE, false, 1), vec![operand], Type::Dynamic, span, at);
+        }
         if !operand.value.is_numeric() {
             let message = format!("`-` takes a number; {}", self.describe(&operand));
             return self.error(Fault::WrongType, operand.span, message);
@@ -111,16 +120,30 @@ impl Checker<'_> {
         Some(Node { kind: Kind::Negate(Box::new(operand)), value, span, at })
     }
 
-    fn compare(&mut self, at: Span, comparison: Comparison, left: &IdedExpr, right: &IdedExpr) -> Option<Node> {
+    fn compare(
+        &mut self,
+        symbol: &str,
+        at: Span,
+        comparison: Comparison,
+        left: &IdedExpr,
+        right: &IdedExpr,
+    ) -> Option<Node> {
         let (left, right) = self.both(left, right)?;
+        if left.value.is_foreign() || right.value.is_foreign() {
+            return self.foreign_comparison(symbol, at, left, right);
+        }
         let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
         let is_sound = if is_equality { can_equal(&left.value, &right.value) } else { has_order(&left, &right) };
         if !is_sound {
             return self.incomparable(at, &left, &right);
         }
+        if is_equality && !self.can_be_same_code(&left, &right) {
+            return None;
+        }
         let span = left.span.to(right.span);
         let kind = Kind::Compare(comparison, Box::new(left), Box::new(right));
-        Some(Node { kind, value: Type::Boolean, span, at })
+        let node = Node { kind, value: Type::Boolean, span, at };
+        self.can_hold(&node).then_some(node)
     }
 
     /// Says why two values cannot be compared and what was probably meant.
@@ -160,8 +183,18 @@ impl Checker<'_> {
         self.error(Fault::WrongType, left.span.to(right.span), message)
     }
 
-    fn arithmetic(&mut self, at: Span, operator: Operator, left: &IdedExpr, right: &IdedExpr) -> Option<Node> {
+    fn arithmetic(
+        &mut self,
+        symbol: &str,
+        at: Span,
+        operator: Operator,
+        left: &IdedExpr,
+        right: &IdedExpr,
+    ) -> Option<Node> {
         let (left, right) = self.both(left, right)?;
+        if left.value.is_foreign() || right.value.is_foreign() {
+            return self.foreign_arithmetic(symbol, at, left, right);
+        }
         let value = match (operator, &left.value, &right.value) {
             (_, Type::Integer, Type::Integer) => Type::Integer,
             (Operator::Remainder, _, _) => return self.not_arithmetic(at, "whole numbers", &left, &right),

@@ -90,6 +90,10 @@ impl<'a> Evaluator<'a> {
             (Value::Code(left), Value::Code(right)) => Ok(left == right),
             (Value::Row(left), Value::Row(right)) => Ok(left == right),
             (Value::List(left), Value::List(right)) => self.are_lists_equal(left, right, at),
+            (Value::Foreign(_), _) | (_, Value::Foreign(_)) => {
+                let (left, right) = both(self.to_crate(left.clone(), at), self.to_crate(right.clone(), at))?;
+                Ok(left == right)
+            }
             (Value::Code(_) | Value::Row(_) | Value::List(_), _)
             | (_, Value::Code(_) | Value::Row(_) | Value::List(_)) => Err(wrong_type(at)),
             _ => Ok(order(left, right) == Some(Ordering::Equal)),

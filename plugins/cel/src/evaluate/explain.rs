@@ -80,8 +80,19 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
-        if let Kind::Comprehension { list, body, .. } = &node.kind {
-            self.items(list, body, number, story);
+        match &node.kind {
+            Kind::Comprehension { list, is_indexed, keep, body, .. } => {
+                let parts: Vec<&Node> = keep.as_deref().into_iter().chain([body.as_ref()]).collect();
+                self.items(list, *is_indexed, &parts, number, story);
+            }
+            Kind::Bind { value, body, .. } => {
+                let value = self.evaluate(value);
+                self.exhausted = None;
+                self.variables.push(value);
+                self.part(body, below, story);
+                self.variables.pop();
+            }
+            _ => {}
         }
     }
 
@@ -92,19 +103,23 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What the body of a comprehension came to for each item.
-    fn items(&mut self, list: &'a Node, body: &'a Node, parent: usize, story: &mut Story<'_>) {
-        let elements = self.elements_of(list);
+    /// What the parts of a comprehension's body came to for each item.
+    fn items(&mut self, list: &'a Node, is_indexed: bool, parts: &[&'a Node], parent: usize, story: &mut Story<'_>) {
+        let elements = self.entries_of(list, is_indexed);
         // That the list exhausts a budget is told where the list is.
         self.exhausted = None;
-        let Ok(elements) = elements else { return };
-        for (item, element) in (0..).zip(elements) {
+        let Ok(mut elements) = elements else { return };
+        let mut item = 0;
+        while let Some((key, element)) = elements.next_entry() {
             if story.is_cut {
                 return;
             }
-            self.variables.push(element.value);
-            self.part(body, Place { parent: Some(parent), item: Some(item) }, story);
-            self.variables.pop();
+            let outer = self.enter(key, element.value, is_indexed);
+            for part in parts {
+                self.part(part, Place { parent: Some(parent), item: Some(item) }, story);
+            }
+            self.variables.truncate(outer);
+            item += 1;
         }
     }
 
@@ -179,6 +194,9 @@ fn is_told_apart(node: &Node, operand: &Node) -> bool {
 
 /// Whether a node only stands for a value: its part tells it as what it looked at.
 fn is_plain(node: &Node) -> bool {
+    if let Kind::Foreign(_, operands) = &node.kind {
+        return operands.is_empty();
+    }
     matches!(
         node.kind,
         Kind::Constant(_) | Kind::AsOf | Kind::Code(_) | Kind::Variable(_) | Kind::Rows(_) | Kind::Field { .. }

@@ -5,19 +5,48 @@
 
 use super::{Budget, Evaluator, wrong_type};
 use crate::columns::Columns;
+use crate::foreign::{self, CrateValue};
 use crate::limits::LIST_ITEMS_MAX;
 use crate::span::Span;
 use crate::tree::{ColumnId, Node, Quantifier, Type};
 use crate::value::{Element, Evaluated, FailureKind, List, Truth, Unknown, Value, and, both, or};
 use std::ops::Range;
 
-/// The items of a list, one after another.
+/// The items of a list, or the entries of a map, one after another.
 pub(super) struct Elements<'a> {
     columns: &'a Columns,
     at: Span,
     rows: Range<u32>,
     items: Option<ColumnId>,
     made: std::vec::IntoIter<Element<'a>>,
+    /// The keys of a map.
+    keys: Option<std::vec::IntoIter<Value<'a>>>,
+    /// The number of the next item.
+    number: i64,
+    /// Why that number is not known: an item before it may not be in the list.
+    doubt: Option<Unknown>,
+}
+
+/// What a comprehension does for each item.
+pub(super) struct Body<'a> {
+    pub is_indexed: bool,
+    pub keep: Option<&'a Node>,
+    pub body: &'a Node,
+}
+
+impl<'a> Elements<'a> {
+    /// The next item with its number, or the next entry with its key.
+    pub(super) fn next_entry(&mut self) -> Option<(Evaluated<'a>, Element<'a>)> {
+        let element = self.next()?;
+        if let Some(keys) = &mut self.keys {
+            return keys.next().map(|key| (Ok(key), element));
+        }
+        let number = self.number;
+        self.number += 1;
+        let key = self.doubt.map_or(Ok(Value::Integer(number)), Err);
+        self.doubt = self.doubt.or(element.doubt);
+        Some((key, element))
+    }
 }
 
 impl<'a> Iterator for Elements<'a> {
@@ -40,12 +69,37 @@ impl<'a> Evaluator<'a> {
             List::Rows { start, end, items } => (start..end, items, Vec::new()),
             List::Elements(elements) => (0..0, None, elements),
         };
-        Elements { columns: self.columns, at, rows, items, made: made.into_iter() }
+        let made = made.into_iter();
+        Elements { columns: self.columns, at, rows, items, made, keys: None, number: 0, doubt: None }
     }
 
+    /// The items of a list, or the keys of a map.
     pub(super) fn elements_of(&mut self, node: &'a Node) -> Result<Elements<'a>, Unknown> {
         match self.evaluate(node)? {
             Value::List(list) => Ok(self.elements(list, node.at)),
+            Value::Foreign(map) => {
+                let entries = map.entries().ok_or_else(|| wrong_type(node.at))?;
+                let keys = entries.into_iter().map(|(key, _)| Element { value: Ok(key), doubt: None });
+                Ok(self.elements(List::Elements(keys.collect()), node.at))
+            }
+            _ => Err(wrong_type(node.at)),
+        }
+    }
+
+    /// The items of a list by number, or the values of a map by key.
+    pub(super) fn entries_of(&mut self, node: &'a Node, is_indexed: bool) -> Result<Elements<'a>, Unknown> {
+        if !is_indexed {
+            return self.elements_of(node);
+        }
+        match self.evaluate(node)? {
+            Value::List(list) => Ok(self.elements(list, node.at)),
+            Value::Foreign(map) => {
+                let entries = map.entries().ok_or_else(|| wrong_type(node.at))?;
+                let (keys, values): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+                let values = values.into_iter().map(|value| Element { value: Ok(value), doubt: None });
+                let elements = self.elements(List::Elements(values.collect()), node.at);
+                Ok(Elements { keys: Some(keys.into_iter()), ..elements })
+            }
             _ => Err(wrong_type(node.at)),
         }
     }
@@ -60,22 +114,25 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `list.exists(x, …)` and its like.
-    pub(super) fn comprehension(&mut self, quantifier: Quantifier, list: &'a Node, body: &'a Node) -> Evaluated<'a> {
-        let elements = self.elements_of(list)?;
+    pub(super) fn comprehension(&mut self, quantifier: Quantifier, list: &'a Node, body: &Body<'a>) -> Evaluated<'a> {
+        let elements = self.entries_of(list, body.is_indexed)?;
         match quantifier {
             Quantifier::Exists => self.exists(elements, body).map(Value::Boolean),
             Quantifier::All => self.all(elements, body).map(Value::Boolean),
             Quantifier::ExistsOne => self.exists_one(elements, body).map(Value::Boolean),
             Quantifier::Filter => self.filter(elements, body),
             Quantifier::Map => self.map(elements, body),
+            Quantifier::TransformMap | Quantifier::TransformMapEntry => {
+                self.transform_map(quantifier, elements, body, list.at)
+            }
         }
     }
 
-    fn exists(&mut self, elements: Elements<'a>, body: &'a Node) -> Truth {
+    fn exists(&mut self, mut elements: Elements<'a>, body: &Body<'a>) -> Truth {
         let mut exists = Ok(false);
-        for element in elements {
+        while let Some((key, element)) = elements.next_entry() {
             let presence = element.presence();
-            exists = or(exists, and(presence, self.test(element.value, body)));
+            exists = or(exists, and(presence, self.test(key, element.value, body, body.body)));
             if exists == Ok(true) || self.exhausted.is_some() {
                 break;
             }
@@ -83,11 +140,11 @@ impl<'a> Evaluator<'a> {
         exists
     }
 
-    fn all(&mut self, elements: Elements<'a>, body: &'a Node) -> Truth {
+    fn all(&mut self, mut elements: Elements<'a>, body: &Body<'a>) -> Truth {
         let mut all = Ok(true);
-        for element in elements {
+        while let Some((key, element)) = elements.next_entry() {
             let absence = element.presence().map(|is_present| !is_present);
-            all = and(all, or(absence, self.test(element.value, body)));
+            all = and(all, or(absence, self.test(key, element.value, body, body.body)));
             if all == Ok(false) || self.exhausted.is_some() {
                 break;
             }
@@ -96,12 +153,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Two items that fit decide, whatever is missing of the others; an error does not let itself be outvoted, as in CEL.
-    fn exists_one(&mut self, elements: Elements<'a>, body: &'a Node) -> Truth {
+    fn exists_one(&mut self, mut elements: Elements<'a>, body: &Body<'a>) -> Truth {
         let mut fitting = 0_u32;
         let mut doubt: Option<Unknown> = None;
-        for element in elements {
+        while let Some((key, element)) = elements.next_entry() {
             let presence = element.presence();
-            match and(presence, self.test(element.value, body)) {
+            match and(presence, self.test(key, element.value, body, body.body)) {
                 Ok(true) => fitting += 1,
                 Ok(false) => {}
                 Err(reasons) => doubt = Some(doubt.map_or(reasons, |doubt| doubt.union(reasons))),
@@ -117,10 +174,10 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn filter(&mut self, elements: Elements<'a>, body: &'a Node) -> Evaluated<'a> {
+    fn filter(&mut self, mut elements: Elements<'a>, body: &Body<'a>) -> Evaluated<'a> {
         let mut builder = Builder::default();
-        for element in elements {
-            match and(element.presence(), self.test(element.value.clone(), body)) {
+        while let Some((key, element)) = elements.next_entry() {
+            match and(element.presence(), self.test(key, element.value.clone(), body, body.body)) {
                 Ok(true) => builder.push(element),
                 Ok(false) => {}
                 Err(doubt) => builder.push(Element { value: element.value, doubt: Some(doubt) }),
@@ -132,13 +189,12 @@ impl<'a> Evaluator<'a> {
         self.built(builder)
     }
 
-    fn map(&mut self, elements: Elements<'a>, body: &'a Node) -> Evaluated<'a> {
+    fn map(&mut self, mut elements: Elements<'a>, body: &Body<'a>) -> Evaluated<'a> {
         let mut builder = Builder::default();
-        for element in elements {
-            self.variables.push(element.value);
-            let value = self.evaluate(body);
-            self.variables.pop();
-            builder.push(Element { value, doubt: element.doubt });
+        while let Some((key, element)) = elements.next_entry() {
+            let Some(doubt) = self.kept(&key, &element, body) else { continue };
+            let value = self.made(key, element.value, body);
+            builder.push(Element { value, doubt });
             if builder.is_full() || self.exhausted.is_some() {
                 break;
             }
@@ -146,12 +202,90 @@ impl<'a> Evaluator<'a> {
         self.built(builder)
     }
 
-    /// Whether the body holds for one item.
-    fn test(&mut self, item: Evaluated<'a>, body: &'a Node) -> Truth {
-        self.variables.push(item);
-        let truth = self.truth(body);
-        self.variables.pop();
+    /// A map of what is made of each item; it is known only as a whole.
+    fn transform_map(
+        &mut self,
+        quantifier: Quantifier,
+        mut elements: Elements<'a>,
+        body: &Body<'a>,
+        at: Span,
+    ) -> Evaluated<'a> {
+        let mut entries = Vec::new();
+        let mut unknown: Option<Unknown> = None;
+        let mut note = |reasons: Unknown| {
+            unknown = Some(unknown.map_or(reasons, |known: Unknown| known.union(reasons)));
+        };
+        while let Some((key, element)) = elements.next_entry() {
+            let Some(doubt) = self.kept(&key, &element, body) else { continue };
+            let made = self.made(key.clone(), element.value, body);
+            let made = doubt.map_or(Ok(()), Err).and(made);
+            if quantifier == Quantifier::TransformMap {
+                let entry = both(key, made);
+                match entry.and_then(|(key, made)| both(self.to_crate(key, at), self.to_crate(made, at))) {
+                    Ok(entry) => entries.push(entry),
+                    Err(reasons) => note(reasons),
+                }
+            } else {
+                match made.and_then(|made| self.entries_of_map(made, at)) {
+                    Ok(made) => entries.extend(made),
+                    Err(reasons) => note(reasons),
+                }
+            }
+            if entries.len() > LIST_ITEMS_MAX {
+                return Err(self.exhaust(Budget::ListItems));
+            }
+            if self.exhausted.is_some() {
+                break;
+            }
+        }
+        if let Some(reasons) = unknown {
+            return Err(reasons);
+        }
+        let map = foreign::map(entries).ok_or_else(|| Unknown::failure(FailureKind::DuplicateKey, at))?;
+        Ok(foreign::known(map))
+    }
+
+    fn entries_of_map(&self, map: Value<'a>, at: Span) -> Result<Vec<(CrateValue, CrateValue)>, Unknown> {
+        let Value::Foreign(map) = map else { return Err(wrong_type(at)) };
+        let entries = map.entries().ok_or_else(|| wrong_type(at))?;
+        let entries = entries.into_iter();
+        entries.map(|(key, value)| both(self.to_crate(key, at), self.to_crate(value, at))).collect()
+    }
+
+    /// Whether an item is asked for at all: nothing where it is not, or why that is not known.
+    fn kept(&mut self, key: &Evaluated<'a>, element: &Element<'a>, body: &Body<'a>) -> Option<Option<Unknown>> {
+        let Some(keep) = body.keep else { return Some(element.doubt) };
+        match and(element.presence(), self.test(key.clone(), element.value.clone(), body, keep)) {
+            Ok(true) => Some(None),
+            Ok(false) => None,
+            Err(doubt) => Some(Some(doubt)),
+        }
+    }
+
+    /// What is made of one item.
+    fn made(&mut self, key: Evaluated<'a>, item: Evaluated<'a>, body: &Body<'a>) -> Evaluated<'a> {
+        let outer = self.enter(key, item, body.is_indexed);
+        let value = self.evaluate(body.body);
+        self.variables.truncate(outer);
+        value
+    }
+
+    /// Whether a part of the body holds for one item.
+    fn test(&mut self, key: Evaluated<'a>, item: Evaluated<'a>, body: &Body<'a>, part: &'a Node) -> Truth {
+        let outer = self.enter(key, item, body.is_indexed);
+        let truth = self.truth(part);
+        self.variables.truncate(outer);
         truth
+    }
+
+    /// Puts the variables of one item in place, and says how many there were before.
+    pub(super) fn enter(&mut self, key: Evaluated<'a>, item: Evaluated<'a>, is_indexed: bool) -> usize {
+        let outer = self.variables.len();
+        if is_indexed {
+            self.variables.push(key);
+        }
+        self.variables.push(item);
+        outer
     }
 
     /// `item in list`

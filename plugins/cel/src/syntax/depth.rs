@@ -13,8 +13,13 @@ pub fn check(source: &str, tokens: &[Token]) -> Result<(), Diagnostic> {
     let mut outer: Vec<(Token, Level)> = Vec::new();
     let mut level = Level::default();
     let mut nesting_outside = 0;
+    let mut before = None;
     for token in tokens {
+        // `.?`, `[?` and `{?` are one link; only elsewhere a question mark begins a choice.
+        let is_optional = matches!(before, Some(TokenKind::Dot | TokenKind::Open | TokenKind::Comma));
+        before = Some(token.kind);
         match token.kind {
+            TokenKind::Question if is_optional => {}
             TokenKind::Identifier | TokenKind::Number | TokenKind::Text => {}
             TokenKind::Dot | TokenKind::Operator => level.chain += 1,
             TokenKind::And | TokenKind::Or => level.end_term(),

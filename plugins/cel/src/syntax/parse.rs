@@ -67,7 +67,7 @@ impl Parsed {
 
 /// Parses `symbols`, the text with words replaced; places refer to `source`, the text as it was written.
 pub fn parse(source: &str, symbols: &str, tokens: Vec<Token>) -> Result<Parsed, Diagnostic> {
-    let parser = Env::default().with_optional_support(false).parser().error_recovery_limit(RECOVERY_ATTEMPTS_MAX);
+    let parser = Env::default().parser().enable_ident_escape_syntax(true).error_recovery_limit(RECOVERY_ATTEMPTS_MAX);
     match parser.parse_with_source_info(symbols) {
         Ok((expression, offsets)) => Ok(Parsed { expression, offsets, tokens }),
         Err(errors) => Err(explain(source, &tokens, &errors.errors)),
@@ -102,10 +102,6 @@ fn explain(source: &str, tokens: &[Token], errors: &[ParseError]) -> Diagnostic 
         let message = "this text holds an escape that stands for no character";
         return Diagnostic::error(Fault::InvalidLiteral, token.span, message);
     }
-    if error.msg.starts_with("unsupported syntax") {
-        let message = "optional values are not part of this language; use `has(…)`";
-        return Diagnostic::error(Fault::Unsupported, token.span, message);
-    }
     Diagnostic::error(Fault::Syntax, token.span, format!("`{text}` is not expected here"))
 }
 
@@ -135,7 +131,6 @@ mod tests {
         assert_eq!(fault("me.a\n  ) && b").1, ")");
         assert_eq!(fault("f(,)").1, ",");
         assert_eq!(fault("me.if == let"), (Fault::Syntax, "let".into()));
-        assert_eq!(fault("me.?a"), (Fault::Unsupported, ".".into()));
     }
 
     #[test]

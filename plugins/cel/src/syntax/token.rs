@@ -105,6 +105,7 @@ impl Scanner<'_> {
             '0'..='9' => Ok(self.number()),
             '.' if after.is_some_and(|digit| digit.is_ascii_digit()) => Ok(self.number()),
             'a'..='z' | 'A'..='Z' | '_' => self.name(),
+            '`' => self.quoted_name(),
             _ => self.symbol(character),
         }
     }
@@ -144,11 +145,26 @@ impl Scanner<'_> {
             '&' => ("; both of two is `&&` or `and`", Some("&&")),
             '|' => ("; either of two is `||` or `or`", Some("||")),
             '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' => ("; texts stand between straight quotes", Some("'")),
-            '`' => ("; names are written without quotes", None),
+            '`' => ("; only a field may stand between two of them, such as .`content-type`", None),
             _ => ("", None),
         };
         let message = format!("`{}` has no meaning here{hint}", character.escape_debug());
         Diagnostic::error(Fault::Syntax, span, message).suggest(suggestion.map(str::to_owned))
+    }
+
+    /// The name of a field between backquotes, such as the one in ``map.`content-type` ``.
+    fn quoted_name(&mut self) -> Result<TokenKind, Diagnostic> {
+        let is_of_name =
+            |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-' | '/' | ' ');
+        let inside = self.rest.get(1..).unwrap_or("");
+        let length = inside.find(|character| !is_of_name(character)).unwrap_or(inside.len());
+        if length == 0 || !inside.get(length..).is_some_and(|rest| rest.starts_with('`')) {
+            return Err(self.stray('`'));
+        }
+        for _ in 0..length + 2 {
+            self.bump();
+        }
+        Ok(TokenKind::Identifier)
     }
 
     fn name(&mut self) -> Result<TokenKind, Diagnostic> {
@@ -290,6 +306,7 @@ mod tests {
     fn keeps_every_kind_of_text_whole() {
         let source = r#"'a\'b' "c" r'\' b"d" '''e'f''' br"g" rb'h'"#;
         assert_eq!(texts(source), [r"'a\'b'", "\"c\"", r"r'\'", "b\"d\"", "'''e'f'''", "br\"g\"", "rb", "'h'"]);
+        assert_eq!(texts("m.`content-type`.a"), ["m", ".", "`content-type`", ".", "a"]);
     }
 
     #[test]
@@ -299,6 +316,8 @@ mod tests {
             ("a & b", 2, 3, Some("&&")),
             ("a @ b", 2, 3, None),
             ("x == ‘a’", 5, 8, Some("'")),
+            ("a.`b", 2, 3, None),
+            ("a.`b\u{e9}`", 2, 3, None),
             ("'abc", 0, 4, None),
             ("'a\nb'", 0, 2, None),
             (r"'a\qb'", 2, 4, None),

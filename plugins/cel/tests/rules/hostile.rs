@@ -96,3 +96,85 @@ fn fields_and_questions_are_bounded() {
     assert_eq!(fault(&groups.join("||")), Fault::TooMany);
     compile(&groups[..62].join("||"));
 }
+
+#[test]
+fn no_argument_of_a_library_makes_the_engine_panic() {
+    use daftar_cel::check::Typing;
+    use daftar_cel::constant::evaluate;
+    let numbers = ["-9223372036854775808", "9223372036854775807", "-1", "0", "64", "1"];
+    let mut expressions: Vec<String> = Vec::new();
+    for number in numbers {
+        for call in [
+            "'aé'.substring(N)",
+            "'aé'.substring(N, N)",
+            "'aé'.charAt(N)",
+            "'aé'.indexOf('é', N)",
+            "'aé'.lastIndexOf('', N)",
+            "'aé'.replace('', 'x', N)",
+            "'aé'.split('', N)",
+            "[1, 2].slice(N, N)",
+            "[[1], [[2]]].flatten(N)",
+            "[1, 2][N]",
+            "math.bitShiftLeft(1, N)",
+            "math.bitShiftRight(1u, N)",
+            "math.abs(N)",
+            "math.sign(N)",
+            "uint(N)",
+            "timestamp(N)",
+            "duration('1s') + timestamp(N)",
+            "string(timestamp(N))",
+            "'%d %x %o %b %e %.3f'.format([N, N, N, N, N, N])",
+            "N / -1",
+            "N % -1",
+            "-(N)",
+        ] {
+            expressions.push(call.replace('N', number));
+        }
+    }
+    for expression in [
+        "lists.range(-1)",
+        "'%'.format([])",
+        "'%d'.format([])",
+        "'%z'.format([1])",
+        "'%.99999999999f'.format([1.0])",
+        "'%s'.format([{'a': [b'x', null, duration('1s')]}])",
+        "duration('9223372036854775807h')",
+        "duration('é')",
+        "duration('')",
+        "timestamp('9999-12-31T23:59:59Z') + duration('1s')",
+        "timestamp('0001-01-01T00:00:00Z') - duration('1h')",
+        "timestamp('9999-12-31T23:59:59Z') - timestamp('0001-01-01T00:00:00Z')",
+        "timestamp(0).getHours('Nowhere/Land')",
+        "timestamp(0).getHours('+99:99')",
+        "timestamp(0).getHours('é')",
+        "timestamp(0).getHours('+é:0')",
+        "timestamp(0).getHours('')",
+        "timestamp(253402300799).getFullYear('Pacific/Kiritimati')",
+        "timestamp(-62135596800).getFullYear('America/Adak')",
+        "math.round(1e300)",
+        "int(1e300)",
+        "int('9223372036854775808')",
+        "math.sqrt(-1.0)",
+        "string(b'\\xff')",
+        "base64.decode('é')",
+        "math.greatest([])",
+        "dyn([1, 'a']).sort()",
+        "[[1], [2]].sort()",
+        "[1, 2].sortBy(x, [x])",
+        "optional.none().value()",
+        "{'a': 1}[null]",
+        "{1: 1, 1u: 2}",
+        "[1].transformMapEntry(i, v, {})",
+        "[1].transformMap(i, v, {i: v})",
+        "''.matches('\\\\p{Han}{1000}')",
+        "strings.quote('\\u0000\\U0001F600')",
+    ] {
+        expressions.push(expression.to_owned());
+    }
+    for typing in [Typing::Static, Typing::Dynamic] {
+        for expression in &expressions {
+            let said = std::panic::catch_unwind(|| drop(evaluate(expression, typing, Vec::new(), "")));
+            assert!(said.is_ok(), "{expression} panics");
+        }
+    }
+}

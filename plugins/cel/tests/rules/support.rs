@@ -110,6 +110,24 @@ pub fn schema() -> Schema {
     Schema::new(Subject::Individual, fields)
 }
 
+/// The same, knowing of most coded fields which vocabularies they have.
+pub fn schema_with_vocabularies() -> Schema {
+    let plain = schema();
+    let fields = [Space::Me, Space::Members, Space::Programs].into_iter().flat_map(|space| plain.below(space, ""));
+    let fields: Vec<Field> = fields
+        .map(|field| {
+            let vocabulary = match field.path.as_str() {
+                "gender" => "urn:iso:std:iso:5218",
+                "role" => "urn:role",
+                "languages" => "urn:lang",
+                _ => return field.clone(),
+            };
+            Field { vocabularies: vec![vocabulary.to_owned()], ..field.clone() }
+        })
+        .collect();
+    Schema::new(Subject::Individual, fields)
+}
+
 pub fn compile(expression: &str) -> Rule {
     match Rule::compile(expression, &schema()) {
         Ok(rule) => rule,

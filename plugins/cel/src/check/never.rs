@@ -1,0 +1,220 @@
+//! Comparisons that hold for nobody: codes of other vocabularies, bounds the wrong way round, and bounds that shut each other
+//! out.
+//!
+//! **Invariant:** what is reported here can hold for no subject at all, whatever is recorded.
+
+use super::Checker;
+use crate::diagnostic::{Diagnostic, Fault};
+use crate::facts::Fact;
+use crate::plan::Question;
+use crate::span::Span;
+use crate::tree::{Comparison, Constant, Kind, Node, Type};
+
+/// The values that a part may have for a comparison to hold.
+#[derive(Clone, Debug, PartialEq)]
+enum Allowed {
+    /// Numbers or days between two ends, each of which counts or not.
+    Between { low: f64, has_low: bool, high: f64, has_high: bool },
+    /// One text or code.
+    Only(String),
+}
+
+const ALL: Allowed = Allowed::Between { low: f64::NEG_INFINITY, has_low: true, high: f64::INFINITY, has_high: true };
+const COUNTS: Allowed = Allowed::Between { low: 0.0, has_low: true, high: f64::INFINITY, has_high: true };
+
+impl Checker<'_> {
+    /// Reports a comparison of a code with one of a vocabulary that its field does not have.
+    pub(super) fn can_be_same_code(&mut self, left: &Node, right: &Node) -> bool {
+        let (Some(these), Some(those)) = (self.namespaces_of(left), self.namespaces_of(right)) else { return true };
+        if these.iter().any(|namespace| those.contains(namespace)) {
+            return true;
+        }
+        let (field, other, of_field, of_other) = match right.kind {
+            Kind::Code(_) => (left, right, these, those),
+            _ => (right, left, those, these),
+        };
+        let message = format!(
+            "{} holds codes of `{}`, so it is never one of `{}`",
+            self.quote(field.span),
+            of_field.join("` or `"),
+            of_other.join("` or `")
+        );
+        self.error(Fault::NeverTrue, other.span, message);
+        false
+    }
+
+    /// Reports bounds of `between` that are the wrong way round.
+    pub(super) fn has_room_between(&mut self, low: &Node, high: &Node, span: Span) -> bool {
+        let (Some(least), Some(most)) = (number(low), number(high)) else { return true };
+        if least <= most {
+            return true;
+        }
+        let message = format!(
+            "nothing is between {} and {}; the smaller bound comes first",
+            self.quote(low.span),
+            self.quote(high.span)
+        );
+        self.error(Fault::NeverTrue, span, message);
+        false
+    }
+
+    /// Reports a comparison of a count with what no count is.
+    pub(super) fn can_hold(&mut self, comparison: &Node) -> bool {
+        let Some((part, allowed)) = self.allowed(comparison) else { return true };
+        let Kind::Size(_) = &part.kind else { return true };
+        if overlap(&COUNTS, &allowed).is_some() {
+            return true;
+        }
+        let message = format!("{} is a count and never less than 0", self.quote(part.span));
+        self.error(Fault::NeverTrue, comparison.span, message);
+        false
+    }
+
+    /// Warns of comparisons of one and the same part that shut each other out.
+    pub(super) fn warn_of_contradiction(&mut self, left: &Node, right: &Node) {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        conjuncts(left, &mut before);
+        conjuncts(right, &mut after);
+        for later in &after {
+            let Some((part, allowed)) = self.allowed(later) else { continue };
+            let text = part.span.text(self.source);
+            for earlier in &before {
+                let Some((other, with)) = self.allowed(earlier) else { continue };
+                if other.span.text(self.source) != text || overlap(&allowed, &with).is_some() {
+                    continue;
+                }
+                let message =
+                    format!("{} and {} are never both true", self.quote(earlier.span), self.quote(later.span));
+                self.diagnostics.push(Diagnostic::warning(Fault::NeverTrue, later.span, message));
+                return;
+            }
+        }
+    }
+
+    /// The part that a comparison with a written value is about, and the values for which it holds.
+    fn allowed<'n>(&self, node: &'n Node) -> Option<(&'n Node, Allowed)> {
+        let Kind::Compare(comparison, left, right) = &node.kind else { return None };
+        if let Some(value) = number(right) {
+            return Some((left, within(*comparison, value)?));
+        }
+        if let Some(value) = number(left) {
+            return Some((right, within(turned(*comparison), value)?));
+        }
+        if *comparison != Comparison::Equal {
+            return None;
+        }
+        let only = |node: &Node| match &node.kind {
+            Kind::Constant(Constant::Text(text)) => Some(text.clone()),
+            Kind::Code(question) => match &self.plan.questions().get(*question)?.question {
+                Question::Code(uri) => Some(uri.clone()),
+                Question::InGroup(_) | Question::DescendsFrom(_) => None,
+            },
+            _ => None,
+        };
+        match (only(left), only(right)) {
+            (None, Some(text)) => Some((left, Allowed::Only(text))),
+            (Some(text), None) => Some((right, Allowed::Only(text))),
+            _ => None,
+        }
+    }
+
+    /// The vocabularies that a code may be of; nothing where that is not known.
+    fn namespaces_of(&self, node: &Node) -> Option<Vec<String>> {
+        match &node.kind {
+            Kind::Code(question) => {
+                let Question::Code(uri) = &self.plan.questions().get(*question)?.question else { return None };
+                uri.split_once('#').map(|(namespace, _)| vec![namespace.to_owned()])
+            }
+            Kind::Field { .. } => self.vocabularies_of(&node.value),
+            Kind::Variable(number) if self.item_variables.contains(number) => self.vocabularies_of(&node.value),
+            _ => None,
+        }
+    }
+
+    fn vocabularies_of(&self, value: &Type) -> Option<Vec<String>> {
+        let Type::Coded(fields) = value else { return None };
+        let mut namespaces = Vec::new();
+        for (number, reference) in self.plan.references().iter().enumerate() {
+            if fields.contains(Fact::Field(number)) {
+                let field = self.schema.field(reference.space, &reference.path)?;
+                namespaces.extend(field.vocabularies.iter().cloned());
+                if field.vocabularies.is_empty() {
+                    return None;
+                }
+            }
+        }
+        (!namespaces.is_empty()).then_some(namespaces)
+    }
+}
+
+/// The comparisons that all hold where a conjunction does.
+fn conjuncts<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
+    match &node.kind {
+        Kind::And(left, right) => {
+            conjuncts(left, found);
+            conjuncts(right, found);
+        }
+        Kind::Compare(..) => found.push(node),
+        _ => {}
+    }
+}
+
+/// A number or day that is written out.
+fn number(node: &Node) -> Option<f64> {
+    match &node.kind {
+        // Whole numbers beyond 2^53 are rounded, always both of a pair in the same direction.
+        #[expect(clippy::cast_precision_loss, reason = "a rounded bound is still no bound beyond the other")]
+        Kind::Constant(Constant::Integer(integer)) => Some(*integer as f64),
+        Kind::Constant(Constant::Number(number)) => Some(*number),
+        Kind::Constant(Constant::Date(days)) => Some(f64::from(*days)),
+        _ => None,
+    }
+}
+
+fn turned(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        Comparison::Equal | Comparison::NotEqual => comparison,
+    }
+}
+
+fn within(comparison: Comparison, value: f64) -> Option<Allowed> {
+    let Allowed::Between { low, has_low, high, has_high } = ALL else { return None };
+    Some(match comparison {
+        Comparison::Equal => Allowed::Between { low: value, has_low: true, high: value, has_high: true },
+        Comparison::NotEqual => return None,
+        Comparison::Less => Allowed::Between { low, has_low, high: value, has_high: false },
+        Comparison::LessOrEqual => Allowed::Between { low, has_low, high: value, has_high: true },
+        Comparison::Greater => Allowed::Between { low: value, has_low: false, high, has_high },
+        Comparison::GreaterOrEqual => Allowed::Between { low: value, has_low: true, high, has_high },
+    })
+}
+
+/// What both allow; nothing where they shut each other out.
+fn overlap(these: &Allowed, those: &Allowed) -> Option<Allowed> {
+    match (these, those) {
+        (Allowed::Only(this), Allowed::Only(that)) => (this == that).then(|| these.clone()),
+        (
+            Allowed::Between { low, has_low, high, has_high },
+            Allowed::Between { low: other_low, has_low: has_other_low, high: other_high, has_high: has_other_high },
+        ) => {
+            let (least, has_least) = match low.total_cmp(other_low) {
+                std::cmp::Ordering::Equal => (*low, *has_low && *has_other_low),
+                std::cmp::Ordering::Less => (*other_low, *has_other_low),
+                std::cmp::Ordering::Greater => (*low, *has_low),
+            };
+            let (most, has_most) = match high.total_cmp(other_high) {
+                std::cmp::Ordering::Equal => (*high, *has_high && *has_other_high),
+                std::cmp::Ordering::Less => (*high, *has_high),
+                std::cmp::Ordering::Greater => (*other_high, *has_other_high),
+            };
+            let is_empty = least > most || (least == most && !(has_least && has_most));
+            (!is_empty).then_some(Allowed::Between { low: least, has_low: has_least, high: most, has_high: has_most })
+        }
+        // A text and a number of one part are a fault of types, which is told elsewhere.
+        _ => Some(these.clone()),
+    }
+}

@@ -1,0 +1,65 @@
+//! Operations that the crate does, on operands that the evaluator has found.
+
+use super::{Budget, Evaluator, wrong_type};
+use crate::foreign::{self, CrateValue, Operation};
+use crate::limits::{LIST_ITEMS_MAX, TEXT_BYTES_MAX};
+use crate::span::Span;
+use crate::tree::Node;
+use crate::value::{Evaluated, List, Unknown, Value};
+
+impl<'a> Evaluator<'a> {
+    /// Every operand is needed, and what is not known of any of them is told.
+    pub(super) fn foreign(&mut self, operation: &Operation, operands: &'a [Node], at: Span) -> Evaluated<'a> {
+        let mut values = Vec::with_capacity(operands.len());
+        let mut unknown: Option<Unknown> = None;
+        for operand in operands {
+            match self.evaluate(operand).and_then(|value| self.to_crate(value, operand.at)) {
+                Ok(value) => values.push(value),
+                Err(reasons) => unknown = Some(unknown.map_or(reasons, |known| known.union(reasons))),
+            }
+        }
+        if let Some(reasons) = unknown {
+            return Err(reasons);
+        }
+        let made = operation.apply(values).map_err(|kind| Unknown::failure(kind, at))?;
+        self.bounded(foreign::known(made))
+    }
+
+    /// A value that is not larger than a rule may make one.
+    pub(super) fn bounded(&mut self, value: Value<'a>) -> Evaluated<'a> {
+        match &value {
+            Value::Text(text) if text.len() > TEXT_BYTES_MAX => Err(self.exhaust(Budget::TextBytes)),
+            Value::List(List::Elements(items)) if items.len() > LIST_ITEMS_MAX => Err(self.exhaust(Budget::ListItems)),
+            Value::Foreign(map) if map.entry_count() > LIST_ITEMS_MAX => Err(self.exhaust(Budget::ListItems)),
+            _ => Ok(value),
+        }
+    }
+
+    /// A field that is not recorded is an optional value without a value.
+    pub(super) fn optional(&mut self, field: &'a Node) -> Evaluated<'a> {
+        let value = match self.evaluate(field) {
+            Ok(value) => Some(self.to_crate(value, field.at)?),
+            Err(reasons) if reasons.error.is_some() => return Err(reasons),
+            Err(_) => None,
+        };
+        Ok(foreign::known(foreign::optional(value)))
+    }
+
+    /// The value as the crate takes it.
+    pub(super) fn to_crate(&self, value: Value<'a>, at: Span) -> Result<CrateValue, Unknown> {
+        let list = match value {
+            Value::List(list) => list,
+            plain => return foreign::portable(&plain).ok_or_else(|| wrong_type(at)),
+        };
+        let mut items = Vec::new();
+        let mut unknown: Option<Unknown> = None;
+        for element in self.elements(list, at) {
+            let item = element.presence().and(element.value).and_then(|item| self.to_crate(item, at));
+            match item {
+                Ok(item) => items.push(item),
+                Err(reasons) => unknown = Some(unknown.map_or(reasons, |known| known.union(reasons))),
+            }
+        }
+        unknown.map_or_else(|| Ok(foreign::list(items)), Err)
+    }
+}

@@ -1,0 +1,164 @@
+//! The tests of the CEL specification through the whole server: each as a rule, in the sandbox.
+
+use daftar_tests::TestApp;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Names the file of the tests, one a line, which `cargo xtask test` fetches. The engine's own crate runs them natively, where
+/// values are compared to the last detail.
+const FILE: &str = "DAFTAR_CEL_SPEC";
+
+/// The tests that do not pass, with the reason.
+const EXCLUDED: [(&str, &str); 1] = [(
+    "timestamps/duration_converters/get_milliseconds",
+    "the crate gives all of a span of time in milliseconds, not the part beyond whole seconds",
+)];
+
+/// A value as an expression writes it.
+fn written(json: &Value) -> String {
+    let (tag, value) = json.as_object().and_then(|object| object.iter().next()).expect("one tag and a value");
+    match tag.as_str() {
+        "nullValue" => "null".to_owned(),
+        "boolValue" => value.to_string(),
+        "int64Value" => format!("({})", value.as_str().unwrap()),
+        "uint64Value" => format!("{}u", value.as_str().unwrap()),
+        "doubleValue" => number(value),
+        "stringValue" => text(value.as_str().unwrap()),
+        "bytesValue" => format!("base64.decode('{}')", value.as_str().unwrap()),
+        "typeValue" => match value.as_str().unwrap() {
+            "google.protobuf.Duration" => "type(duration('1s'))".to_owned(),
+            "google.protobuf.Timestamp" => "type(timestamp(0))".to_owned(),
+            "optional_type" => "type(optional.none())".to_owned(),
+            name => name.to_owned(),
+        },
+        "listValue" => {
+            let items: Vec<String> = value["values"].as_array().into_iter().flatten().map(written).collect();
+            format!("[{}]", items.join(", "))
+        }
+        "mapValue" => {
+            let entries = value["entries"].as_array().into_iter().flatten();
+            let entries: Vec<String> =
+                entries.map(|entry| format!("{}: {}", written(&entry["key"]), written(&entry["value"]))).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        "objectValue" => wrapped(value),
+        other => panic!("no value of this kind is expected: {other}"),
+    }
+}
+
+/// A value in a message that only wraps it.
+fn wrapped(json: &Value) -> String {
+    let value = &json["value"];
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match json["@type"].as_str().unwrap().trim_start_matches("type.googleapis.com/google.protobuf.") {
+        "Int32Value" | "Int64Value" => plain(value),
+        "UInt32Value" | "UInt64Value" => format!("{}u", plain(value)),
+        "FloatValue" | "DoubleValue" => number(value),
+        "BytesValue" => format!("base64.decode('{}')", value.as_str().unwrap()),
+        "Duration" => format!("duration('{}')", value.as_str().unwrap()),
+        "Timestamp" => format!("timestamp('{}')", value.as_str().unwrap()),
+        _ => of_json(value),
+    }
+}
+
+fn of_json(json: &Value) -> String {
+    match json {
+        Value::Number(_) => number(json),
+        Value::String(string) => text(string),
+        Value::Array(items) => format!("[{}]", items.iter().map(of_json).collect::<Vec<_>>().join(", ")),
+        Value::Object(entries) => {
+            let entries: Vec<String> =
+                entries.iter().map(|(key, value)| format!("{}: {}", text(key), of_json(value))).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        Value::Null | Value::Bool(_) => json.to_string(),
+    }
+}
+
+fn number(json: &Value) -> String {
+    match json.as_str() {
+        None => format!("({:?})", json.as_f64().unwrap()),
+        Some("Infinity") => "(1.0 / 0.0)".to_owned(),
+        Some("-Infinity") => "(-1.0 / 0.0)".to_owned(),
+        Some("NaN") => "(0.0 / 0.0)".to_owned(),
+        Some(other) => format!("({:?})", other.parse::<f64>().unwrap()),
+    }
+}
+
+fn text(string: &str) -> String {
+    let mut written = String::from("'");
+    for character in string.chars() {
+        match character {
+            ' '..='~' if !matches!(character, '\'' | '\\') => written.push(character),
+            other => write!(written, "\\U{:08x}", u32::from(other)).unwrap(),
+        }
+    }
+    written + "'"
+}
+
+/// The rule that holds where the test passes; nothing for tests whose variables no rule can have.
+fn rule(test: &Value) -> Option<String> {
+    let expression = test["expr"].as_str().unwrap();
+    let variables: Vec<(&String, String)> = test["bindings"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, bound)| (name, written(&bound["value"])))
+        .collect();
+    let is_sayable = |name: &String| !name.contains('.') && !["true", "false", "null"].contains(&name.as_str());
+    if test["container"].is_string() || !variables.iter().all(|(name, _)| is_sayable(name)) {
+        return None;
+    }
+    let holds = match &test["value"] {
+        Value::Null if test["evalError"].is_null() => "result".to_owned(),
+        Value::Null => "type(result) == type(result)".to_owned(),
+        value if value["doubleValue"] == "NaN" => "result != result && type(result) == double".to_owned(),
+        value => {
+            let expected = written(value);
+            format!("result == dyn({expected}) && type(result) == type(dyn({expected}))")
+        }
+    };
+    let rule = format!("cel.bind(result, dyn({expression}\n), {holds})");
+    Some(variables.into_iter().fold(rule, |rule, (name, value)| format!("cel.bind({name}, dyn({value}), {rule})")))
+}
+
+#[test]
+fn rules_mean_what_the_specification_of_cel_says() {
+    let Some(path) = std::env::var_os(FILE) else {
+        println!("NOT COMPARED with the specification of CEL: `{FILE}` names no file; `cargo xtask test` fetches it");
+        return;
+    };
+    let data = std::fs::read_to_string(path).unwrap();
+    let app = TestApp::start();
+    let client = app.client(&["eligibility:read"]);
+    let (mut passed, mut unsayable, mut failures, mut excluded) = (0, 0, Vec::new(), 0);
+    for line in data.lines() {
+        let test: Value = serde_json::from_str(line).unwrap();
+        let part = |key: &str| test[key].as_str().unwrap_or_default().to_owned();
+        let name = format!("{}/{}/{}", part("file"), part("section"), part("name"));
+        let Some(rule) = rule(&test) else {
+            unsayable += 1;
+            continue;
+        };
+        let body = json!({"expression": rule, "subjects": [{"type": "individual"}], "as_of": "2026-01-31"});
+        let answer = client.post("/Eligibility/$evaluate", &body);
+        let result = &answer.json()["results"][0];
+        let passes = if test["evalError"].is_null() {
+            result["outcome"] == "eligible"
+        } else {
+            answer.status == 422 || (result["outcome"] == "undetermined" && result["errors"][0]["code"].is_string())
+        };
+        match (passes, EXCLUDED.iter().find(|(excluded, _)| *excluded == name)) {
+            (true, None) => passed += 1,
+            (false, Some(_)) => excluded += 1,
+            (true, Some((_, reason))) => failures.push(format!("{name} passes, although {reason}")),
+            (false, None) => failures.push(format!("{name}: `{rule}`: {} {}", answer.status, answer.json())),
+        }
+    }
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+    assert_eq!(
+        (passed, excluded, unsayable),
+        (1_604, EXCLUDED.len(), 12),
+        "tests passed, excluded, not sayable as rules"
+    );
+}

@@ -1,0 +1,52 @@
+//! The conformance tests of the CEL specification, fetched by the ordinary client of their registry: they are not ours to pass on.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::conformance::{is_there, remember};
+use crate::failure::Failure;
+use crate::steps::Steps;
+use crate::workspace::Workspace;
+
+/// The package, from npm.
+const PACKAGE: &str = "@bufbuild/cel-spec@0.6.1";
+/// How npm calls the package's archive.
+const ARCHIVE: &str = "bufbuild-cel-spec-0.6.1.tgz";
+/// What takes the tests out of the package.
+const EXTRACT: &str = "plugins/cel/tests/conformance/extract.mjs";
+
+/// The file of the tests, fetched where it is not there yet; none on a machine without npm.
+pub fn fetch(workspace: &Workspace, steps: &Steps) -> Result<Option<PathBuf>, Failure> {
+    let folder = workspace.target().join("cel-spec");
+    let data = folder.join("cel-spec.jsonl");
+    if data.is_file() && is_there(&folder, "tests", PACKAGE) {
+        return Ok(Some(data));
+    }
+    let has = |program: &str| {
+        let version = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        version.is_ok_and(|status| status.success())
+    };
+    if !has("npm") || !has("node") {
+        steps.say("NOT COMPARED: rules and the specification of CEL, for there is no npm with node to fetch its tests");
+        return Ok(None);
+    }
+    std::fs::create_dir_all(&folder).map_err(|cause| Failure::file(&folder, cause))?;
+    let within = |program: &str| {
+        let mut command = Command::new(program);
+        command.current_dir(&folder);
+        command
+    };
+    let mut pack = within("npm");
+    steps.run(
+        "fetch the specification's tests of CEL",
+        pack.args(["pack", "--silent", PACKAGE]).stdout(Stdio::null()),
+    )?;
+    steps.run("unpack them", within("tar").args(["xzf", ARCHIVE]))?;
+    let script = folder.join("extract.mjs");
+    std::fs::copy(workspace.root().join(EXTRACT), &script).map_err(|cause| Failure::file(&script, cause))?;
+    let file = File::create(&data).map_err(|cause| Failure::file(&data, cause))?;
+    steps.run("take out those that need no protocol buffers", within("node").arg("extract.mjs").stdout(file))?;
+    remember(&folder, "tests", PACKAGE)?;
+    Ok(Some(data))
+}
