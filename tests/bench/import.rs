@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::load;
-use crate::read;
 use crate::people::{Dice, HOUSEHOLD, name};
+use crate::read;
 use crate::server::{Server, program};
 
 /// How many people the file has, where `DAFTAR_BENCH_PEOPLE` names no other number.

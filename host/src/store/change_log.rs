@@ -25,6 +25,18 @@ pub struct Touched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterId(pub [u8; 16]);
 
+impl RegisterId {
+    /// Draws the id of a new register.
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a store is made below `IdSource`, and no two registers may share an id"
+    )]
+    pub(super) fn draw() -> Self {
+        Self(uuid::Uuid::new_v4().into_bytes())
+    }
+}
+
 impl fmt::Display for RegisterId {
     /// Shows 32 hexadecimal digits.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

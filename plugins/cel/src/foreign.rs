@@ -33,7 +33,7 @@ impl Foreign {
     pub fn entries<'a>(&self) -> Option<Vec<(Value<'a>, Value<'a>)>> {
         let map: &CelMap = self.0.downcast_ref()?;
         let mut entries: Vec<_> = map.inner().iter().collect();
-        entries.sort_by(|(first, _), (second, _)| first.cmp(second));
+        entries.sort_by_key(|(key, _)| *key);
         Some(
             entries
                 .into_iter()

@@ -4,6 +4,7 @@
 //! specification's tests are meant. *Static*: as a rule is, so that many are refused before they run; what is not refused must
 //! have the same value.
 
+#[cfg(test)]
 #[path = "conformance/spec.rs"]
 mod spec;
 

@@ -75,9 +75,11 @@ fn body(ctx: &OpContext, view: &CodeView, exported: &Exported) -> serde_json::Re
         Exported::Group(record, people, groups) => {
             let entity =
                 |reference: Option<&String>| Some(ShownEntity { reference: reference?.clone(), display: None });
+            let details = &record.details;
+            let quantity = details.members.as_ref().map(|_| details.active_members(utc_day(ctx.now)).count());
             serde_json::to_value(group::write(
                 (&**record, &FieldSet::All),
-                utc_day(ctx.now),
+                quantity,
                 fields,
                 &show,
                 &|id| entity(people.get(&id)),

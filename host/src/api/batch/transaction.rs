@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn an_entry_that_had_no_time_left_refuses_the_whole_and_says_when_to_try_again() {
         let late = Answered::late("r");
-        let ApiError(problem) = refusal(2, &late, None);
+        let ApiError(problem) = refusal(2, &late, None, "nothing was written");
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
         assert!(problem.detail.starts_with("entry[2]: the batch took too long"), "{}", problem.detail);
         assert!(problem.errors.is_empty());

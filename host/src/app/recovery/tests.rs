@@ -181,6 +181,7 @@ impl World {
                 }
                 _ => Operation::Create(RecordDetails::ProgramMembership(ProgramMembershipDetails {
                     identifiers: Vec::new(),
+                    has_no_identifier: false,
                     program: RecordId(u64::from(says % 3 + 1)),
                     beneficiary: self.subject(which)?,
                     status: MembershipStatus::ALL[says as usize % 6],

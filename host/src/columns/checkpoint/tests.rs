@@ -88,6 +88,7 @@ fn fill(columns: &Columns) {
     let subject = SubjectReference { kind: Subject::Individual, id: RecordId(3) };
     let membership = ProgramMembershipDetails {
         identifiers: Vec::new(),
+        has_no_identifier: false,
         program: RecordId(1),
         beneficiary: subject,
         status: MembershipStatus::Enrolled,

@@ -15,7 +15,7 @@ pub(super) struct Changes {
 
 impl Default for Changes {
     fn default() -> Self {
-        Self { register: RegisterId(uuid::Uuid::new_v4().into_bytes()), stored: Vec::new() }
+        Self { register: RegisterId::draw(), stored: Vec::new() }
     }
 }
 

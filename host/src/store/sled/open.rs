@@ -14,6 +14,7 @@ use crate::error::contained::{Panicked, contain};
 use super::disk::{Disk, sync_folder};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
+use crate::store::change_log::RegisterId;
 use crate::store::record;
 
 /// The layout that this daftar reads and writes.
@@ -233,7 +234,7 @@ fn name_register(database: &::sled::Db) -> ::sled::Result<()> {
     if database.contains_key(keys::REGISTER)? {
         return Ok(());
     }
-    let id = record::register::encode(uuid::Uuid::new_v4().into_bytes());
+    let id = record::register::encode(RegisterId::draw().0);
     let id = id.map_err(|error| ::sled::Error::Unsupported(error.to_string()))?;
     database.insert(keys::REGISTER, id).map(|_| ())
 }

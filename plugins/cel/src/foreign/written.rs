@@ -63,7 +63,7 @@ fn write(value: &dyn Val, depth: u32, text: &mut String) {
         text.push(']');
     } else if let Some(map) = value.downcast_ref::<CelMap>() {
         let mut entries: Vec<_> = map.inner().iter().collect();
-        entries.sort_by(|(first, _), (second, _)| first.cmp(second));
+        entries.sort_by_key(|(key, _)| *key);
         text.push('{');
         for (number, (key, item)) in entries.into_iter().enumerate() {
             text.push_str(if number > 0 { ", " } else { "" });

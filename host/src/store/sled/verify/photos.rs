@@ -39,7 +39,7 @@ impl PhotoSoFar {
         }
     }
 
-    fn is_whole(self) -> bool {
+    fn ends_whole(self) -> bool {
         self.is_sound
             && self.expected.is_some_and(|expected| u64::from(expected) == self.parts)
             && self.sha256.finalize().as_slice() == self.digest.0
@@ -59,7 +59,7 @@ impl Photos {
     pub(super) fn end(&mut self) -> Option<PhotoDigest> {
         let photo = self.0.take()?;
         let digest = photo.digest;
-        (!photo.is_whole()).then_some(digest)
+        (!photo.ends_whole()).then_some(digest)
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn inspect(look: &Look, digest: PhotoDigest) -> Vec<Finding> {
         photo.add(part, &value);
     }
     let (parts, expected) = (photo.parts, photo.expected.unwrap_or_default());
-    if photo.is_whole() {
+    if photo.ends_whole() {
         return Vec::new();
     }
     let problem = if parts == u64::from(expected) {
