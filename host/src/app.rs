@@ -10,6 +10,7 @@ mod open_packs;
 pub mod packs;
 pub mod plugin_files;
 mod recovery;
+pub mod restore;
 pub mod running;
 pub mod serve;
 pub mod verify;
@@ -38,6 +39,7 @@ use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
 pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
 use crate::service::audit::keeper::AuditKeeper;
+use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
 use crate::service::once::Requests;
@@ -70,6 +72,8 @@ pub struct App {
     pub audit: AuditKeeper,
     /// Looks through the register for damage.
     pub verifier: Verifier,
+    /// Makes backups.
+    pub backups: Backups,
     /// Clients.
     pub clients: ClientAdministration,
     /// Plugins.

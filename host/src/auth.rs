@@ -18,6 +18,7 @@ mod entropy;
 mod fixtures;
 pub mod issue;
 mod key_file;
+pub mod key_folder;
 pub mod keys;
 pub mod oauth_error;
 pub mod secret;

@@ -4,6 +4,7 @@
 
 mod admin_client;
 mod audit;
+mod backup;
 mod client;
 mod code;
 mod compile_plugin;
@@ -18,6 +19,7 @@ mod output;
 mod pack;
 mod plugin;
 mod program;
+mod restore;
 mod serve;
 mod table;
 mod upgrade_report;
@@ -133,6 +135,10 @@ enum Command {
     IdentifierSystem(identifier_system::IdentifierSystemCommand),
     /// Look through the whole register, on disk and in memory, and tell what is wrong; changes nothing
     Verify(verify::VerifyArgs),
+    /// Write the whole register into one file, while the server runs or not
+    Backup(backup::BackupArgs),
+    /// Put a backup back into an empty data folder
+    Restore(restore::RestoreArgs),
     /// Compile the component on standard input; servers run this
     #[command(hide = true)]
     CompilePlugin(compile_plugin::CompileArgs),
@@ -160,6 +166,8 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
         Command::IdentifierSystem(command) => identifier_system::run(&cli.global, command),
         Command::Verify(args) => verify::run(&cli.global, args),
+        Command::Backup(args) => backup::run(&cli.global, &args),
+        Command::Restore(args) => restore::run(&cli.global, &args),
         Command::CompilePlugin(args) => return compile_plugin::run(args),
     };
     match result {

@@ -48,8 +48,8 @@ pub use files::FolderError;
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, InstalledPlugin, LibraryError, OpenedLibrary, PluginLibrary, PluginOffer, PluginSet, Prepared,
-    RecordedPlugin, SyncReport, SyncedFile, is_in_use,
+    Accept, ArchivedPlugins, InstalledPlugin, LibraryError, LibraryRefill, OpenedLibrary, PluginLibrary, PluginOffer,
+    PluginSet, Prepared, RecordedPlugin, SyncReport, SyncedFile, is_in_use,
 };
 pub use limits::PluginLimits;
 pub use open::{CodeAnswer, ResolveError};

@@ -3,6 +3,7 @@
 //! **Invariant:** every function takes the context it acts in, and knows nothing of HTTP.
 
 pub mod audit;
+pub mod backup;
 pub mod bulk;
 pub mod changed;
 pub mod client;

@@ -18,6 +18,7 @@
 //! and [`Store::scan_groups`], then [`Store::attach_sink`]. Writes of records are refused until then, so that no change is
 //! missed or told twice.
 
+pub mod archive;
 pub mod audit_archive;
 pub mod change_log;
 mod error;

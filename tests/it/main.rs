@@ -12,6 +12,7 @@ mod accept;
 mod admin;
 mod audit;
 mod authorization;
+mod backup;
 mod batch;
 mod checkpoint;
 mod cli;

@@ -21,13 +21,26 @@ use super::{artifacts, template, token};
 /// What every clock shows at first: noon of a day that is nobody's birthday.
 const START: &str = "2026-03-01T12:00:00Z";
 
+/// The data folder within the temporary one.
+const DATA: &str = "data";
+
 /// How a register is to be.
 pub struct TestAppBuilder {
     plugins_dir: Option<PathBuf>,
     config: Config,
+    prepared: Option<TempDir>,
 }
 
 impl TestAppBuilder {
+    /// Makes the data folder in another way than as a copy of one in which the default plugins are installed.
+    #[must_use]
+    pub fn prepared(mut self, prepare: impl FnOnce(&Path)) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        prepare(&folder.path().join(DATA));
+        self.prepared = Some(folder);
+        self
+    }
+
     /// Takes plugins from another folder, and does not begin with the default ones.
     #[must_use]
     pub fn plugins(mut self, folder: &Path) -> Self {
@@ -45,9 +58,10 @@ impl TestAppBuilder {
     /// Starts the server.
     #[must_use]
     pub fn start(self) -> TestApp {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let data_dir = folder.path().join("data");
-        if self.plugins_dir.is_none() {
+        let is_prepared = self.prepared.is_some();
+        let folder = self.prepared.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder can be made"));
+        let data_dir = folder.path().join(DATA);
+        if self.plugins_dir.is_none() && !is_prepared {
             template::copy_to(&data_dir);
         }
         let mut app = TestApp {
@@ -100,7 +114,7 @@ impl TestApp {
         config.server.admin_listen.set_port(0);
         // The guests of tests are not signed; who vouches for a plugin is tested by itself.
         config.plugins.allow_unsigned = true;
-        TestAppBuilder { plugins_dir: None, config }
+        TestAppBuilder { plugins_dir: None, config, prepared: None }
     }
 
     /// Stops the server and starts it again on the same folder. Clients go on: they find the new port.

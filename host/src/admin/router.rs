@@ -6,8 +6,8 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::access::require_token;
 use super::routes::{
-    audit, client, concept_group, consent, eligibility, export, identifier_system, import, local_code, metrics, plugin,
-    plugin_use, program, upgrade_report, verification,
+    audit, backup, client, concept_group, consent, eligibility, export, identifier_system, import, local_code, metrics,
+    plugin, plugin_use, program, upgrade_report, verification,
 };
 use crate::api::error::{ApiError, Problem};
 use crate::api::middleware::answer::{answer, answer_administrator};
@@ -24,6 +24,7 @@ pub const METRICS_PATH: &str = "/metrics";
 pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
         ("/audit", get(audit::query)),
+        ("/backup", post(backup::make)),
         ("/clients", get(client::list).post(client::create)),
         ("/clients/{id}", get(client::show).patch(client::set)),
         ("/clients/{id}/disable", post(client::disable)),

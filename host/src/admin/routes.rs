@@ -1,6 +1,7 @@
 //! Handlers of the admin API.
 
 pub mod audit;
+pub mod backup;
 pub mod client;
 pub mod concept_group;
 pub mod consent;

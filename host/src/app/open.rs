@@ -12,7 +12,7 @@ use super::limits::StoredDayCounts;
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::recovery::{self, Recovered, store_error};
-use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError};
+use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
@@ -28,6 +28,7 @@ use crate::plugin::{
 };
 use crate::service::audit::AuditLog;
 use crate::service::audit::keeper::AuditKeeper;
+use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
 use crate::service::once::Requests;
@@ -56,6 +57,7 @@ impl App {
         let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned } = options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
+        restore::refuse_unfinished(&data_dir)?;
         let now = clock.now();
 
         let Recovered { store: embedded, columns, checkpoints, checkpointed } =
@@ -97,7 +99,8 @@ impl App {
         let forgetting = forget_requests(Arc::clone(&requests), Arc::downgrade(&store), clock.clone());
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
         let verifier = Verifier::new(embedded.clone(), registry.columns.clone(), registry.audit.clone());
-        let audit = AuditKeeper::new(embedded, registry.audit.clone());
+        let audit = AuditKeeper::new(embedded.clone(), registry.audit.clone());
+        let backups = Backups::new(embedded, plugins.clone(), registry.audit.clone(), data_dir.clone());
         let upkeep = AuditUpkeep {
             log: registry.audit.clone(),
             keeper: audit.clone(),
@@ -141,6 +144,7 @@ impl App {
             engine: library,
             audit,
             verifier,
+            backups,
             clients,
             plugins,
             requests,

@@ -20,7 +20,7 @@ pub async fn verify_stopped(
     data_dir: &Path,
     events: Sender<VerificationEvent>,
 ) -> Result<(), StartError> {
-    let (folder, cache_bytes) = (data_dir.join("store"), config.store.cache_mib * MIB);
+    let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib * MIB);
     let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;
     let store = match opened {
         Ok(Ok(store)) => store,

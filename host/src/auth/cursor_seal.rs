@@ -18,7 +18,7 @@ use super::keys::KEY_FOLDER;
 use super::secret_file;
 
 /// The file of the sealing key within the folder of keys.
-const SEAL_KEY_FILE: &str = "cursors.json";
+pub(super) const SEAL_KEY_FILE: &str = "cursors.json";
 /// What is sealed is filled up to a multiple of this.
 pub const BLOCK_BYTES: usize = 64;
 /// The longest sealed text that is opened.

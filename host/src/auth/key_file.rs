@@ -123,6 +123,11 @@ fn refused(path: &Path, reason: String) -> KeyError {
     KeyError::Refused { path: path.to_owned(), reason }
 }
 
+/// Checks that a text is what a file of keys may hold. The reason names no part of it.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    parse_text(text).map(|_| ())
+}
+
 /// The reasons name places and lengths, never the text that is wrong: it may be a secret.
 fn parse_text(text: &str) -> Result<Vec<StoredKey>, String> {
     let form: FileForm<'_> = serde_json::from_str(text)

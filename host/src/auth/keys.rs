@@ -19,7 +19,7 @@ pub use super::key_file::KeyError;
 /// The folder of keys within the data folder.
 pub const KEY_FOLDER: &str = "keys";
 /// The file of signing keys within the folder of keys.
-const TOKEN_KEY_FILE: &str = "token.json";
+pub(super) const TOKEN_KEY_FILE: &str = "token.json";
 
 /// One signing key.
 pub struct TokenKey {

@@ -24,7 +24,7 @@ pub const CLIENT_SECRET_PREFIX: &str = "daftar_secret_";
 /// The longest secret that is hashed; ours have 57 bytes. A longer one is wrong without a look.
 pub const CLIENT_SECRET_BYTES_MAX: usize = 256;
 /// The file of the hashing key within the folder of keys.
-const HASH_KEY_FILE: &str = "client-secrets.json";
+pub(super) const HASH_KEY_FILE: &str = "client-secrets.json";
 /// How many hashes are compared at least, whether the client has that many or does not exist.
 const COMPARED_MIN: usize = 4;
 /// Compared in place of hashes that a client does not have. The outcome of such a comparison does not count.

@@ -36,6 +36,19 @@ pub fn error_text(text: &str) {
     }
 }
 
+/// Prints JSON on standard error, where standard output holds something else.
+pub fn complain_json(value: &Value) {
+    note(serde_json::to_string(value).unwrap_or_else(|_| value.to_string()));
+}
+
+/// Prints a line on standard error that is no error.
+pub fn note(text: impl std::fmt::Display) {
+    let mut out = std::io::stderr().lock();
+    if writeln!(out, "{text}").is_err() {
+        tracing::debug!("standard error is closed");
+    }
+}
+
 /// Prints rows under headings, each column as wide as its widest cell.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = headings.iter().map(|heading| heading.chars().count()).collect();

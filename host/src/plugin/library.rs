@@ -7,6 +7,7 @@
 //! **Invariant:** whoever took the current set keeps it: a plugin that is replaced or removed ends with the last call in it.
 //! **Invariant:** a plugin that fails an install leaves the installed one in place.
 
+mod archive;
 mod folder;
 mod offer;
 mod records;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
+pub use self::archive::{ArchivedPlugins, LibraryRefill};
 pub use self::folder::is_in_use;
 use self::folder::{file_of, load_recorded, locked};
 pub use self::offer::{Accept, PluginOffer, Prepared};

@@ -38,6 +38,12 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest that these 32 bytes are.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a change that has begun runs to its end, whoever stops waiting for it: disk, packs and generation never part.
 
+mod archive;
 mod deployment;
 mod dropped;
 mod install;

@@ -1,5 +1,6 @@
 //! A store that forgets: for tests.
 
+mod archive;
 mod audit_log;
 mod change_log;
 
@@ -21,6 +22,7 @@ use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
+pub use self::archive::MemoryRefill;
 use self::audit_log::AuditLines;
 use self::change_log::Changes;
 use super::numbering::Numbering;

@@ -58,7 +58,19 @@ impl Last {
         Self { individual: none, group: none, program: none, membership: none, consent: none, sequence }
     }
 
-    fn key(&self, kind: RecordKind) -> u64 {
+    /// Gives that key of a kind, when it is beyond those given.
+    pub(super) fn raise(&mut self, kind: RecordKind, id: RecordId) {
+        let last = match kind {
+            RecordKind::Individual => &mut self.individual,
+            RecordKind::Group => &mut self.group,
+            RecordKind::Program => &mut self.program,
+            RecordKind::ProgramMembership => &mut self.membership,
+            RecordKind::Consent => &mut self.consent,
+        };
+        *last = id.0.max(*last);
+    }
+
+    pub(super) fn key(&self, kind: RecordKind) -> u64 {
         match kind {
             RecordKind::Individual => self.individual,
             RecordKind::Group => self.group,

@@ -7,6 +7,7 @@
 //! **Invariant:** only this module and its parts name the database crate.
 
 mod answers;
+mod archive;
 mod audit_buffer;
 mod audit_log;
 mod change_log;
@@ -47,6 +48,7 @@ use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::error::contained::{Panicked, contain};
 
+pub use self::archive::SledRefill;
 use self::audit_buffer::{AuditBuffer, Waiting};
 use self::health::Health;
 pub use self::open::OpenError;

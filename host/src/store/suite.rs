@@ -1,5 +1,6 @@
 //! How every store behaves: one suite, run against each backend.
 
+pub(super) mod archive;
 pub(super) mod audit;
 pub(super) mod changes;
 pub(super) mod clients;
@@ -21,6 +22,7 @@ use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::record::RecordId;
 
+use super::archive::{Archive, Refill};
 use super::audit_archive::AuditArchive;
 use super::change_log::ChangeLog;
 use super::{ChangeSink, Committed, Operation, Store, StoreError, Write, Written};
@@ -33,6 +35,11 @@ pub(super) trait Backend: Send {
     fn store(&self) -> &dyn Store;
     fn archive(&self) -> &dyn AuditArchive;
     fn change_log(&self) -> &dyn ChangeLog;
+    fn whole(&self) -> &dyn Archive;
+    /// A way to fill a store that is empty, and the filled one, without a sink.
+    fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>)
+    where
+        Self: Sized;
     /// Closes the store and opens it again, without a sink. A store that forgets stays open.
     async fn reopen(&mut self);
     /// Whether `reopen` closed the store.
@@ -238,6 +245,13 @@ macro_rules! every_behaviour {
                 the_order_of_writes_tells_what_each_touched,
                 a_mark_tells_one_history_from_every_other,
             },
+            archive::{
+                a_snapshot_holds_everything_that_is_kept,
+                what_is_written_after_the_snapshot_is_not_in_it,
+                a_snapshot_under_writes_is_what_stood_after_one_write,
+                a_filled_store_holds_what_the_other_one_held,
+                an_empty_store_is_taken_and_filled,
+            },
             requests::{
                 a_request_is_done_once_and_remembered_with_what_it_wrote,
                 requests_are_forgotten_after_a_day,
@@ -256,7 +270,7 @@ pub(super) use {every_behaviour, tests_of};
 
 mod memory {
     use super::*;
-    use crate::store::memory::MemoryStore;
+    use crate::store::memory::{MemoryRefill, MemoryStore};
 
     #[async_trait::async_trait]
     impl Backend for MemoryStore {
@@ -274,6 +288,16 @@ mod memory {
 
         fn change_log(&self) -> &dyn ChangeLog {
             self
+        }
+
+        fn whole(&self) -> &dyn Archive {
+            self
+        }
+
+        fn refill() -> (Box<dyn Refill>, Box<dyn FnOnce() -> Self>) {
+            let store = Arc::new(Self::new());
+            let filling = MemoryRefill::new(Arc::clone(&store));
+            (Box::new(filling), Box::new(move || Arc::into_inner(store).expect("the filling is over")))
         }
 
         async fn reopen(&mut self) {}

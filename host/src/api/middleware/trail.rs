@@ -25,7 +25,8 @@ const PROBLEMS_MAX: usize = 10;
 const FIELD_BYTES_MAX: usize = 64;
 
 /// What is done to things that are there, by the last part of its route.
-const ACTIONS: [&str; 7] = ["disable", "enable", "rotate-secret", "grants", "deprecate", "withdraw", "plugin-reports"];
+const ACTIONS: [&str; 8] =
+    ["backup", "disable", "enable", "rotate-secret", "grants", "deprecate", "withdraw", "plugin-reports"];
 /// What is answered with nothing when it is deleted, by the part of its route.
 const EMPTIED: [&str; 3] = ["/Consent/", "/consents/{", "/plugins/{"];
 

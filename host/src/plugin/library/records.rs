@@ -70,7 +70,15 @@ impl Records {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(error),
         };
-        let stored: StoredRecords = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+        Self::parse(&bytes)
+    }
+
+    /// Reads what a file holds.
+    ///
+    /// # Errors
+    /// It is not what this module writes.
+    pub fn parse(bytes: &[u8]) -> io::Result<Self> {
+        let stored: StoredRecords = serde_json::from_slice(bytes).map_err(io::Error::other)?;
         if !(1..=FORMAT).contains(&stored.format) {
             let reason = format!("its format is {}; this version reads 1 to {FORMAT}", stored.format);
             return Err(io::Error::other(reason));
@@ -90,6 +98,14 @@ impl Records {
     /// # Errors
     /// The disk failed; the old file is still there.
     pub fn write(&self, path: &Path) -> io::Result<()> {
+        write_whole(path, &self.to_bytes()?)
+    }
+
+    /// What the file holds.
+    ///
+    /// # Errors
+    /// Never in practice: it can be written as JSON.
+    pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let installed = self.installed.iter().map(|(name, record)| StoredRecord {
             name: name.clone(),
             version: record.version,
@@ -103,7 +119,7 @@ impl Records {
             installed: installed.collect(),
             removed: self.removed.iter().cloned().collect(),
         };
-        write_whole(path, &serde_json::to_vec_pretty(&stored).map_err(io::Error::other)?)
+        serde_json::to_vec_pretty(&stored).map_err(io::Error::other)
     }
 }
 

@@ -27,6 +27,20 @@ impl AuditLines {
         }
     }
 
+    /// All lines with their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u64, &AuditEntry)> {
+        self.lines.iter().map(|(number, line)| (*number, line))
+    }
+
+    /// Takes up lines from that number on; those of one value get numbers of their own.
+    pub(super) fn put(&mut self, number: u64, lines: Vec<AuditEntry>) {
+        let first = number.max(self.last.saturating_add(1));
+        for (number, line) in (first..).zip(lines) {
+            self.last = number;
+            self.lines.insert(number, line);
+        }
+    }
+
     pub(super) fn newest(&self, limit: usize) -> Vec<AuditEntry> {
         self.lines.values().rev().take(limit).cloned().collect()
     }

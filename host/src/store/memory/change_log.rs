@@ -27,6 +27,21 @@ impl Changes {
         Ok(())
     }
 
+    /// Takes up what is stored of the next write.
+    pub(super) fn put(&mut self, stored: Vec<u8>) {
+        self.stored.push(stored);
+    }
+
+    /// What is stored of all writes, each with its place.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Sequence, &Vec<u8>)> {
+        (1..).map(Sequence).zip(&self.stored)
+    }
+
+    /// The register's own id.
+    pub(super) fn register(&self) -> RegisterId {
+        self.register
+    }
+
     fn get(&self, at: Sequence) -> Option<&Vec<u8>> {
         self.stored.get(usize::try_from(at.0.checked_sub(1)?).ok()?)
     }

@@ -148,6 +148,18 @@ pub fn touched(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId)>, StoreError> 
     Ok(decode(bytes)?.into_iter().filter_map(record).collect())
 }
 
+/// The records that a write touched, in the order of its operations, each with the version that was made.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the bytes cannot be read.
+pub fn touched_versions(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId, VersionId)>, StoreError> {
+    let record = |touched| match touched {
+        Touched::Record(kind, id, version) => Some((kind, id, version)),
+        Touched::Client(_) => None,
+    };
+    Ok(decode(bytes)?.into_iter().filter_map(record).collect())
+}
+
 /// What a write touched, in the order of its operations.
 ///
 /// # Errors

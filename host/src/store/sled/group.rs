@@ -14,10 +14,11 @@ use crate::store::record;
 use crate::store::{Committed, StoreError, StoredCodeTable, Write};
 
 use super::answers::Answers;
+use super::archive::Start;
 use super::audit_log::OldAudit;
 use super::keys;
 use super::reader::Reader;
-use super::writer::{Job, KEYS_PER_BATCH_MAX, State};
+use super::writer::{Answer, Job, KEYS_PER_BATCH_MAX, State};
 
 type KeyAndValue = (Vec<u8>, Vec<u8>);
 
@@ -31,6 +32,7 @@ pub(super) struct Group<'g> {
     batches: Batches,
     changes: Vec<Change>,
     answers: Answers,
+    snapshots: Vec<Answer<Start>>,
 }
 
 /// A counter as the group leaves it.
@@ -44,13 +46,16 @@ pub(super) struct Finished {
     pub(super) batches: Vec<::sled::Batch>,
     pub(super) changes: Vec<Change>,
     pub(super) answers: Answers,
+    /// Who waits for a snapshot of what stands when the group is written.
+    pub(super) snapshots: Vec<Answer<Start>>,
 }
 
 impl<'g> Group<'g> {
     pub(super) fn new(reader: &'g Reader, state: &'g mut State) -> Self {
         let planner = Planner::new(reader, state.last);
         let (batches, changes, answers) = (Batches::default(), Vec::new(), Answers::default());
-        Self { reader, planner, state, counters: BTreeMap::new(), batches, changes, answers }
+        let (counters, snapshots) = (BTreeMap::new(), Vec::new());
+        Self { reader, planner, state, counters, batches, changes, answers, snapshots }
     }
 
     /// Adds audit lines that belong to no write.
@@ -122,6 +127,7 @@ impl<'g> Group<'g> {
             }
             // What the group does is not applied yet: the database is between two groups.
             Job::Look(look) => look(),
+            Job::Snapshot(answer) => self.snapshots.push(answer),
             // Its lines are taken when the group is complete.
             Job::WriteAudit(Some(answer)) => self.answers.add(answer, Ok(())),
             Job::WriteAudit(None) | Job::AuditWaits => {}
@@ -138,7 +144,8 @@ impl<'g> Group<'g> {
                 None => self.batches.remove(key),
             }
         }
-        Finished { batches: self.batches.finish(), changes: self.changes, answers: self.answers }
+        let Self { batches, changes, answers, snapshots, .. } = self;
+        Finished { batches: batches.finish(), changes, answers, snapshots }
     }
 
     fn commit(&mut self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {

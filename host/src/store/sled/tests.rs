@@ -57,6 +57,20 @@ impl Backend for Folder {
         self.store.as_ref().unwrap()
     }
 
+    fn whole(&self) -> &dyn crate::store::archive::Archive {
+        self.store.as_ref().unwrap()
+    }
+
+    fn refill() -> (Box<dyn crate::store::archive::Refill>, Box<dyn FnOnce() -> Self>) {
+        let mut folder = Self { store: None, folder: TempDir::new().unwrap() };
+        let filling = SledRefill::open(&folder.path(), 1 << 20).unwrap();
+        let finish = move || {
+            folder.store = Some(Self::open(&folder.path()));
+            folder
+        };
+        (Box::new(filling), Box::new(finish))
+    }
+
     async fn reopen(&mut self) {
         drop(self.store.take());
         self.store = Some(Self::open(&self.path()));

@@ -21,6 +21,7 @@ use crate::store::numbering::Numbering;
 use crate::store::plan::Last;
 use crate::store::{ChangeSink, Committed, StoreError, Write};
 
+use super::archive::Start;
 use super::audit_buffer::{AUDIT_DELAY, AuditBuffer};
 use super::audit_log::OldAudit;
 use super::group::Group;
@@ -58,6 +59,8 @@ pub(super) enum Job {
     Look(Box<dyn FnOnce() + Send>),
     /// Removes old audit lines and tells of it.
     RemoveAudit(Box<(OldAudit, AuditRemoval)>, Answer<AuditRemoved>),
+    /// Fixes what a snapshot holds: what is written when the group has been.
+    Snapshot(Answer<Start>),
 }
 
 /// Puts on disk what the database has flushed. A seam for tests: disks do not fail when asked to.
@@ -154,7 +157,9 @@ impl Writer {
             self.reader.health.fail("writing the audit log", &error);
         }
         let mut finished = group.finish();
+        let snapshots = std::mem::take(&mut finished.snapshots);
         if let Err(failure) = self.apply(&mut finished.batches) {
+            // Whoever waits for a snapshot hears that the writer has nothing to give.
             finished.answers.fail(&self.reader.health, failure);
             return;
         }
@@ -163,6 +168,10 @@ impl Writer {
             sink.apply(&finished.changes);
         }
         finished.answers.send();
+        for answer in snapshots {
+            // Whoever asked may have stopped waiting.
+            let _ = answer.send(Start::fix(&self.reader, &self.state));
+        }
     }
 
     /// Puts batches on disk, in order.

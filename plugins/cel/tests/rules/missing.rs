@@ -151,7 +151,8 @@ fn quantifiers_say_no_more_and_no_less_than_every_completion_of_the_facts() {
         households.sort();
         households.dedup();
     }
-    let holds: [(&str, fn(&[bool]) -> bool); 9] = [
+    type Holds = fn(&[bool]) -> bool;
+    let holds: [(&str, Holds); 9] = [
         ("members.exists(m, m.dependants == 1)", |fits| fits.contains(&true)),
         ("members.all(m, m.dependants == 1)", |fits| !fits.contains(&false)),
         ("members.exists_one(m, m.dependants == 1)", |fits| count(fits) == 1),

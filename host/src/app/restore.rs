@@ -1,0 +1,259 @@
+//! Puts a backup back: into an empty data folder that no server uses.
+//!
+//! **Invariant:** from before the first thing is written until everything is on disk and was looked at, a marker says that the
+//! folder holds a restore that was not finished. No server opens such a folder: there is never half a register.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+
+use super::open::MIB;
+use super::verify::verify_stopped;
+use super::{PLUGINS_FOLDER, StartError};
+use crate::auth::key_folder;
+use crate::auth::keys::KEY_FOLDER;
+use crate::auth::secret_file::SecretFileError;
+use crate::config::Config;
+use crate::domain::verification::VerificationResult;
+use crate::plugin::{Digest, LibraryRefill};
+use crate::service::backup::{BackupProblem, Contents, Head, Item, ReadAhead};
+use crate::store::StoreError;
+use crate::store::archive::Refill;
+use crate::store::sled::{OpenError, SledRefill};
+
+/// The file that says that the folder holds a restore that was not finished.
+const MARKER: &str = "restore.unfinished";
+/// What it says to whoever reads it.
+const MARKER_TEXT: &str =
+    "A backup was being restored into this folder, and that was not finished. What is here is not a whole register.\n";
+
+/// How many events of the look at the end wait to be counted.
+const EVENTS_WAITING: usize = 64;
+
+/// Why a backup was not restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The backup cannot be trusted.
+    #[error("{0}")]
+    Backup(#[from] BackupProblem),
+    /// There is something in the folder.
+    #[error(
+        "a backup is restored into an empty folder, and `{folder}` holds {}: name a new folder with --data-dir, or move away what is there", told(.found)
+    )]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+        /// What is in it.
+        found: Vec<String>,
+    },
+    /// There is a restore in the folder that was not finished.
+    #[error(
+        "`{}` holds a restore that was not finished: delete the folder, then restore again", .0.display()
+    )]
+    Unfinished(PathBuf),
+    /// The folder cannot be written.
+    #[error("cannot write to `{path}`: {source}")]
+    Folder {
+        /// The folder or file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The keys cannot be put back.
+    #[error(transparent)]
+    Keys(#[from] SecretFileError),
+    /// The keys that lie in the folder are not sound.
+    #[error("{0}")]
+    KeysBeside(String),
+    /// The store cannot be made.
+    #[error("{0}")]
+    Open(#[from] OpenError),
+    /// What was restored cannot be looked through.
+    #[error("what was restored cannot be looked through: {0}")]
+    Verification(String),
+    /// The store does not take what is in the backup.
+    #[error("{error}{}", cause_of(.error))]
+    Store {
+        /// Why.
+        #[from]
+        error: StoreError,
+    },
+}
+
+fn told(names: &[String]) -> String {
+    const TOLD: usize = 5;
+    let mut text: Vec<String> = names.iter().take(TOLD).map(|name| format!("`{name}`")).collect();
+    if names.len() > TOLD {
+        text.push(format!("{} more", names.len().saturating_sub(TOLD)));
+    }
+    text.join(", ")
+}
+
+fn cause_of(error: &StoreError) -> String {
+    std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default()
+}
+
+/// What was restored.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// What the backup held.
+    pub contents: Contents,
+    /// Whether the folder has keys now.
+    pub has_keys: bool,
+    /// What a look through the restored register finds to be wrong: what was so when the backup was made.
+    pub findings: VerificationResult,
+}
+
+/// Restores a backup into a data folder, which is made where it does not exist. A backup without keys may be restored beside
+/// the folder `keys` of the old register, put there before. `heard` hears how many things were read. At the end the whole
+/// register is looked through.
+///
+/// # Errors
+/// See [`RestoreError`]. Whatever was written stays, with the marker.
+pub async fn restore(
+    file: File,
+    data_dir: &Path,
+    config: &Config,
+    heard: impl FnMut(&Head, u64) + Send + 'static,
+) -> Result<Restored, RestoreError> {
+    let mut peeked = file.try_clone().map_err(BackupProblem::from)?;
+    let head = crate::service::backup::head_of(&mut peeked)?;
+    io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
+    let found = found_in(data_dir)?;
+    let may_stay = |name: &String| !head.keys && name == KEY_FOLDER;
+    if found.iter().any(|name| name == MARKER) {
+        return Err(RestoreError::Unfinished(data_dir.to_owned()));
+    }
+    if !found.iter().all(may_stay) {
+        return Err(RestoreError::Occupied { folder: data_dir.to_owned(), found });
+    }
+    let has_keys = head.keys || !found.is_empty();
+    if !found.is_empty() {
+        key_folder::check_all(data_dir).map_err(RestoreError::KeysBeside)?;
+    }
+    mark(data_dir)?;
+    let mut refill: Box<dyn Refill> =
+        Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?);
+    let folder = data_dir.join(PLUGINS_FOLDER);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| RestoreError::Folder { path, source }
+    };
+    let mut plugins = LibraryRefill::new(&folder).map_err(failed(&folder))?;
+    let reading = ReadAhead::start(io::BufReader::new(file), heard)?;
+    let mut put_back: Result<(), RestoreError> = Ok(());
+    while put_back.is_ok() {
+        let Some(items) = reading.next() else { break };
+        put_back = put(items, &mut *refill, &mut plugins, data_dir, &folder).await;
+    }
+    // What is wrong with the backup says more than that nobody took its things.
+    let contents = match (reading.finish(), put_back) {
+        (_, Err(error)) => return Err(error),
+        (contents, Ok(())) => contents?,
+    };
+    refill.finish().await?;
+    plugins.finish().map_err(failed(&folder))?;
+    unmark(data_dir)?;
+    Ok(Restored { contents, has_keys, findings: looked_through(config, data_dir).await? })
+}
+
+/// Looks through what was restored.
+async fn looked_through(config: &Config, data_dir: &Path) -> Result<VerificationResult, RestoreError> {
+    let (events, mut told) = mpsc::channel(EVENTS_WAITING);
+    let count = async {
+        let mut result = VerificationResult::default();
+        while let Some(event) = told.recv().await {
+            result.count(&event);
+        }
+        result
+    };
+    let (looked, result) = tokio::join!(verify_stopped(config, data_dir, events), count);
+    looked.map_err(|error| RestoreError::Verification(error.to_string()))?;
+    Ok(result)
+}
+
+async fn put(
+    items: Vec<Item>,
+    refill: &mut dyn Refill,
+    plugins: &mut LibraryRefill,
+    data_dir: &Path,
+    folder: &Path,
+) -> Result<(), RestoreError> {
+    let mut entries = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Item::Kept(entry) => entries.push(entry),
+            Item::Key { name, text } => {
+                key_folder::put(data_dir, &name, &text)?;
+            }
+            Item::PluginList { bytes } => plugins.put_list(bytes),
+            Item::PluginPart { digest, bytes, .. } => {
+                let put = plugins.put(Digest::from_bytes(digest), &bytes);
+                put.map_err(|source| RestoreError::Folder { path: folder.to_owned(), source })?;
+            }
+        }
+    }
+    Ok(refill.put(entries).await?)
+}
+
+/// What is in the folder; nothing where there is none.
+fn found_in(data_dir: &Path) -> Result<Vec<String>, RestoreError> {
+    let failed = |source| RestoreError::Folder { path: data_dir.to_owned(), source };
+    let entries = match fs::read_dir(data_dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Makes the folder, and says in it that a restore is not finished.
+fn mark(data_dir: &Path) -> Result<(), RestoreError> {
+    let write = || {
+        DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
+        let mut options = fs::OpenOptions::new();
+        // Who comes second finds it and does nothing.
+        let mut marker = options.create_new(true).write(true).mode(0o600).open(data_dir.join(MARKER))?;
+        marker.write_all(MARKER_TEXT.as_bytes())?;
+        marker.sync_all()?;
+        sync_folder(data_dir)?;
+        fs::canonicalize(data_dir)?.parent().map_or(Ok(()), sync_folder)
+    };
+    write().map_err(|source| RestoreError::Folder { path: data_dir.to_owned(), source })
+}
+
+/// Takes the marker away: everything else is on disk.
+fn unmark(data_dir: &Path) -> Result<(), RestoreError> {
+    let remove = || {
+        sync_folder(data_dir)?;
+        fs::remove_file(data_dir.join(MARKER))?;
+        sync_folder(data_dir)
+    };
+    remove().map_err(|source| RestoreError::Folder { path: data_dir.to_owned(), source })
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Refuses a folder whose restore was not finished.
+///
+/// # Errors
+/// What to do about it.
+pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
+    if !data_dir.join(MARKER).exists() {
+        return Ok(());
+    }
+    Err(StartError::Folder(format!(
+        "`{}` holds a restore that was not finished, and half a register is not served: delete the folder, then restore again with `daftar restore`",
+        data_dir.display()
+    )))
+}

@@ -1,0 +1,193 @@
+//! `daftar backup`
+
+mod contents;
+mod progress;
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+pub(super) use self::contents::{json_of, print};
+pub(super) use self::progress::Progress;
+use super::admin_client::{AdminClient, Payload};
+use super::{CliError, GlobalArgs, output};
+use crate::service::backup::{BackupProblem, Contents, Depth, inspect};
+
+/// What is backed up, and to where.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// File that is written; `-` for standard output
+    file: PathBuf,
+    /// Replace the file when it is there
+    #[arg(long)]
+    force: bool,
+    /// Leave out the keys that sign tokens and protect client secrets
+    #[arg(long)]
+    without_keys: bool,
+    /// Make no backup: read the one in FILE whole, say what it holds and whether it is sound
+    #[arg(long, conflicts_with_all = ["force", "without_keys"])]
+    check: bool,
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
+    if args.check {
+        return check(global, &args.file);
+    }
+    let is_stdout = args.file == Path::new("-");
+    if !is_stdout && !args.force && args.file.exists() {
+        return Err(taken(&args.file));
+    }
+    let target = if is_stdout { Target::Stdout } else { Target::beside(&args.file)? };
+    let admin = AdminClient::connect(global)?;
+    let made = make(global, &admin, args, target);
+    admin.close();
+    let contents = made?;
+    if global.json {
+        let summary = json_of(&contents, &args.file);
+        if is_stdout { output::complain_json(&summary) } else { output::json(&summary) }
+    } else if is_stdout {
+        output::note(format_args!("wrote the register as of write {}", contents.head.sequence));
+    } else {
+        output::line(format_args!("wrote `{}`", args.file.display()));
+        print(&contents);
+    }
+    Ok(())
+}
+
+/// Where a backup goes.
+enum Target {
+    Stdout,
+    /// A temporary file in the same folder, that only its owner can read.
+    File(tempfile::NamedTempFile),
+}
+
+impl Target {
+    fn beside(file: &Path) -> Result<Self, CliError> {
+        let folder = folder_of(file);
+        let mut options = tempfile::Builder::new();
+        let made = options.prefix(".daftar-backup-").suffix(".unfinished").tempfile_in(folder);
+        made.map(Self::File).map_err(|error| cannot_write(file, &error))
+    }
+}
+
+/// Makes a backup. A file has its name only when all of it is on disk.
+fn make(global: &GlobalArgs, admin: &AdminClient, args: &BackupArgs, target: Target) -> Result<Contents, CliError> {
+    let path = if args.without_keys { "/backup?keys=false" } else { "/backup" };
+    let from = BufReader::new(admin.download("POST", path, Payload::Empty)?);
+    match target {
+        Target::Stdout => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            let contents = copy(global, args, from, &mut out)?;
+            out.flush().map_err(|error| cannot_write(&args.file, &error))?;
+            Ok(contents)
+        }
+        Target::File(mut temporary) => {
+            let mut out = BufWriter::new(temporary.as_file_mut());
+            let contents = copy(global, args, from, &mut out)?;
+            let written = out.flush();
+            drop(out);
+            let synced = written.and_then(|()| temporary.as_file().sync_all());
+            synced.map_err(|error| cannot_write(&args.file, &error))?;
+            if args.force {
+                temporary.persist(&args.file).map_err(|refused| cannot_write(&args.file, &refused.error))?;
+            } else {
+                temporary.persist_noclobber(&args.file).map_err(|refused| match refused.error.kind() {
+                    io::ErrorKind::AlreadyExists => taken(&args.file),
+                    _ => cannot_write(&args.file, &refused.error),
+                })?;
+            }
+            let folder = File::open(folder_of(&args.file)).and_then(|folder| folder.sync_all());
+            folder.map_err(|error| cannot_write(&args.file, &error))?;
+            Ok(contents)
+        }
+    }
+}
+
+/// Copies a backup while its blocks are checked: one that was broken off or changed on its way is noticed here.
+fn copy(global: &GlobalArgs, args: &BackupArgs, from: impl Read, to: &mut impl Write) -> Result<Contents, CliError> {
+    let mut progress = Progress::new(global.json, "backed up");
+    let mut copying = Copying { from, to, failed: None };
+    let inspected = inspect(&mut copying, Depth::Blocks, &mut |head, things| progress.at(head, things));
+    drop(progress);
+    if let Some(error) = copying.failed {
+        return Err(cannot_write(&args.file, &error));
+    }
+    inspected.map_err(|problem| {
+        let reason = match problem {
+            BackupProblem::Io(_) | BackupProblem::CutOff { .. } => "the log of the server says why".to_owned(),
+            problem => problem.to_string(),
+        };
+        CliError::failed(format!("the backup was broken off, and nothing was written: {reason}"))
+    })
+}
+
+/// Copies what is read.
+struct Copying<R, W> {
+    from: R,
+    to: W,
+    /// Why it could not be written.
+    failed: Option<io::Error>,
+}
+
+impl<R: Read, W: Write> Read for Copying<R, W> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        if let Err(error) = self.to.write_all(buffer.get(..read).unwrap_or_default()) {
+            self.failed = Some(error);
+            return Err(io::Error::other("what was read could not be written"));
+        }
+        Ok(read)
+    }
+}
+
+fn check(global: &GlobalArgs, file: &Path) -> Result<(), CliError> {
+    let contents = check_file(global, file)?;
+    if global.json {
+        output::json(&json_of(&contents, file));
+    } else {
+        output::line(format_args!("`{}` is sound, and all of it can be restored", file.display()));
+        print(&contents);
+    }
+    Ok(())
+}
+
+/// Reads a backup whole and says what it holds.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check_file(global: &GlobalArgs, file: &Path) -> Result<Contents, CliError> {
+    let opened = open(file)?;
+    let mut progress = Progress::new(global.json, "checked");
+    let inspected = inspect(BufReader::new(opened), Depth::Everything, &mut |head, things| progress.at(head, things));
+    drop(progress);
+    inspected.map_err(|problem| CliError::failed(format!("`{}`: {problem}", file.display())))
+}
+
+/// Opens a backup.
+///
+/// # Errors
+/// When there is none, or it cannot be read.
+pub(super) fn open(file: &Path) -> Result<File, CliError> {
+    let opened = File::open(file).and_then(|opened| {
+        if opened.metadata()?.is_dir() { Err(io::Error::other("it is a folder")) } else { Ok(opened) }
+    });
+    opened.map_err(|error| CliError::failed(format!("cannot read the backup `{}`: {error}", file.display())))
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn taken(file: &Path) -> CliError {
+    CliError::failed(format!(
+        "`{}` is there already, and was left as it is: name another file, or replace it with --force",
+        file.display()
+    ))
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> CliError {
+    CliError::failed(format!("cannot write the backup `{}`: {error}; nothing was left under that name", file.display()))
+}

@@ -1,0 +1,90 @@
+//! `daftar restore`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::backup::{Progress, check_file, json_of, open, print};
+use super::{CliError, GlobalArgs, output};
+use crate::app::restore::{RestoreError, Restored, restore};
+use crate::config::Config;
+
+/// What is restored.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The backup
+    file: PathBuf,
+    /// Restore nothing: read the backup whole, say what it holds and whether it is sound
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command.
+pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
+    if global.admin_url.is_some() {
+        return Err(CliError::failed(
+            "a backup is restored into the data folder of a stopped server: name it with --data-dir, on its own machine",
+        ));
+    }
+    if args.dry_run {
+        let contents = check_file(global, &args.file)?;
+        if global.json {
+            output::json(&json_of(&contents, &args.file));
+        } else {
+            output::line(format_args!("`{}` is sound, and all of it can be restored", args.file.display()));
+            print(&contents);
+        }
+        return Ok(());
+    }
+    let config = match &global.config {
+        Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+        None => Config::default(),
+    };
+    let file = open(&args.file)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
+    let mut progress = Progress::new(global.json, "restored");
+    let bar = move |head: &_, things| progress.at(head, things);
+    let restored = runtime.block_on(restore(file, &global.data_dir, &config, bar));
+    let Restored { contents, has_keys, findings } = restored.map_err(|error| failed(global, args, &error))?;
+    if global.json {
+        let mut summary = json_of(&contents, &args.file);
+        if let Some(members) = summary.as_object_mut() {
+            members.insert("data_dir".to_owned(), json!(global.data_dir));
+            members.insert("has_keys".to_owned(), json!(has_keys));
+            members.insert("findings".to_owned(), json!(findings.findings()));
+        }
+        output::json(&summary);
+        return sound(findings.findings());
+    }
+    output::line(format_args!("restored `{}` into `{}`", args.file.display(), global.data_dir.display()));
+    print(&contents);
+    if !has_keys {
+        output::line(format_args!(
+            "no keys are there: before the server is started, put the folder `keys` of the old one into `{}`",
+            global.data_dir.display()
+        ));
+    }
+    output::line(format_args!("looked through {} things in it", findings.looked_at()));
+    sound(findings.findings())
+}
+
+/// What was wrong when the backup was made is wrong still.
+fn sound(findings: u64) -> Result<(), CliError> {
+    if findings == 0 {
+        return Ok(());
+    }
+    Err(CliError::failed(format!(
+        "the register is restored as it was backed up, and {findings} things were wrong with it: `daftar verify` names them"
+    )))
+}
+
+fn failed(global: &GlobalArgs, args: &RestoreArgs, error: &RestoreError) -> CliError {
+    let untouched = matches!(error, RestoreError::Occupied { .. } | RestoreError::Unfinished(_));
+    let after = if untouched {
+        String::new()
+    } else {
+        format!("\n`{}` was not restored; `{}` is not served as it is", args.file.display(), global.data_dir.display())
+    };
+    CliError::failed(format!("{error}{after}"))
+}

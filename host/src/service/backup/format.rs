@@ -1,0 +1,195 @@
+//! The form of a backup: one line that people can read, blocks, and a last block that says what was written.
+//! `host/docs/BACKUP.md` tells it to others.
+//!
+//! ```text
+//! daftar-backup 1 {"daftar": …, "sequence": …}\n
+//! block: kind, packing, 0, 0, items (u32), bytes unpacked (u32), bytes packed (u32), payload, checksum (32)
+//! ```
+//!
+//! Numbers are little-endian. A checksum is the SHA-256 of the checksum before it, the block's head and its payload; before the
+//! first block stands that of the first line. So the last one is a checksum of everything.
+//!
+//! **Invariant:** a format that was released is never changed; another one gets another number. Golden files in
+//! `tests/data/backup` hold the bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::problem::BackupProblem;
+
+/// The format that this daftar writes, and the only one that it reads.
+pub const FORMAT: u64 = 1;
+/// How the first line begins.
+pub(super) const MAGIC: &str = "daftar-backup ";
+/// The longest first line, in bytes.
+pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The bytes of a block's head.
+pub(super) const BLOCK_HEAD_BYTES: usize = 16;
+/// The bytes of a checksum.
+pub(super) const CHECKSUM_BYTES: usize = 32;
+/// About how much goes into a block, in bytes. A thing that is longer has a block of its own.
+pub(super) const BLOCK_BYTES: usize = 1024 * 1024;
+/// The most that a block holds, packed or unpacked: more than the longest thing.
+pub(super) const BLOCK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What a backup says of itself in its first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The version of the daftar that made it.
+    pub daftar: String,
+    /// The register's own id.
+    pub register: String,
+    /// The write after which everything stood as it is in the backup.
+    pub sequence: u64,
+    /// When it was begun: RFC 3339.
+    pub at: String,
+    /// Whether the keys are in it, without which no client's secret and no token is good.
+    pub keys: bool,
+    /// How many records there are, by kind.
+    pub records: BTreeMap<String, u64>,
+}
+
+/// What a backup says of itself in its last block.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How many things of each kind are in it.
+    pub counts: BTreeMap<String, u64>,
+    /// In how many blocks, this one left out.
+    pub blocks: u64,
+    /// How many bytes these are unpacked.
+    pub bytes: u64,
+}
+
+impl Head {
+    /// The first line.
+    pub(super) fn line(&self) -> Result<Vec<u8>, BackupProblem> {
+        let text = serde_json::to_string(self).map_err(|error| BackupProblem::Head(error.to_string()))?;
+        Ok(format!("{MAGIC}{FORMAT} {text}\n").into_bytes())
+    }
+
+    /// Reads the first line, without its end.
+    pub(super) fn parse(line: &[u8]) -> Result<Self, BackupProblem> {
+        let rest = line.strip_prefix(MAGIC.as_bytes()).ok_or(BackupProblem::Foreign)?;
+        let damaged = |reason: &str| BackupProblem::Head(reason.to_owned());
+        let text = str::from_utf8(rest).map_err(|_| damaged("it is no text"))?;
+        let (format, text) = text.split_once(' ').ok_or_else(|| damaged("it is too short"))?;
+        let found: u64 = format.parse().map_err(|_| damaged("its format is no number"))?;
+        if found > FORMAT {
+            return Err(BackupProblem::Newer { found });
+        }
+        if found != FORMAT {
+            return Err(damaged("there is no such format"));
+        }
+        serde_json::from_str(text).map_err(|error| BackupProblem::Head(error.to_string()))
+    }
+
+    /// About how many things the backup holds: for those who show how far they are.
+    #[must_use]
+    pub fn about(&self) -> u64 {
+        self.records.values().fold(self.sequence, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockKind {
+    /// The last one; its payload is an [`End`] as JSON.
+    End,
+    /// Things, one after the other.
+    Items,
+}
+
+/// How a block's payload is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// Not at all.
+    Plain,
+    /// As one frame of Zstandard (RFC 8878).
+    Zstandard,
+}
+
+/// The head of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockHead {
+    pub kind: BlockKind,
+    pub packing: Packing,
+    pub items: u32,
+    pub unpacked: u32,
+    pub packed: u32,
+}
+
+impl BlockHead {
+    /// Its bytes.
+    pub(super) fn bytes(self) -> [u8; BLOCK_HEAD_BYTES] {
+        let kind = match self.kind {
+            BlockKind::End => 0,
+            BlockKind::Items => 1,
+        };
+        let packing = match self.packing {
+            Packing::Plain => 0,
+            Packing::Zstandard => 1,
+        };
+        let numbers = [self.items, self.unpacked, self.packed].map(u32::to_le_bytes);
+        let bytes = [kind, packing, 0, 0].into_iter().chain(numbers.into_iter().flatten());
+        let mut head = [0; BLOCK_HEAD_BYTES];
+        head.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
+        head
+    }
+
+    /// Reads its bytes; says what is wrong with them.
+    pub(super) fn parse(bytes: &[u8; BLOCK_HEAD_BYTES]) -> Result<Self, &'static str> {
+        let [kind, packing, zero, other_zero, numbers @ ..] = bytes;
+        if (*zero, *other_zero) != (0, 0) {
+            return Err("its head has bytes that mean nothing");
+        }
+        let kind = match kind {
+            0 => BlockKind::End,
+            1 => BlockKind::Items,
+            _ => return Err("there is no such kind of block"),
+        };
+        let packing = match packing {
+            0 => Packing::Plain,
+            1 => Packing::Zstandard,
+            _ => return Err("there is no such way of packing"),
+        };
+        let mut numbers = numbers
+            .chunks_exact(4)
+            .map(|bytes| bytes.iter().rev().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte)));
+        let mut next = || numbers.next().unwrap_or_default();
+        let head = Self { kind, packing, items: next(), unpacked: next(), packed: next() };
+        let is_bounded = |bytes: u32| usize::try_from(bytes).is_ok_and(|bytes| bytes <= BLOCK_BYTES_MAX);
+        if !is_bounded(head.unpacked) || !is_bounded(head.packed) {
+            return Err("it says that it is larger than a block may be");
+        }
+        Ok(head)
+    }
+}
+
+/// The checksum of everything so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chain([u8; CHECKSUM_BYTES]);
+
+impl Chain {
+    /// That of the first line, its end included.
+    pub(super) fn of_line(line: &[u8]) -> Self {
+        Self(Sha256::digest(line).into())
+    }
+
+    /// That of a block after what was so far.
+    #[must_use]
+    pub(super) fn with(self, head: &[u8], payload: &[u8]) -> Self {
+        Self(Sha256::new().chain_update(self.0).chain_update(head).chain_update(payload).finalize().into())
+    }
+
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> &[u8; CHECKSUM_BYTES] {
+        &self.0
+    }
+
+    /// As hexadecimal digits.
+    pub(super) fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

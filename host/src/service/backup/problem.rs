@@ -1,0 +1,74 @@
+//! What can be wrong with a backup.
+
+use std::io;
+
+use super::format::FORMAT;
+use crate::store::StoreError;
+
+/// Why a backup cannot be read, or not be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupProblem {
+    /// It is something else.
+    #[error("this is no backup of daftar's: its first line does not begin with `daftar-backup`")]
+    Foreign,
+    /// A newer daftar made it.
+    #[error(
+        "the backup is of format {found}, and this daftar reads formats up to {FORMAT}: use the daftar that made it, or a newer one"
+    )]
+    Newer {
+        /// Its format.
+        found: u64,
+    },
+    /// Its first line says nothing that can be understood.
+    #[error("the first line of the backup is damaged: {0}; use another backup")]
+    Head(String),
+    /// It ends too early.
+    #[error(
+        "the backup ends after {bytes} bytes, and its end is missing: it was cut off, or making it was broken off; use another backup"
+    )]
+    CutOff {
+        /// How much there is.
+        bytes: u64,
+    },
+    /// It was changed.
+    #[error("block {block} of the backup, {at} bytes after its beginning, is damaged: {reason}; use another backup")]
+    Damaged {
+        /// Which block, counted from 1.
+        block: u64,
+        /// Where it begins.
+        at: u64,
+        /// What shows it.
+        reason: String,
+    },
+    /// Something stands after the end.
+    #[error("the backup goes on after its end: something was added to the file; use another backup")]
+    Longer,
+    /// What it holds does not fit together, or cannot be read.
+    #[error("block {block} of the backup holds what cannot be restored: {reason}")]
+    Content {
+        /// Which block, counted from 1.
+        block: u64,
+        /// What.
+        reason: String,
+    },
+    /// It does not hold what it says it holds.
+    #[error("the backup says that it holds {told} {name}, and holds {found}; use another backup")]
+    Count {
+        /// Of what.
+        name: String,
+        /// What it says.
+        told: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// It cannot be read.
+    #[error("the backup cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl BackupProblem {
+    /// What a stored value that cannot be read says.
+    pub(super) fn content(block: u64, error: &StoreError) -> Self {
+        Self::Content { block, reason: error.to_string() }
+    }
+}

@@ -1,0 +1,207 @@
+//! Reads a backup, block by block, checking each before it is used.
+//!
+//! **Invariant:** input is hostile: what is read at once is bounded, and nothing of a block is given away before its checksum was
+//! found to be right.
+
+use std::io::{self, Read};
+
+use super::format::{
+    BLOCK_HEAD_BYTES, BlockHead, BlockKind, CHECKSUM_BYTES, Chain, End, HEAD_BYTES_MAX, Head, MAGIC, Packing,
+};
+use super::item::Item;
+use super::problem::BackupProblem;
+use super::writer::unpacked;
+
+/// A backup that is being read.
+pub struct BackupReader<R> {
+    from: R,
+    head: Head,
+    chain: Chain,
+    /// How many bytes have been read.
+    at: u64,
+    /// How many blocks have been read.
+    blocks: u64,
+    /// What they are unpacked.
+    bytes: u64,
+}
+
+/// One block, found to be whole.
+pub struct Block {
+    head: BlockHead,
+    payload: Vec<u8>,
+    number: u64,
+    begins_at: u64,
+}
+
+/// What comes next in a backup.
+pub enum Next {
+    /// Things.
+    Items(Block),
+    /// The end.
+    End(End),
+}
+
+impl Block {
+    /// Which block it is, counted from 1.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many things are in it.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        u64::from(self.head.items)
+    }
+
+    /// The things in it.
+    ///
+    /// # Errors
+    /// When it cannot be unpacked or read.
+    pub fn items(self) -> Result<Vec<Item>, BackupProblem> {
+        let (block, at) = (self.number, self.begins_at);
+        let damaged = |reason| BackupProblem::Damaged { block, at, reason };
+        let length = usize::try_from(self.head.unpacked).unwrap_or(usize::MAX);
+        let bytes = match self.head.packing {
+            Packing::Plain if self.payload.len() == length => self.payload,
+            Packing::Plain => return Err(damaged("it is not as long as it says".to_owned())),
+            Packing::Zstandard => unpacked(&self.payload, length).map_err(damaged)?,
+        };
+        let mut items = Vec::new();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let (item, after) = Item::read(rest).map_err(|reason| BackupProblem::Content { block, reason })?;
+            items.push(item);
+            rest = after;
+        }
+        if u64::try_from(items.len()).is_ok_and(|count| count == u64::from(self.head.items)) {
+            return Ok(items);
+        }
+        Err(damaged(format!("it says that it holds {} things, and holds {}", self.head.items, items.len())))
+    }
+}
+
+impl<R: Read> BackupReader<R> {
+    /// Reads the first line.
+    ///
+    /// # Errors
+    /// When it is no backup, or one that this daftar cannot read.
+    pub fn new(mut from: R) -> Result<Self, BackupProblem> {
+        let line = first_line(&mut from)?;
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let head = Head::parse(text)?;
+        let at = u64::try_from(line.len()).unwrap_or(u64::MAX);
+        Ok(Self { from, head, chain: Chain::of_line(&line), at, blocks: 0, bytes: 0 })
+    }
+
+    /// What the backup says of itself.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// How many bytes have been read.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.at
+    }
+
+    /// The checksum of everything that has been read, as hexadecimal digits.
+    #[must_use]
+    pub fn checksum(&self) -> String {
+        self.chain.to_hex()
+    }
+
+    /// What comes next. After the end nothing more may be asked.
+    ///
+    /// # Errors
+    /// When the backup is cut off, damaged, or goes on after its end.
+    pub fn next_block(&mut self) -> Result<Next, BackupProblem> {
+        let (begins_at, number) = (self.at, self.blocks.saturating_add(1));
+        let damaged = |reason: &str| BackupProblem::Damaged { block: number, at: begins_at, reason: reason.to_owned() };
+        let mut head_bytes = [0; BLOCK_HEAD_BYTES];
+        self.fill(&mut head_bytes)?;
+        let head = BlockHead::parse(&head_bytes).map_err(damaged)?;
+        let mut payload = vec![0; usize::try_from(head.packed).unwrap_or_default()];
+        self.fill(&mut payload)?;
+        let mut checksum = [0; CHECKSUM_BYTES];
+        self.fill(&mut checksum)?;
+        let chain = self.chain.with(&head_bytes, &payload);
+        if *chain.bytes() != checksum {
+            let reason = if number == 1 {
+                "its checksum is wrong, or the first line is damaged"
+            } else {
+                "its checksum is wrong"
+            };
+            return Err(damaged(reason));
+        }
+        self.chain = chain;
+        match head.kind {
+            BlockKind::Items => {
+                self.blocks = number;
+                self.bytes = self.bytes.saturating_add(u64::from(head.unpacked));
+                Ok(Next::Items(Block { head, payload, number, begins_at }))
+            }
+            BlockKind::End => {
+                let end: End = serde_json::from_slice(&payload).map_err(|error| damaged(&error.to_string()))?;
+                if end.blocks != self.blocks || end.bytes != self.bytes {
+                    return Err(damaged("it ends a backup with other blocks than were read"));
+                }
+                self.ends_here()?;
+                Ok(Next::End(end))
+            }
+        }
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), BackupProblem> {
+        let mut filled = 0;
+        while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
+            match self.from.read(room) {
+                Ok(0) => return Err(BackupProblem::CutOff { bytes: self.at }),
+                Ok(read) => {
+                    filled = filled.saturating_add(read);
+                    self.at = self.at.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn ends_here(&mut self) -> Result<(), BackupProblem> {
+        let mut more = [0; 1];
+        loop {
+            match self.from.read(&mut more) {
+                Ok(0) => return Ok(()),
+                Ok(_) => return Err(BackupProblem::Longer),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// The first line with its end. What does not begin like a backup is not read on.
+fn first_line(from: &mut impl Read) -> Result<Vec<u8>, BackupProblem> {
+    let mut line = Vec::new();
+    let mut byte = [0; 1];
+    loop {
+        match from.read(&mut byte) {
+            Ok(0) if line.len() < MAGIC.len() => return Err(BackupProblem::Foreign),
+            Ok(0) => return Err(BackupProblem::CutOff { bytes: u64::try_from(line.len()).unwrap_or(u64::MAX) }),
+            Ok(_) => line.extend_from_slice(&byte),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if line.len() == MAGIC.len() && line != MAGIC.as_bytes() {
+            return Err(BackupProblem::Foreign);
+        }
+        if byte == *b"\n" {
+            return Ok(line);
+        }
+        if line.len() > HEAD_BYTES_MAX {
+            return Err(BackupProblem::Head(format!("it is longer than {HEAD_BYTES_MAX} bytes")));
+        }
+    }
+}

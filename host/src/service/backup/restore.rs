@@ -1,0 +1,139 @@
+//! Reads a backup whole: to say what is in it, or to put it back.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use super::examine::Examiner;
+use super::format::Head;
+use super::item::Item;
+use super::problem::BackupProblem;
+use super::reader::{BackupReader, Next};
+
+/// How many blocks are read ahead while one is put back.
+const BLOCKS_AHEAD: usize = 2;
+
+/// What a backup holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// What it says of itself.
+    pub head: Head,
+    /// How many things of each kind are in it.
+    pub counts: BTreeMap<String, u64>,
+    /// In how many blocks.
+    pub blocks: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// The checksum of everything, as hexadecimal digits.
+    pub checksum: String,
+}
+
+/// How far into a backup things are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Its blocks are whole, and its end is there: what can be seen while it arrives.
+    Blocks,
+    /// Everything in it can be restored.
+    Everything,
+}
+
+/// Hears how many things have been looked at, after each block.
+pub type Heard<'h> = &'h mut dyn FnMut(&Head, u64);
+
+/// What a backup says of itself in its first line.
+///
+/// # Errors
+/// When it is no backup, or one that this daftar cannot read.
+pub fn head_of(from: impl Read) -> Result<Head, BackupProblem> {
+    Ok(BackupReader::new(from)?.head().clone())
+}
+
+/// Reads a backup to its end and says what it holds.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn inspect(from: impl Read, depth: Depth, heard: Heard<'_>) -> Result<Contents, BackupProblem> {
+    read(from, depth, heard, |_| Ok(()))
+}
+
+/// Reads a backup to its end, looks at everything, and hands its things on.
+fn read(
+    from: impl Read,
+    depth: Depth,
+    heard: Heard<'_>,
+    mut take: impl FnMut(Vec<Item>) -> Result<(), BackupProblem>,
+) -> Result<Contents, BackupProblem> {
+    let mut reader = BackupReader::new(from)?;
+    let mut examiner = Examiner::default();
+    let mut things = 0_u64;
+    heard(reader.head(), things);
+    let end = loop {
+        let block = match reader.next_block()? {
+            Next::End(end) => break end,
+            Next::Items(block) => block,
+        };
+        let (number, count) = (block.number(), block.count());
+        if depth == Depth::Everything {
+            let items = block.items()?;
+            examiner.look_at(number, &items)?;
+            take(items)?;
+        }
+        things = things.saturating_add(count);
+        heard(reader.head(), things);
+    };
+    let counts = match depth {
+        Depth::Everything => examiner.finish(reader.head(), &end)?,
+        Depth::Blocks => end.counts.clone(),
+    };
+    Ok(Contents {
+        head: reader.head().clone(),
+        counts,
+        blocks: end.blocks,
+        bytes: reader.bytes_read(),
+        checksum: reader.checksum(),
+    })
+}
+
+/// A backup that is read and looked at in a thread of its own, ahead of whoever takes its things.
+pub struct ReadAhead {
+    items: Receiver<Vec<Item>>,
+    thread: std::thread::JoinHandle<Result<Contents, BackupProblem>>,
+}
+
+impl ReadAhead {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn start(
+        from: impl Read + Send + 'static,
+        mut heard: impl FnMut(&Head, u64) + Send + 'static,
+    ) -> Result<Self, BackupProblem> {
+        let (sender, items) = sync_channel(BLOCKS_AHEAD);
+        let thread = std::thread::Builder::new()
+            .name("backup-reader".to_owned())
+            .spawn(move || read(from, Depth::Everything, &mut heard, |items| hand_on(&sender, items)))?;
+        Ok(Self { items, thread })
+    }
+
+    /// The next things, which have been looked at; none at the end, and when something is wrong.
+    pub fn next(&self) -> Option<Vec<Item>> {
+        self.items.recv().ok()
+    }
+
+    /// What the backup held, when it was whole.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn finish(self) -> Result<Contents, BackupProblem> {
+        // Whoever stopped taking things does not wait for the rest.
+        drop(self.items);
+        let panicked = |_| BackupProblem::Io(std::io::Error::other("the thread that reads the backup has panicked"));
+        self.thread.join().map_err(panicked)?
+    }
+}
+
+fn hand_on(sender: &SyncSender<Vec<Item>>, items: Vec<Item>) -> Result<(), BackupProblem> {
+    let gone = |_| BackupProblem::Io(std::io::Error::other("nobody takes the things of the backup any more"));
+    sender.send(items).map_err(gone)
+}
