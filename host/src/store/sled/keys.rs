@@ -215,6 +215,7 @@ mod tests {
         let uri = CodeUri::from_parts("urn:x", "c").unwrap();
         let keys = [
             ("format", FORMAT.to_vec()),
+            ("register", REGISTER.to_vec()),
             ("record", record(RecordKind::Individual, id)),
             ("record", record(RecordKind::Consent, id)),
             ("history", history(RecordKind::Group, id, version)),

@@ -423,6 +423,11 @@ const DAMAGES: &[Damage] = &[
         &["counters: counter `day`: the stored counter cannot be read: it is empty"],
     ),
     (
+        "a register whose id says nothing",
+        |database| put(database, keys::REGISTER.to_vec(), vec![77]),
+        &["files: the id of the register: the stored "],
+    ),
+    (
         "a key that nobody writes",
         |database| put(database, b"zz".to_vec(), vec![1]),
         &["files: a key of 2 bytes that begins with 0x7a: it is no key that daftar writes"],

@@ -201,7 +201,11 @@ const KNOWN: [u8; 13] = [
 ];
 
 /// Looks at a key of whatever kind.
-pub(super) fn other(key: &[u8]) -> Option<Finding> {
+pub(super) fn other(key: &[u8], value: &[u8]) -> Option<Finding> {
+    if key == keys::REGISTER {
+        let error = record::register::decode(value).err()?;
+        return Some(undecodable(Part::Files, "the id of the register", &error));
+    }
     let is_known = key == keys::FORMAT || key.first().is_some_and(|first| KNOWN.contains(first));
     (!is_known).then(|| strange_key(Part::Files, key))
 }

@@ -272,7 +272,7 @@ impl Walk {
             Stage::Settings => findings.extend(values::setting(&key, &value)),
             Stage::Clients => findings.extend(values::client(&key, &value)),
             Stage::Counters => findings.extend(values::counter(&key, &value)),
-            Stage::Others => findings.extend(values::other(&key)),
+            Stage::Others => findings.extend(values::other(&key, &value)),
         }
     }
 
