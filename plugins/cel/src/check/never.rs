@@ -163,7 +163,6 @@ fn conjuncts<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
 fn number(node: &Node) -> Option<f64> {
     match &node.kind {
         // Whole numbers beyond 2^53 are rounded, always both of a pair in the same direction.
-        #[expect(clippy::cast_precision_loss, reason = "a rounded bound is still no bound beyond the other")]
         Kind::Constant(Constant::Integer(integer)) => Some(*integer as f64),
         Kind::Constant(Constant::Number(number)) => Some(*number),
         Kind::Constant(Constant::Date(days)) => Some(f64::from(*days)),
