@@ -33,7 +33,7 @@ pub use self::format::{FORMAT, Head};
 pub use self::item::Item;
 pub use self::problem::BackupProblem;
 pub use self::restore::{Contents, Depth, ReadAhead, head_of, inspect};
-use self::writer::BackupWriter;
+use self::writer::{BackupWriter, Finished};
 use super::audit::{self, AuditLog};
 use super::plugin::PluginAdministration;
 use crate::auth::key_folder;
@@ -228,7 +228,7 @@ async fn write(
         writer = add(writer, entries.into_iter().map(Item::Kept).collect(), sender).await?;
     }
     let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
-    let (blocks, counts, _) = finished.map_err(|error| AppError::Internal(error.into()))?.map_err(defect)?;
+    let Finished { blocks, counts } = finished.map_err(|error| AppError::Internal(error.into()))?.map_err(defect)?;
     give(sender, blocks).await?;
     Ok(counts)
 }

@@ -25,6 +25,8 @@ fn answers(client: &ApiClient, admin: &Admin) -> Vec<(String, u16, String)> {
         let answer = client.get(&asked);
         // Where the server listens is no part of a register.
         let text = answer.text().replace(&client.connection().url(), "");
+        // Each refusal has an id of its own.
+        let text = if answer.status == 200 { text } else { answer.json()["detail"].to_string() };
         answers.push((asked, answer.status, text));
     }
     for asked in ["/clients", "/local-codes", "/identifier-systems", "/consents", "/programs", "/concept-groups"] {

@@ -37,6 +37,7 @@ const VENDORED: &[File] = vendored![
     "plugins/sdk/src/bindings.rs",
     "plugins/sdk/src/eligibility.rs",
     "plugins/sdk/src/eligibility/column.rs",
+    "plugins/sdk/src/eligibility/explanation.rs",
     "plugins/sdk/src/eligibility/outcome.rs",
     "plugins/sdk/src/lib.rs",
     "plugins/sdk/src/log.rs",

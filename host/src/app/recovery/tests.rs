@@ -74,7 +74,7 @@ fn word(says: u32) -> String {
 }
 
 fn address(says: u32) -> Address {
-    let country = (says % 3 == 0).then(|| code(says % 2));
+    let country = says.is_multiple_of(3).then(|| code(says % 2));
     Address { country, region: Some(word(says / 5)), district: Some(word(says / 3)), ..Address::default() }
 }
 
@@ -87,14 +87,14 @@ fn person(says: u32, number: u64) -> IndividualDetails {
         ],
         active: [None, Some(true), Some(false)][says as usize % 3],
         name: Some(PersonName { family: Some(word(says)), given: Some(word(says / 7)), ..PersonName::default() }),
-        birth_date: (says % 4 != 0).then(|| day(says % 900)),
+        birth_date: (!says.is_multiple_of(4)).then(|| day(says % 900)),
         codes: vec![(CodedField::Gender, code(says % 3))],
         code_lists: vec![(CodedField::Languages, vec![code(says % 4), code(says % 5)])],
         address: Some((0..says % 3).map(|at| address(says + at)).collect()),
-        income: (says % 5 == 0).then(|| Income { amount: f64::from(says), currency: None, period: None }),
+        income: says.is_multiple_of(5).then(|| Income { amount: f64::from(says), currency: None, period: None }),
         ..IndividualDetails::default()
     };
-    if says % 6 == 0 {
+    if says.is_multiple_of(6) {
         details.extension = samples::full_individual().details.extension;
     }
     details
@@ -112,7 +112,7 @@ impl World {
     }
 
     fn subject(&self, which: u64) -> Option<SubjectReference> {
-        let kind = if which % 3 == 0 { Subject::Group } else { Subject::Individual };
+        let kind = if which.is_multiple_of(3) { Subject::Group } else { Subject::Individual };
         let id = self.one_of(usize::from(kind == Subject::Group), which / 3)?;
         Some(SubjectReference { kind, id })
     }
@@ -123,9 +123,9 @@ impl World {
             let until = Period { start: None, end: Some(day(says % 40)) };
             Some(Member {
                 individual,
-                role: (at % 2 == 0).then(|| code(says % 3)),
-                period: (says % 2 == 0).then_some(until),
-                is_inactive: (says + at) % 5 == 0,
+                role: at.is_multiple_of(2).then(|| code(says % 3)),
+                period: says.is_multiple_of(2).then_some(until),
+                is_inactive: (says + at).is_multiple_of(5),
             })
         };
         (0..says % 5).filter_map(member).collect()
@@ -151,8 +151,8 @@ impl World {
                 let details = GroupDetails {
                     identifiers: vec![identifier(&format!("urn:x:g|{number}"), None)],
                     name: Some(word(says)),
-                    active: (says % 3 == 0).then_some(false),
-                    group_type: (says % 2 == 0).then(|| code(7)),
+                    active: says.is_multiple_of(3).then_some(false),
+                    group_type: says.is_multiple_of(2).then(|| code(7)),
                     members: Some(self.members(says)),
                     address: Some(vec![address(says)]),
                     ..GroupDetails::default()
@@ -165,8 +165,8 @@ impl World {
             7 | 8 => match present(RecordKind::Consent, 3).await {
                 Some(ChangedRecord::Consent(before)) => {
                     let details = ConsentDetails {
-                        expiry_date: (says % 2 == 0).then(|| day(says % 100 + 50)),
-                        is_withdrawn: before.details.is_withdrawn || says % 3 == 0,
+                        expiry_date: says.is_multiple_of(2).then(|| day(says % 100 + 50)),
+                        is_withdrawn: before.details.is_withdrawn || says.is_multiple_of(3),
                         ..before.details.clone()
                     };
                     Operation::Update(before.id, before.meta.version, RecordDetails::Consent(details))
@@ -185,7 +185,7 @@ impl World {
                     program: RecordId(u64::from(says % 3 + 1)),
                     beneficiary: self.subject(which)?,
                     status: MembershipStatus::ALL[says as usize % 6],
-                    enrollment_date: (says % 2 == 0).then(|| day(says % 90)),
+                    enrollment_date: says.is_multiple_of(2).then(|| day(says % 90)),
                     exit_date: None,
                     exit_reason: None,
                     override_reason: None,
@@ -196,18 +196,21 @@ impl World {
 
     fn consent(&self, which: u64, says: u32) -> Option<ConsentDetails> {
         let resources = [Resource::Individual, Resource::Group, Resource::ProgramMembership];
-        let fields = (says % 3 == 0).then(|| vec!["name".to_owned(), "birth_date".to_owned()]);
+        let fields = says.is_multiple_of(3).then(|| vec!["name".to_owned(), "birth_date".to_owned()]);
         Some(ConsentDetails {
             id: ConsentId::from_bytes(u128::from(self.written).to_be_bytes()),
             subject: self.subject(which)?,
             grantee: Organization::parse(ORGANIZATIONS[says as usize % 3]).unwrap(),
-            purpose: (says % 4 == 0).then(|| format!("purpose {}", says % 5)),
+            purpose: says.is_multiple_of(4).then(|| format!("purpose {}", says % 5)),
             effective_date: day(says % 50),
-            expiry_date: (says % 2 == 0).then(|| day(says % 50 + 20)),
-            resources: resources.into_iter().filter(|resource| (says >> (*resource as u32 % 8)) % 2 == 0).collect(),
+            expiry_date: says.is_multiple_of(2).then(|| day(says % 50 + 20)),
+            resources: resources
+                .into_iter()
+                .filter(|resource| (says >> (*resource as u32 % 8)).is_multiple_of(2))
+                .collect(),
             fields,
             legal_basis: LegalBasis::Consent,
-            is_withdrawn: says % 9 == 0,
+            is_withdrawn: says.is_multiple_of(9),
         })
     }
 

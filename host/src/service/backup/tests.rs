@@ -62,7 +62,7 @@ async fn contents() -> (Head, Vec<Item>) {
 fn written(head: &Head, items: Vec<Item>) -> Vec<u8> {
     let (mut writer, mut bytes) = BackupWriter::new(head).unwrap();
     bytes.extend(writer.add(items).unwrap().concat());
-    bytes.extend(writer.finish().unwrap().0.concat());
+    bytes.extend(writer.finish().unwrap().blocks.concat());
     bytes
 }
 
@@ -116,7 +116,7 @@ async fn blocks_that_change_places_or_are_left_out_are_noticed() {
     let (mut writer, line) = BackupWriter::new(&head).unwrap();
     let filler = |number| Item::Kept(Entry::Counter { name: "n".repeat(BLOCK_BYTES), value: number });
     let mut blocks = writer.add((0..2).map(filler).chain(items)).unwrap();
-    blocks.extend(writer.finish().unwrap().0);
+    blocks.extend(writer.finish().unwrap().blocks);
     assert_eq!(blocks.len(), 4);
     let whole = |order: &[usize]| {
         let blocks: Vec<u8> = order.iter().flat_map(|number| blocks[*number].clone()).collect();

@@ -15,6 +15,14 @@ use super::problem::BackupProblem;
 /// A block smaller than this is not packed.
 const PACKED_FROM_BYTES: usize = 256;
 
+/// The end of a backup.
+pub struct Finished {
+    /// The last blocks.
+    pub blocks: Vec<Vec<u8>>,
+    /// How much was written, by what it is.
+    pub counts: BTreeMap<String, u64>,
+}
+
 /// Makes the bytes of a backup.
 pub struct BackupWriter {
     chain: Chain,
@@ -57,15 +65,15 @@ impl BackupWriter {
         Ok(blocks)
     }
 
-    /// Ends the backup; gives the last blocks, what was written, and the checksum of all.
+    /// Ends the backup.
     ///
     /// # Errors
     /// Never in practice: the end can be written.
-    pub fn finish(mut self) -> Result<(Vec<Vec<u8>>, BTreeMap<String, u64>, String), BackupProblem> {
+    pub fn finish(mut self) -> Result<Finished, BackupProblem> {
         let mut blocks: Vec<Vec<u8>> = self.close_block().into_iter().collect();
         let end = serde_json::to_vec(&self.end).map_err(|error| self.refused(error.to_string()))?;
         blocks.push(self.block(BlockKind::End, 0, end));
-        Ok((blocks, self.end.counts, self.chain.to_hex()))
+        Ok(Finished { blocks, counts: self.end.counts })
     }
 
     fn refused(&self, reason: String) -> BackupProblem {

@@ -1,6 +1,6 @@
 //! Makes the tree that a client reads of what the engine tells about one answer.
 //!
-//! **Invariant:** a tree has [`DEPTH_MAX`] levels at most, whatever the engine tells: readers of JSON have bounds of their own.
+//! **Invariant:** a tree has `DEPTH_MAX` levels at most, whatever the engine tells: readers of JSON have bounds of their own.
 
 use crate::domain::calendar::date_from_days;
 use crate::domain::code::CodeNumber;

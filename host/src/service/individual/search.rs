@@ -102,7 +102,7 @@ pub async fn search(
 /// Everybody whom a search finds, by their keys, for the administrator.
 ///
 /// # Errors
-/// As [`search`].
+/// As [`search()`].
 pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchRequest) -> Result<Vec<RecordId>, AppError> {
     let roles = request.roles.iter().map(|(code, _)| code);
     let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
