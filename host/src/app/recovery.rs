@@ -2,7 +2,7 @@
 //! records.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -67,7 +67,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     });
     let checkpoints = checkpoints.ok();
     let recovered = match &checkpoints {
-        Some(folder) => from_checkpoint(&store, folder).await?,
+        Some(folder) => from_checkpoint(&store, folder).await,
         None => None,
     };
     let checkpointed = recovered.as_ref().map(|(_, sequence)| *sequence);
@@ -132,41 +132,41 @@ async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), Store
 
 /// The register from the newest checkpoint that is sound, and the write up to which that reached; nothing where there is none, or
 /// where reading all records is quicker.
-async fn from_checkpoint(
-    store: &Arc<SledStore>,
-    folder: &CheckpointFolder,
-) -> Result<Option<(Columns, Sequence)>, StartError> {
+async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> Option<(Columns, Sequence)> {
     let files = match folder.newest_first() {
         Ok(files) => files,
         Err(error) => {
             tracing::warn!(error = %error, "the folder of the checkpoints cannot be read; the register is read from its records");
-            return Ok(None);
+            return None;
         }
     };
     for file in files {
         let started = Instant::now();
         let (path, reason) = match file {
             Err((path, reason)) => (path, reason.to_string()),
-            Ok(file) => match load(store, file).await.map_err(store_error)? {
-                Ok((columns, sequence)) => {
-                    let Some(records) = catch_up(&**store, &columns, sequence).await.map_err(store_error)? else {
+            Ok(file) => {
+                let (path, sequence) = (file.path.clone(), file.sequence);
+                match use_checkpoint(store, file).await {
+                    Ok(Some((columns, records))) => {
+                        tracing::info!(
+                            checkpoint.sequence = sequence.0,
+                            records = columns.image().record_count(),
+                            records.caught_up = records,
+                            duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+                            "the register was read from its checkpoint"
+                        );
+                        return Some((columns, sequence));
+                    }
+                    Ok(None) => {
                         tracing::info!(
                             checkpoint.sequence = sequence.0,
                             "most records were written after the checkpoint, so all of them are read"
                         );
-                        return Ok(None);
-                    };
-                    tracing::info!(
-                        checkpoint.sequence = sequence.0,
-                        records = columns.image().record_count(),
-                        records.caught_up = records,
-                        duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
-                        "the register was read from its checkpoint"
-                    );
-                    return Ok(Some((columns, sequence)));
+                        return None;
+                    }
+                    Err(reason) => (path, reason),
                 }
-                Err(unusable) => unusable,
-            },
+            }
         };
         tracing::warn!(
             checkpoint.file = %path.display(),
@@ -177,29 +177,25 @@ async fn from_checkpoint(
             tracing::warn!(error = %error, checkpoint.file = %path.display(), "the checkpoint cannot be set aside");
         }
     }
-    Ok(None)
+    None
 }
 
-/// Reads a checkpoint, if it is one of this store's history; its file and the reason where it cannot be used.
-async fn load(
-    store: &Arc<SledStore>,
-    file: CheckpointFile,
-) -> Result<Result<(Columns, Sequence), (PathBuf, String)>, StoreError> {
-    let reason = match store.history_mark(file.sequence).await? {
-        None => Some("it is from the future: the store has not seen its last write"),
-        Some(mark) if mark.0 != file.mark => Some("it is of another register, or of a copy that went on by itself"),
-        Some(_) => None,
-    };
-    if let Some(reason) = reason {
-        return Ok(Err((file.path, reason.to_owned())));
+/// Reads a checkpoint, if it is one of this store's history, and takes up what was written since: the register as it is now and how
+/// many records were taken up; nothing where reading all records is quicker; the reason where it cannot be used. Where the store
+/// itself fails, reading all records tells so again.
+async fn use_checkpoint(store: &Arc<SledStore>, file: CheckpointFile) -> Result<Option<(Columns, u64)>, String> {
+    let sequence = file.sequence;
+    match store.history_mark(sequence).await.map_err(|error| error.to_string())? {
+        None => return Err("it is from the future: the store has not seen its last write".to_owned()),
+        Some(mark) if mark.0 != file.mark => {
+            return Err("it is of another register, or of a copy that went on by itself".to_owned());
+        }
+        Some(_) => {}
     }
-    let (path, sequence) = (file.path.clone(), file.sequence);
-    let loaded = tokio::task::spawn_blocking(move || file.load()).await;
-    Ok(match loaded {
-        Ok(Ok(columns)) => Ok((columns, sequence)),
-        Ok(Err(reason)) => Err((path, reason.to_string())),
-        Err(error) => Err((path, error.to_string())),
-    })
+    let loaded = tokio::task::spawn_blocking(move || file.load()).await.map_err(|error| error.to_string())?;
+    let columns = loaded.map_err(|reason| reason.to_string())?;
+    let caught_up = catch_up(&**store, &columns, sequence).await.map_err(|error| error.to_string())?;
+    Ok(caught_up.map(|records| (columns, records)))
 }
 
 /// Takes up what was written after a checkpoint, each record once and as it is now: how many these were; nothing where they are so
