@@ -19,9 +19,11 @@ use crate::store::{IdentifierOwner, StoreError, record};
 use super::super::disk::Disk;
 use super::super::health::Health;
 use super::super::keys;
+use super::super::mark::Mark;
 use super::super::open::{self, OpenError};
 use super::super::reader::{Reader, corrupt};
 use super::super::segment::OpenSegment;
+use super::super::writer::State;
 
 /// After so many bytes the database is told to flush, so that little waits in memory.
 const FLUSH_BYTES: usize = 64 * 1024 * 1024;
@@ -34,6 +36,7 @@ pub struct SledRefill(Option<Filling>);
 struct Filling {
     reader: Reader,
     disk: Disk,
+    mark: Mark,
     /// The identifiers of the record whose versions come, and whether each holds at the version that came last.
     carried: Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>,
     segment: OpenSegment,
@@ -48,8 +51,7 @@ impl SledRefill {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
-        // Nothing is acknowledged before the register is opened.
-        let open::OpenFolder { database, disk, mark: _, lock } = open::open(path, cache_bytes)?;
+        let open::OpenFolder { database, disk, mark, lock } = open::open(path, cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let refused = |reason: String| OpenError::Database { path: path.to_owned(), reason };
         for item in reader.database.iter().keys() {
@@ -61,6 +63,7 @@ impl SledRefill {
         Ok(Self(Some(Filling {
             reader,
             disk,
+            mark,
             carried: None,
             segment: OpenSegment::default(),
             unflushed_bytes: 0,
@@ -121,7 +124,9 @@ impl Filling {
             return Err(corrupt("record", "its present version is missing"));
         }
         self.flush()?;
-        self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))
+        self.disk.sync().map_err(|error| self.reader.health.fail("syncing the disk", &error))?;
+        let acknowledged = State::read(&self.reader)?.acknowledged();
+        self.mark.write(acknowledged).map_err(|error| self.reader.health.fail("noting what is acknowledged", &error))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
