@@ -79,13 +79,19 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
     let outcome = receive(&admin, &query, table.as_ref(), &mut file, &bar);
     bar.finish_and_clear();
     admin.close();
-    let as_of = outcome.map_err(|error| match error {
-        CliError::Failed(message) if file.has_begun() => {
+    let as_of = match outcome {
+        Ok(as_of) => as_of,
+        Err(CliError::Failed(message)) if file.has_begun() => {
             let path = args.file.display();
-            CliError::Failed(format!("{message}\nwhat was written is kept: `daftar export --resume {path}` goes on, with the other options as before"))
+            return Err(CliError::Failed(format!(
+                "{message}\nwhat was written is kept: `daftar export --resume {path}` goes on, with the other options as before"
+            )));
         }
-        other => other,
-    })?;
+        Err(error) => {
+            file.discard();
+            return Err(error);
+        }
+    };
     let records = file.records();
     let digest = file.finish()?;
     if global.json {

@@ -105,6 +105,14 @@ impl OutputFile {
         self.progress.cursor.is_some()
     }
 
+    /// Takes away what was begun and is of no use.
+    pub fn discard(self) {
+        let Self { partial, out, .. } = self;
+        drop(out);
+        // Whoever begins anew writes over it.
+        let _is_gone = std::fs::remove_file(partial).is_ok();
+    }
+
     /// Adds bytes.
     ///
     /// # Errors
