@@ -150,7 +150,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[P1, G1],
-        fields: &["group", "role"],
+        fields: &["group", "inactive", "role"],
         shown: None,
     },
     Row {
@@ -194,7 +194,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[G1, P1, P2],
-        fields: &[],
+        fields: &["change", "entity", "inactive", "period", "role"],
         shown: None,
     },
     Row {
@@ -205,7 +205,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "search",
         records: &[PR1],
-        fields: &["identifier", "name", "target_type"],
+        fields: &["enforce_eligibility", "identifier", "name", "target_type"],
         shown: None,
     },
     Row {
@@ -216,7 +216,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[PR1],
-        fields: &["identifier", "name", "target_type"],
+        fields: &["enforce_eligibility", "identifier", "name", "target_type"],
         shown: None,
     },
     Row {
@@ -271,7 +271,7 @@ pub const ROWS: &[Row] = &[
         status: 200,
         action: "read",
         records: &[P1],
-        fields: &["subject", "status"],
+        fields: &["consent_id", "effective_date", "grantee", "legal_basis", "scopes", "status", "subject"],
         shown: None,
     },
     Row {
