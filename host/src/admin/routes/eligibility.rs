@@ -9,6 +9,7 @@ use crate::api::dto::eligibility::{self as body, SUBJECTS};
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
+use crate::api::extract::query::NoParameters;
 use crate::api::routes::eligibility::{checked, evaluated};
 use crate::app::AppState;
 use crate::context::OpContext;
@@ -21,6 +22,7 @@ use crate::service::program;
 /// Says what is wrong with an expression; the body is that of `$validate`.
 pub async fn validate(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     JsonObject(members): JsonObject,
 ) -> Result<Response, ApiError> {
@@ -30,6 +32,7 @@ pub async fn validate(
 /// Evaluates a rule; the body is that of `$evaluate`, or has `sample`, a number of records to pick, in place of `subjects`.
 pub async fn evaluate(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
     JsonObject(mut members): JsonObject<RECORD_BYTES_MAX>,
 ) -> Result<Response, ApiError> {

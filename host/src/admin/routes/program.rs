@@ -57,6 +57,7 @@ struct BrokenRuleBody<'a> {
 /// Lists the programs whose rules are not valid any more, with what is wrong with them.
 pub async fn broken_rules(
     Administrator(ctx): Administrator,
+    _: NoParameters,
     State(app): State<AppState>,
 ) -> Result<Response, ApiError> {
     let broken = rules::broken(&ctx, &app.registry, &app.engine).await?;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use crate::admin::access::Administrator;
 use crate::admin::dto::verification::VerificationLine;
 use crate::api::error::ApiError;
+use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
 use crate::domain::verification::{VerificationEvent, VerificationResult};
 use crate::error::AppError;
@@ -23,7 +24,11 @@ use crate::error::AppError;
 const WAITING_MAX: usize = 64;
 
 /// Looks through the whole register, and tells what it finds as it goes: a JSON object a line.
-pub async fn verify(Administrator(ctx): Administrator, State(app): State<AppState>) -> Result<Response, ApiError> {
+pub async fn verify(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+) -> Result<Response, ApiError> {
     let look = app.verifier.begin(&ctx).await?;
     let (events, told) = channel(WAITING_MAX);
     let lines = Lines {

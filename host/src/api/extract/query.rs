@@ -209,6 +209,7 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
     let shown = shown(name);
     Problem::malformed(match nearest(&shown, known.iter().copied(), 2) {
         Some(nearest) => format!("unknown parameter `{shown}`; did you mean `{nearest}`?"),
+        None if known.is_empty() => format!("unknown parameter `{shown}`; this call takes none"),
         None => format!("unknown parameter `{shown}`; known here: {}", known.join(", ")),
     })
 }
