@@ -82,6 +82,22 @@ fn rows_become_people_in_households() {
 }
 
 #[test]
+fn the_survey_of_the_examples_is_imported_whole() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/household-survey");
+    for name in ["survey.csv", "mapping.toml"] {
+        std::fs::copy(examples.join(name), folder.path().join(name)).unwrap();
+    }
+    let mapping = folder.path().join("mapping.toml");
+    let mapping = ["--mapping", mapping.to_str().unwrap()];
+    let finished = import(app.data_dir(), &folder.path().join("survey.csv"), &mapping).expect_success();
+    assert_eq!(counts(&finished), [99, 99, 0, 0, 0], "75 people and their 24 households");
+    let client = app.client(&["group:all", "individual:all"]);
+    let home = client.get("/Group/urn:svc:vocab:id-type%23tax_id%7CHH-0024").expect(200).json();
+    assert_eq!(home["member"][0]["role"]["code"], "head", "{home}");
+}
+
+#[test]
 fn a_mapping_that_does_not_fit_is_refused_with_everything_that_is_wrong() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let mapping = write(folder.path(), "m.toml", "[[column]]\nname = 'nam'\nfield = 'name.givn'\n");
