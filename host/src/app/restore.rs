@@ -244,12 +244,18 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Whether a restore into that folder was not finished.
+#[must_use]
+pub fn is_unfinished(data_dir: &Path) -> bool {
+    data_dir.join(MARKER).exists()
+}
+
 /// Refuses a folder whose restore was not finished.
 ///
 /// # Errors
 /// What to do about it.
 pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
-    if !data_dir.join(MARKER).exists() {
+    if !is_unfinished(data_dir) {
         return Ok(());
     }
     Err(StartError::Folder(format!(

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::backup::{Progress, check_file, json_of, open, print};
 use super::{CliError, GlobalArgs, output};
-use crate::app::restore::{RestoreError, Restored, restore};
+use crate::app::restore::{RestoreError, Restored, is_unfinished, restore};
 use crate::config::Config;
 
 /// What is restored.
@@ -80,8 +80,9 @@ fn sound(findings: u64) -> Result<(), CliError> {
 }
 
 fn failed(global: &GlobalArgs, args: &RestoreArgs, error: &RestoreError) -> CliError {
-    let untouched = matches!(error, RestoreError::Occupied { .. } | RestoreError::Unfinished(_));
-    let after = if untouched {
+    // Where the folder was not touched, nothing has to be said of it.
+    let is_told = matches!(error, RestoreError::Unfinished(_)) || !is_unfinished(&global.data_dir);
+    let after = if is_told {
         String::new()
     } else {
         format!("\n`{}` was not restored; `{}` is not served as it is", args.file.display(), global.data_dir.display())
