@@ -59,9 +59,6 @@ fn syntax_types_and_arguments_are_checked_before_anybody_is_looked_at() {
         "code(me.gender)",
         "date('2026-02-30') == today()",
         "members.exists(m)",
-        "{'a': 1}.a == 1",
-        "b'bytes' == b'bytes'",
-        "null == null",
         "me.income.amount + 1 > 2",
         "import os",
         "while(true)",
@@ -69,6 +66,7 @@ fn syntax_types_and_arguments_are_checked_before_anybody_is_looked_at() {
         "x.y.z",
         "size(me) > 1",
         "me.name.family.matches('(')",
+        "me.country == me.marital_status",
     ] {
         let refused = evaluate(&client, &expression.into());
         assert_eq!(refused.status, 422, "{expression}: {}", refused.text());

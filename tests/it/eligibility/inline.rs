@@ -62,7 +62,7 @@ fn a_missing_fact_matters_only_where_the_answer_depends_on_it() {
         ("has(me.birth_date)", "not_eligible", vec![]),
         ("has(me.gender)", "eligible", vec![]),
         (
-            "me.marital_status == me.country && me.name.family == 'x'",
+            "me.marital_status.code == me.country.code && me.name.family == 'x'",
             "undetermined",
             vec!["me.country", "me.marital_status", "me.name.family"],
         ),
