@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::running::RunningServer;
 use super::{AppState, StartError};
@@ -157,21 +158,29 @@ async fn tls_config(tls: &TlsConfig) -> Result<RustlsConfig, StartError> {
     })
 }
 
-/// Ends when the process is told to stop: Ctrl-C or SIGTERM.
-pub async fn shutdown_signal() {
-    let interrupted = tokio::signal::ctrl_c();
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut terminated) => {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminated.recv() => {}
-            }
+/// Ends when the process is told to stop: Ctrl-C or SIGTERM. They are heard from the call on, not only once it is waited for: whoever
+/// stops a server right after it said that it is ready stops it in order.
+#[must_use = "a signal that nobody waits for stops nothing"]
+pub fn shutdown_signal() -> impl Future<Output = ()> {
+    let interrupted = signal(SignalKind::interrupt());
+    let terminated = signal(SignalKind::terminate());
+    async {
+        tokio::select! {
+            () = heard(interrupted) => {}
+            () = heard(terminated) => {}
+        }
+    }
+}
+
+/// Ends with the next signal; never, where it cannot be heard.
+async fn heard(signal: std::io::Result<Signal>) {
+    match signal {
+        Ok(mut signal) => {
+            signal.recv().await;
         }
         Err(error) => {
-            tracing::warn!(error = %error, "SIGTERM cannot be heard, only Ctrl-C stops the server");
-            if interrupted.await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            tracing::warn!(error = %error, "one of Ctrl-C and SIGTERM cannot be heard; the other one stops the server");
+            std::future::pending().await
         }
     }
 }

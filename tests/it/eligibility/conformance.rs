@@ -105,6 +105,10 @@ fn rule(test: &Value) -> Option<String> {
         .flatten()
         .map(|(name, bound)| (name, written(&bound["value"])))
         .collect();
+    // No body of JSON may hold a NUL character.
+    if expression.contains('\0') {
+        return None;
+    }
     let is_sayable = |name: &String| !name.contains('.') && !["true", "false", "null"].contains(&name.as_str());
     if test["container"].is_string() || !variables.iter().all(|(name, _)| is_sayable(name)) {
         return None;
@@ -158,7 +162,7 @@ fn rules_mean_what_the_specification_of_cel_says() {
     assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(
         (passed, excluded, unsayable),
-        (1_604, EXCLUDED.len(), 12),
+        (1_596, EXCLUDED.len(), 20),
         "tests passed, excluded, not sayable as rules"
     );
 }
