@@ -120,7 +120,9 @@ impl SmallDisk {
         mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700"), "tmpfs"]).arg(folder.path());
         let is_mounted = mount.output().is_ok_and(|output| output.status.success());
         if !is_mounted {
-            eprintln!("skipped: a disk of its own cannot be mounted here; run the tests as root to try a read-only one");
+            eprintln!(
+                "skipped: a disk of its own cannot be mounted here; run the tests as root to try a read-only one"
+            );
         }
         is_mounted.then_some(Self(folder))
     }
