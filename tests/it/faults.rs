@@ -120,9 +120,7 @@ impl SmallDisk {
         mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700"), "tmpfs"]).arg(folder.path());
         let is_mounted = mount.output().is_ok_and(|output| output.status.success());
         if !is_mounted {
-            eprintln!(
-                "skipped: a disk of its own cannot be mounted here; run the tests as root to try a read-only one"
-            );
+            eprintln!("skipped: a disk of its own cannot be mounted here; run the tests as root to try a full one");
         }
         is_mounted.then_some(Self(folder))
     }
@@ -142,8 +140,51 @@ impl Drop for SmallDisk {
 }
 
 #[test]
+fn a_full_disk_stops_writes_and_loses_nothing() {
+    let Some(disk) = SmallDisk::mount(1_024) else { return };
+    let data_dir = disk.0.path().join("data");
+    let token = register(&data_dir);
+    let server = Server::serve(&data_dir, &[]);
+    let filler = disk.0.path().join("filler");
+    let free = free_bytes(disk.0.path());
+    let file = std::fs::File::create(&filler).unwrap();
+    // All but a few megabytes is taken by somebody else.
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(1), free.saturating_sub(5 << 20)), &mut &file).unwrap();
+    // Whoever holds it open keeps the room.
+    drop(file);
+    // The room comes back before the server starts again, as when an operator clears the disk.
+    disk_is_cleared_when(server, &data_dir, &token, &filler);
+}
+
+fn disk_is_cleared_when(server: Server, data_dir: &Path, token: &str, filler: &Path) {
+    let connection = server.connection();
+    let refusal = (0..400).find_map(|number| {
+        let body = person(&format!("full-{number}"), json!({"photo": photo(number)}));
+        let answer = connection.request("POST", "/api/v2/Individual").bearer(token).json(&body).send();
+        (answer.status != 201).then_some((number, answer))
+    });
+    let (count, refusal) = refusal.expect("the disk has room for a few of them only");
+    assert!(refusal.expect(503).number("retry-after") >= 1);
+    let ended = server.stop();
+    assert!(ended.stderr.contains("the store failed and takes no more writes"), "{}", ended.stderr);
+    std::fs::remove_file(filler).unwrap();
+    let room = Server::serve(data_dir, &[]);
+    for number in 0..count {
+        let target = format!("/api/v2{}", path("Individual", &format!("full-{number}")));
+        drop(room.connection().request("GET", &target).bearer(token).send().expect(200));
+    }
+    drop(run(data_dir, &["verify"]).expect_success());
+    drop(room.stop().expect_success());
+}
+
+fn free_bytes(folder: &Path) -> u64 {
+    let free = rustix::fs::statvfs(folder).unwrap();
+    free.f_bavail * free.f_frsize
+}
+
+#[test]
 fn a_read_only_folder_is_refused_and_named() {
-    let Some(disk) = SmallDisk::mount(384) else { return };
+    let Some(disk) = SmallDisk::mount(1_024) else { return };
     let data_dir = disk.0.path().join("data");
     let _token = register(&data_dir);
     disk.remount("ro");
