@@ -38,6 +38,28 @@ impl Span {
         source.get(self.start..self.end).unwrap_or("")
     }
 
+    /// This range with the brackets around it that it holds only one of: an operand in brackets has its place inside of them.
+    pub fn whole_in(self, source: &str) -> Span {
+        let (missing_before, missing_after) = unmatched(self.text(source));
+        let Span { mut start, mut end } = self;
+        for _ in 0..missing_before {
+            let before = source.get(..start).unwrap_or("").trim_end();
+            if !before.ends_with('(') {
+                return self;
+            }
+            start = before.len() - 1;
+        }
+        for _ in 0..missing_after {
+            let after = source.get(end..).unwrap_or("");
+            let blank = after.len() - after.trim_start().len();
+            if !after.trim_start().starts_with(')') {
+                return self;
+            }
+            end += blank + 1;
+        }
+        Span { start, end }
+    }
+
     /// Line, column and length of this range in `source`.
     pub fn place(self, source: &str) -> Place {
         let before = source.get(..self.start).unwrap_or(source);
@@ -48,6 +70,30 @@ impl Span {
             length: count(self.text(source).chars().count()),
         }
     }
+}
+
+/// How many round brackets of a text close nothing in it, and how many are not closed in it. Those in quotes do not count.
+fn unmatched(text: &str) -> (usize, usize) {
+    let (mut closing, mut open) = (0_usize, 0_usize);
+    let mut quote = None;
+    let mut is_escaped = false;
+    for character in text.chars() {
+        match (quote, character) {
+            (Some(_), '\\') => is_escaped = !is_escaped,
+            (Some(begun), character) => {
+                if character == begun && !is_escaped {
+                    quote = None;
+                }
+                is_escaped = false;
+            }
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '(') => open += 1,
+            (None, ')') if open > 0 => open -= 1,
+            (None, ')') => closing += 1,
+            (None, _) => {}
+        }
+    }
+    (closing, open)
 }
 
 fn count(number: usize) -> u32 {
@@ -66,6 +112,19 @@ mod tests {
         assert_eq!(span.place(source), Place { line: 2, column: 3, length: 4 });
         let operator = source.find("==").unwrap();
         assert_eq!(Span::new(operator, operator + 2).place(source), Place { line: 1, column: 6, length: 2 });
+    }
+
+    #[test]
+    fn a_range_takes_in_the_brackets_that_it_holds_one_of() {
+        let source = "not ( (a + b) / f(')(') ) && x";
+        let whole = |start: &str, end: &str| {
+            let end = source.find(end).unwrap() + end.len();
+            Span::new(source.find(start).unwrap(), end).whole_in(source).text(source)
+        };
+        assert_eq!(whole("a + b", "b"), "a + b");
+        assert_eq!(whole("a + b", "f(')(')"), "(a + b) / f(')(')");
+        assert_eq!(whole("not", "f(')(')"), "not ( (a + b) / f(')(') )");
+        assert_eq!(Span::new(2, 9).whole_in("(a"), Span::new(2, 9));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl<'a> Evaluator<'a> {
         let exhausted = self.exhausted.take();
         let mut part = Explained {
             parent: place.parent,
-            span: node.span,
+            span: node.span.whole_in(story.source),
             item: place.item,
             value: ExplainedValue::Unknown,
             missing: Vec::new(),
@@ -69,6 +69,7 @@ impl<'a> Evaluator<'a> {
         self.look(node, story, &mut part.seen);
         story.parts.push(part);
         for operand in node.operands() {
+            let operand = written_part(operand);
             if is_told_apart(node, operand) {
                 self.part(operand, below, story);
             } else {
@@ -99,6 +100,7 @@ impl<'a> Evaluator<'a> {
     /// The parts that a field hangs on, such as the list in `me.address[size(members)].city`.
     fn parts_behind(&mut self, node: &'a Node, place: Place, story: &mut Story<'_>) {
         for operand in node.operands() {
+            let operand = written_part(operand);
             if is_plain(operand) { self.parts_behind(operand, place, story) } else { self.part(operand, place, story) }
         }
     }
@@ -184,6 +186,18 @@ fn own_path<'p>(column: &'p ColumnPlan, plan: &'p Plan) -> &'p str {
     let list = plan.columns().get(list).map_or("", |list| list.path.as_str());
     let below = column.path.strip_prefix(list).and_then(|rest| rest.strip_prefix("[]"));
     below.map_or(&column.path, |rest| rest.strip_prefix('.').unwrap_or(rest))
+}
+
+/// The node that an author wrote, behind what stands around it unwritten: a date is made into an instant where one is asked for.
+fn written_part(node: &Node) -> &Node {
+    match &node.kind {
+        Kind::Midnight(date) => written_part(date),
+        Kind::Foreign(_, operands) => match operands.as_slice() {
+            [only] if only.span == node.span => written_part(only),
+            _ => node,
+        },
+        _ => node,
+    }
 }
 
 /// Whether an operand is a part of its own. One that is true or false always is, where logic is done with it.

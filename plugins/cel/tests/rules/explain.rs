@@ -167,6 +167,18 @@ fn names_and_other_values_are_told() {
 }
 
 #[test]
+fn parts_are_told_as_they_are_written() {
+    assert_eq!(
+        tree("2 < (me.birth_date.getFullYear() / (me.birth_date.getMonth() + 1))", &woman()),
+        "true `2 < (me.birth_date.getFullYear() / (me.birth_date.getMonth() + 1))`\n  \
+         1960 `me.birth_date.getFullYear() / (me.birth_date.getMonth() + 1)`\n    \
+         1960 `me.birth_date.getFullYear()` me.birth_date=day -3653\n    \
+         1 `me.birth_date.getMonth() + 1`\n      \
+         0 `me.birth_date.getMonth()` me.birth_date=day -3653"
+    );
+}
+
+#[test]
 fn the_whole_is_what_evaluating_gives() {
     let cases = [woman(), person(Vec::new()), household(vec![vec![("gender", Cell::Code(MALE))], Vec::new()])];
     for expression in [
