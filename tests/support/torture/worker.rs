@@ -111,7 +111,7 @@ impl Worker {
             78..88 => Step::Transaction { id: self.name() },
             88..90 => Step::Consent { person },
             90..91 => Step::Client { name: self.name() },
-            91..92 => Step::Code { code: format!("t{}", self.name()) },
+            91..92 => Step::Code { code: format!("t{}", self.name().replace('-', "_")) },
             _ => Step::Read { person },
         }
     }
