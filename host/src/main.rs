@@ -6,6 +6,9 @@ use std::process::ExitCode;
 /// is empty, and the program knows none. Included here and nowhere else: when plugins change, the library is not compiled again.
 const PINNED_DIGESTS: &str = include_str!(env!("DAFTAR_PINNED_DIGESTS"));
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     daftar::cli::main(PINNED_DIGESTS)
 }

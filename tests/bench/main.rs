@@ -21,6 +21,10 @@ mod write;
 
 use std::process::ExitCode;
 
+/// As the program has it, since most benchmarks run the server in this process.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A benchmark by its name.
 type Benchmark = (&'static str, fn() -> Result<(), String>);
 
