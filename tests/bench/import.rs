@@ -76,8 +76,8 @@ fn say(how: &str, people: u64, told: &Value) {
     );
 }
 
-/// Imports as an operator does, by the program.
-async fn import(folder: &Path, file: &Path) -> Result<Value, String> {
+/// Imports as an operator does, by the program; what it told.
+pub async fn import(folder: &Path, file: &Path) -> Result<Value, String> {
     let (folder, file, program): (PathBuf, PathBuf, PathBuf) = (folder.join("data"), file.to_owned(), program()?);
     let finished = tokio::task::spawn_blocking(move || {
         let mut command = std::process::Command::new(program);
@@ -94,8 +94,8 @@ fn write(path: &Path, people: u64) -> std::io::Result<u64> {
     write_from(path, people, 0)
 }
 
-/// People, and after those of a household the household.
-fn write_from(path: &Path, people: u64, first: u64) -> std::io::Result<u64> {
+/// People, and after those of a household the household, into a file; how many bytes it has.
+pub fn write_from(path: &Path, people: u64, first: u64) -> std::io::Result<u64> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
     let mut bytes = 0;
     let mut line = |value: Value| {

@@ -1,5 +1,7 @@
 //! How everything grows with the register, as a table for `host/docs/SCALE.md`.
 
+mod operation;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,7 +114,7 @@ fn measure(people: u64) -> Result<Column, String> {
     let (alone, together) = (create(people + 100_000), create(people + 200_000));
     time(["create, 1 connection, median / p99 ms", "… a second"], 1, &alone)?;
     time(["create, 16 connections, median / p99 ms", "… a second"], 16, &together)?;
-    program.stop()?;
+    operation::measure(folder.path(), people, &token, program, &runtime, &mut column)?;
     Ok(column)
 }
 
