@@ -33,8 +33,6 @@ use crate::config::Config;
 use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
 use crate::domain::audit::Actor;
-use crate::domain::grant::Grants;
-use crate::domain::scope::ScopeSet;
 use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
 pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
@@ -235,16 +233,7 @@ impl App {
     /// The context of what the server does by itself.
     #[must_use]
     pub fn system_context(&self) -> OpContext {
-        OpContext {
-            actor: Actor::System,
-            organization: None,
-            consent: None,
-            scopes: ScopeSet::default(),
-            grants: Grants::default(),
-            request_id: self.ids.next_id().into(),
-            now: self.clock.now(),
-            trail: Trail::default(),
-        }
+        OpContext::unbound(Actor::System, self.ids.next_id().into(), self.clock.now(), Trail::default())
     }
 
     /// Whether requests can be served now.

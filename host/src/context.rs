@@ -101,6 +101,13 @@ pub struct OpContext {
 }
 
 impl OpContext {
+    /// The context of somebody who is no client, and whom neither scopes nor grants nor consents bind.
+    #[must_use]
+    pub fn unbound(actor: Actor, request_id: Arc<str>, now: Timestamp, trail: Trail) -> Self {
+        let (scopes, grants) = (ScopeSet::default(), Grants::default());
+        Self { actor, organization: None, consent: None, scopes, grants, request_id, now, trail }
+    }
+
     /// The client that acts, unless it is the administrator or the server itself.
     #[must_use]
     pub fn client(&self) -> Option<&ClientId> {

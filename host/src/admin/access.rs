@@ -13,8 +13,6 @@ use crate::api::middleware::answer::RequestInfo;
 use crate::app::AppState;
 use crate::context::OpContext;
 use crate::domain::audit::{Actor, AuditAction};
-use crate::domain::grant::Grants;
-use crate::domain::scope::ScopeSet;
 
 /// Stops every request that does not carry the admin token, whatever it asks for.
 pub async fn require_token(State(app): State<AppState>, request: Request, next: Next) -> Response {
@@ -49,15 +47,7 @@ impl FromRequestParts<AppState> for Administrator {
         let info = parts.extensions.get::<RequestInfo>();
         let trail = info.map(|info| info.trail.clone()).unwrap_or_default();
         trail.set_caller(Actor::Administrator, AuditAction::Administer);
-        Ok(Self(OpContext {
-            actor: Actor::Administrator,
-            organization: None,
-            consent: None,
-            scopes: ScopeSet::default(),
-            grants: Grants::default(),
-            request_id: info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone()),
-            now: app.clock.now(),
-            trail,
-        }))
+        let request_id = info.map_or_else(|| app.ids.next_id().into(), |info| info.id.clone());
+        Ok(Self(OpContext::unbound(Actor::Administrator, request_id, app.clock.now(), trail)))
     }
 }

@@ -14,9 +14,7 @@ use crate::context::trail::Trail;
 use crate::domain::audit::{Actor, AuditOutcome};
 use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{Schema, Subject};
-use crate::domain::grant::Grants;
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::domain::scope::ScopeSet;
 use crate::error::AppError;
 use crate::plugin::{
     EligibilityEngine, InstallStep, InstalledPlugin, LibraryError, PluginLibrary, RuleSession, SyncedFile,
@@ -288,16 +286,7 @@ pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<M
 }
 
 pub(super) fn administrator() -> OpContext {
-    OpContext {
-        actor: Actor::Administrator,
-        organization: None,
-        consent: None,
-        scopes: ScopeSet::default(),
-        grants: Grants::default(),
-        request_id: "test".into(),
-        now: now(),
-        trail: Trail::default(),
-    }
+    OpContext::unbound(Actor::Administrator, "test".into(), now(), Trail::default())
 }
 
 #[tokio::test]

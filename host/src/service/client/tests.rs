@@ -4,7 +4,6 @@ use super::*;
 use crate::context::trail::Trail;
 use crate::context::{FakeClock, RandomIds};
 use crate::domain::audit::Actor;
-use crate::domain::scope::ScopeSet;
 use crate::store::memory::MemoryStore;
 
 fn administration(folder: &std::path::Path) -> ClientAdministration {
@@ -19,16 +18,8 @@ fn administration(folder: &std::path::Path) -> ClientAdministration {
 }
 
 fn context() -> OpContext {
-    OpContext {
-        actor: Actor::Administrator,
-        organization: None,
-        consent: None,
-        scopes: ScopeSet::default(),
-        grants: Grants::default(),
-        request_id: "test".into(),
-        now: "2026-03-01T12:00:00Z".parse().unwrap(),
-        trail: Trail::default(),
-    }
+    let now = "2026-03-01T12:00:00Z".parse().unwrap();
+    OpContext::unbound(Actor::Administrator, "test".into(), now, Trail::default())
 }
 
 async fn registered(clients: &ClientAdministration) -> (Arc<Client>, SecretString) {

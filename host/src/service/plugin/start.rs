@@ -14,8 +14,6 @@ use crate::context::OpContext;
 use crate::context::trail::Trail;
 use crate::domain::audit::{Actor, AuditOutcome};
 use crate::domain::deployment::Deployment;
-use crate::domain::grant::Grants;
-use crate::domain::scope::ScopeSet;
 use crate::error::AppError;
 use crate::plugin::{PluginLibrary, Prepared, SyncReport, SyncedFile};
 
@@ -68,16 +66,7 @@ impl PluginAdministration {
     /// Installs what is absent or newer in a folder. What is refused for what it brings is tried once more after the others:
     /// its concept groups may select codes of one of them.
     async fn sync(&self, folder: &Path, now: Timestamp) -> Result<SyncReport, AppError> {
-        let ctx = OpContext {
-            actor: Actor::System,
-            scopes: ScopeSet::default(),
-            grants: Grants::default(),
-            request_id: "start".into(),
-            organization: None,
-            consent: None,
-            now,
-            trail: Trail::default(),
-        };
+        let ctx = OpContext::unbound(Actor::System, "start".into(), now, Trail::default());
         let folder = folder.to_owned();
         let paths = blocking(move || PluginLibrary::files_of(&folder)).await?;
         let mut report = SyncReport::new();
