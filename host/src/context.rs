@@ -2,7 +2,8 @@
 
 pub mod trail;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,6 +21,10 @@ use self::trail::Trail;
 pub trait Clock: Send + Sync + 'static {
     /// Now.
     fn now(&self) -> Timestamp;
+
+    /// How much time has passed since an instant that is the same for every call. Never goes back, whatever is set: by this it is
+    /// told how long something takes.
+    fn elapsed(&self) -> Duration;
 }
 
 /// The machine's clock.
@@ -31,34 +36,66 @@ impl Clock for SystemClock {
         #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
         Timestamp::now()
     }
+
+    fn elapsed(&self) -> Duration {
+        static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        BEGUN.elapsed()
+    }
 }
 
 /// A clock that stands still until it is moved: for tests. Clones show the same time.
 #[derive(Debug, Clone)]
-pub struct FakeClock(Arc<Mutex<Timestamp>>);
+pub struct FakeClock(Arc<Mutex<Shown>>);
+
+/// What a clock of tests shows.
+#[derive(Debug)]
+struct Shown {
+    now: Timestamp,
+    elapsed: Duration,
+    /// By how much each look at what has passed moves that on.
+    step: Duration,
+}
 
 impl FakeClock {
     /// A clock that shows that instant.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new(now)))
+        Self(Arc::new(Mutex::new(Shown { now, elapsed: Duration::ZERO, step: Duration::ZERO })))
     }
 
-    /// Moves it to an instant, which may lie before the one shown.
+    /// Moves it to an instant, which may lie before the one shown. No time passes.
     pub fn set(&self, now: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        self.shown().now = now;
     }
 
-    /// Moves it on, or back by a negative duration; as far as the calendar goes.
+    /// Moves it on, or back by a negative duration; as far as the calendar goes. Time passes only when it is moved on.
     pub fn advance(&self, by: SignedDuration) {
-        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *now = now.saturating_add(by).unwrap_or(*now);
+        let mut shown = self.shown();
+        shown.now = shown.now.saturating_add(by).unwrap_or(shown.now);
+        shown.elapsed = shown.elapsed.saturating_add(Duration::try_from(by).unwrap_or_default());
+    }
+
+    /// From now on that much time passes whenever somebody looks how much has passed, so that a test can have time run out in the
+    /// middle of something.
+    pub fn pass_at_each_look(&self, step: Duration) {
+        self.shown().step = step;
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Clock for FakeClock {
     fn now(&self) -> Timestamp {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown().now
+    }
+
+    fn elapsed(&self) -> Duration {
+        let mut shown = self.shown();
+        let passed = shown.elapsed.saturating_add(shown.step);
+        shown.elapsed = passed;
+        passed
     }
 }
 

@@ -1,4 +1,4 @@
-//! `Accept`: what a client takes, to every endpoint.
+//! `Accept`: what a client takes, to every endpoint of both listeners.
 
 use daftar::api::access::Access;
 use daftar::api::router::{Endpoint, endpoints};
@@ -49,6 +49,33 @@ fn every_endpoint_refuses_a_client_that_takes_nothing_of_what_it_has() {
             assert_ne!(status, 406, "{} {path} {taken}", endpoint.method);
         }
     }
+}
+
+#[test]
+fn the_admin_api_refuses_alike_what_it_would_do() {
+    let app = TestApp::start();
+    let admin = app.admin();
+    for (method, path) in crate::admin::calls(&admin) {
+        let ask = |accept: &str| admin.request(method, &format!("{path}?unheard_of=1")).header("Accept", accept).send();
+        let refused = ask("image/png, text/csv;q=0.5");
+        if method == "DELETE" && ["/identifier-systems/x", "/import", "/plugins/x"].contains(&path.as_str()) {
+            assert_eq!(refused.status, 400, "there is no body to be refused: {method} {path}");
+            continue;
+        }
+        let told = refused.expect(406).detail();
+        let offered = told.split('`').nth(3).unwrap_or_else(|| panic!("{method} {path}: {told}"));
+        for taken in [offered, "*/*", "image/png, */*;q=0.1"] {
+            assert_eq!(ask(taken).status, 400, "{method} {path} {taken}");
+        }
+    }
+    let exported = admin.request("GET", "/export").header("Accept", "application/json").send().expect(406);
+    let there_is = "`Accept` admits nothing that is offered here: this is answered as `application/x-ndjson`";
+    assert_eq!(exported.detail(), there_is);
+    let listed = admin.request("GET", "/clients").header("Accept", "application/json").send().expect(200);
+    assert_eq!(listed.header("content-type"), Some("application/json"));
+    let stranger = app.admin_listener().request("GET", "/admin/v1/clients").header("Accept", "text/html").send();
+    assert_eq!(stranger.status, 401, "who asks comes first");
+    assert_eq!(admin.request("GET", "/nothing").header("Accept", "text/html").send().status, 404);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `/$batch`
 
 mod crash;
+mod deadline;
 mod enrolment;
 mod hostile;
 mod independent;

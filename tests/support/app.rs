@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use daftar::app::serve::{Listeners, serve};
 use daftar::app::{App, AppOptions};
@@ -147,6 +148,11 @@ impl TestApp {
     /// Moves the clock on.
     pub fn advance_seconds(&self, seconds: i64) {
         self.clock.advance(SignedDuration::from_secs(seconds));
+    }
+
+    /// From now on so many seconds pass whenever the server looks how much time has passed.
+    pub fn pass_at_each_look(&self, seconds: u64) {
+        self.clock.pass_at_each_look(Duration::from_secs(seconds));
     }
 
     /// The folder of the register.

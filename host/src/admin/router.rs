@@ -1,7 +1,10 @@
-//! Every route of the admin listener.
+//! Every route of the admin listener, with what it answers in.
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 
 use super::access::require_token;
@@ -10,6 +13,7 @@ use super::routes::{
     plugin, plugin_use, program, upgrade_report, verification,
 };
 use crate::api::error::{ApiError, Problem};
+use crate::api::extract::accept::check_offered;
 use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::app::AppState;
 
@@ -56,16 +60,38 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     ]
 }
 
+/// The media types that a call is answered in when it succeeds; none where there is no body. The metrics page is text whatever is
+/// asked, which is what every scraper falls back on.
+fn offered(method: &Method, path: &str) -> &'static [&'static str] {
+    match (method.as_str(), path) {
+        ("POST", "/backup") => &[backup::CONTENT_TYPE],
+        ("GET", "/export" | "/verification") | ("POST", "/import") => &["application/x-ndjson"],
+        ("DELETE", "/identifier-systems/{uri}" | "/import" | "/plugins/{name}") => &[],
+        (_, _) => &["application/json"],
+    }
+}
+
+/// Stops a request for something that is there, and that its client does not take in the form in which it is.
+async fn check_accept(path: &'static str, request: Request, next: Next) -> Response {
+    match check_offered(request.headers(), offered(request.method(), path)) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => ApiError::from(problem).into_response(),
+    }
+}
+
 /// The admin listener's router.
 pub fn router(state: AppState) -> Router {
-    let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| {
+        let check = from_fn(move |request, next| check_accept(path, request, next));
+        router.route(path, methods.route_layer(check))
+    });
     Router::new()
         .nest(BASE_PATH, routes)
         .route(METRICS_PATH, get(metrics::page))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .layer(axum::middleware::from_fn_with_state(state.clone(), require_token))
-        .layer(axum::middleware::from_fn_with_state(state.clone(), answer_administrator))
+        .layer(from_fn_with_state(state.clone(), require_token))
+        .layer(from_fn_with_state(state.clone(), answer_administrator))
         .with_state(state)
 }
 
@@ -75,7 +101,7 @@ pub fn metrics_router(state: AppState) -> Router {
         .route(METRICS_PATH, get(metrics::page))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .layer(axum::middleware::from_fn_with_state(state.clone(), answer))
+        .layer(from_fn_with_state(state.clone(), answer))
         .with_state(state)
 }
 

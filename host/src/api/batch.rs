@@ -7,6 +7,7 @@
 //! failure of one, a panic even, never touches another.
 
 mod answer;
+mod deadline;
 pub mod envelope;
 mod independent;
 mod inner;
@@ -14,15 +15,15 @@ mod placeholders;
 mod transaction;
 mod url;
 
-use std::time::{Duration, Instant};
-
 use axum::response::Response;
 
 pub use self::inner::{Caller as BatchCaller, InnerRouter};
 
+use self::deadline::Deadline;
 use self::envelope::{Envelope, Kind};
 use self::inner::Caller;
 use super::error::ApiError;
+use super::middleware::answer::RequestInfo;
 use crate::app::AppState;
 use crate::service::once::Once;
 
@@ -32,16 +33,19 @@ const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// How often a transaction is made in all while others change meanwhile what it rests on.
 pub const ATTEMPTS_MAX: usize = 4;
 
-/// Does what an envelope asks for, at most once where the request has a name.
+/// Does what an envelope asks for that came with that request, at most once where the request has a name.
 ///
 /// # Errors
 /// What refuses the whole.
-pub async fn run(app: &AppState, caller: Caller, envelope: Envelope, once: Option<Once>) -> Result<Response, ApiError> {
-    // The time for the whole request ends it without an answer; a batch gives one a little earlier.
-    let time = Duration::from_millis(app.config.server.request_timeout_ms).mul_f64(0.8);
-    let deadline = Instant::now() + time;
+pub async fn run(
+    app: &AppState,
+    (info, caller): (&RequestInfo, Caller),
+    envelope: Envelope,
+    once: Option<Once>,
+) -> Result<Response, ApiError> {
+    let deadline = Deadline::of(app, info);
     match envelope.kind {
-        Kind::Transaction => transaction::run(app, &caller, envelope.entries, once, deadline).await,
-        Kind::Batch => independent::run(app, &caller, envelope.entries, once, deadline).await,
+        Kind::Transaction => transaction::run(app, &caller, envelope.entries, once, &deadline).await,
+        Kind::Batch => independent::run(app, &caller, envelope.entries, once, &deadline).await,
     }
 }

@@ -64,6 +64,13 @@ impl Problem {
         self
     }
 
+    /// In how many seconds a new attempt is worth it, where it says so.
+    #[must_use]
+    pub fn retry_after_s(&self) -> Option<u64> {
+        let header = self.headers.iter().find(|(name, _)| *name == header::RETRY_AFTER);
+        header.and_then(|(_, value)| value.to_str().ok()?.parse().ok())
+    }
+
     /// The body as JSON.
     #[must_use]
     pub fn body(&self, instance: Option<&str>, request_id: &str) -> Vec<u8> {

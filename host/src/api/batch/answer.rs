@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::ANSWER_BYTES_MAX;
 use super::envelope::{Entry, Kind};
 use super::inner::Answered;
+use crate::api::error::Problem;
 use crate::app::AppState;
 use crate::error::AppError;
 
@@ -30,6 +31,9 @@ struct ResponseBody<'a> {
     location: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<&'a str>,
+    /// What `Retry-After` says of the same refusal elsewhere, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
 }
 
 impl AnswerWriter {
@@ -54,6 +58,7 @@ impl AnswerWriter {
                 status: answered.status.as_u16(),
                 location: answered.location.as_deref(),
                 etag: answered.etag.as_deref(),
+                retry_after: answered.problem.as_ref().and_then(Problem::retry_after_s),
             },
         };
         let mut part = serde_json::to_vec(&part).map_err(|error| AppError::Internal(error.into()))?;

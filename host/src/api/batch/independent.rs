@@ -1,15 +1,15 @@
 //! A batch: each entry by itself, one after the other.
 
-use std::time::Instant;
-
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 
 use super::ATTEMPTS_MAX;
 use super::answer::AnswerWriter;
+use super::deadline::Deadline;
 use super::envelope::{Entry, Kind};
-use super::inner::{Answered, Caller, InnerRequest, InnerRouter, is_over};
+use super::inner::{Answered, Caller, InnerRequest, InnerRouter};
 use crate::api::error::{ApiError, Problem};
+use crate::api::once::answer_of;
 use crate::api::once::replay::DoneBefore;
 use crate::api::once::{answer_of, overtaken};
 use crate::app::AppState;
@@ -22,15 +22,13 @@ pub(super) async fn run(
     caller: &Caller,
     entries: Vec<Entry>,
     mut once: Option<Once>,
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<Response, ApiError> {
     let router = InnerRouter::on(app);
     let mut answer = AnswerWriter::new(Kind::Batch);
     for (mut entry, part) in entries.into_iter().zip(1_u16..) {
         let body = entry.resource.take();
-        let answered = if is_over(deadline) {
-            not_begun(caller)
-        } else if answer.is_full() && entry.method == Method::GET {
+        let answered = if answer.is_full() && entry.method == Method::GET {
             no_room(caller)
         } else {
             let request = entry.request(body, None);
@@ -50,7 +48,7 @@ async fn written_once(
     caller: &Caller,
     request: InnerRequest,
     (once, part): (&mut Once, u16),
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<Answered, ApiError> {
     let ctx = &caller.context;
     let mut overtaken_by_others = None;
@@ -100,17 +98,8 @@ fn failed(caller: &Caller, error: AppError) -> Answered {
     Answered::refused(Problem::from(error), None, &caller.context.request_id)
 }
 
-fn not_begun(caller: &Caller) -> Answered {
-    let detail = "the batch took too long before this entry, which was not begun: send it again in another batch";
-    refused(caller, StatusCode::SERVICE_UNAVAILABLE, detail)
-}
-
 fn no_room(caller: &Caller) -> Answered {
     let detail =
         "the answers before this one fill the room that the answer to one batch has: ask for it in another batch";
-    refused(caller, StatusCode::PAYLOAD_TOO_LARGE, detail)
-}
-
-fn refused(caller: &Caller, status: StatusCode, detail: &str) -> Answered {
-    Answered::refused(Problem::new(status, detail), None, &caller.context.request_id)
+    Answered::refused(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail), None, &caller.context.request_id)
 }

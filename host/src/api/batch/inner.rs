@@ -1,7 +1,6 @@
 //! One request within another: made of an entry, answered by the handler that answers it alone.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -11,6 +10,7 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 use tower::ServiceExt;
 
+use super::deadline::Deadline;
 use super::envelope::Entry;
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::WithinRequest;
@@ -108,8 +108,8 @@ impl InnerRouter {
         response
     }
 
-    /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503. What it
-    /// leaves in the audit log goes to `lines`, where they are given.
+    /// Makes a request. It is answered whatever happens: a panic is a 500, one that is not done at the deadline a 503, be it that
+    /// it was not begun. What it leaves in the audit log goes to `lines`, where they are given: what it writes is kept back then.
     ///
     /// # Errors
     /// When the request cannot be put together, which is a defect.
@@ -118,9 +118,12 @@ impl InnerRouter {
         caller: &Caller,
         request: InnerRequest,
         lines: Option<HeldLines>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> Result<Answered, ApiError> {
+        let request_id = &caller.context.request_id;
+        let Some(left) = deadline.left() else { return Ok(Answered::not_begun(request_id)) };
         let done_before = request.done_before;
+        let changes_nothing = lines.is_some() || request.method == Method::GET;
         let mut built = Request::builder().method(request.method).uri(request.uri);
         if let Some(condition) = request.if_match {
             built = built.header(header::IF_MATCH, condition);
@@ -141,10 +144,9 @@ impl InnerRouter {
         if let Some(done_before) = done_before {
             request.extensions_mut().insert(done_before);
         }
-        let time = deadline.saturating_duration_since(Instant::now());
-        match tokio::time::timeout(time, self.answer(request)).await {
+        match tokio::time::timeout(left, self.answer(request)).await {
             Ok(response) => read(response).await,
-            Err(_) => Ok(Answered::late(&caller.context.request_id)),
+            Err(_) => Ok(Answered::late(changes_nothing, request_id)),
         }
     }
 }
@@ -172,9 +174,19 @@ impl Answered {
     }
 
     /// There was no time left for it.
-    pub(super) fn late(request_id: &str) -> Self {
+    pub(super) fn not_begun(request_id: &str) -> Self {
         let detail =
-            "the batch took too long before this entry was done: send it again by itself, or in a smaller batch";
+            "the time for a batch was over before this entry, which was not begun: send it again in another batch";
+        Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)
+    }
+
+    /// There was not enough time left for it. What the store was handed already it may still write.
+    fn late(changes_nothing: bool, request_id: &str) -> Self {
+        let detail = if changes_nothing {
+            "the time for a batch was over before this entry was done, and it changed nothing: send it again by itself, or in a smaller batch"
+        } else {
+            "the time for a batch was over before this entry was done, and whether it still will be is not known: look before you send it again"
+        };
         Self::refused(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail), None, request_id)
     }
 
@@ -185,7 +197,47 @@ impl Answered {
     }
 }
 
-/// How much time is left.
-pub(super) fn is_over(deadline: Instant) -> bool {
-    deadline.saturating_duration_since(Instant::now()) == Duration::ZERO
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::context::FakeClock;
+    use crate::context::trail::Trail;
+    use crate::domain::audit::Actor;
+
+    fn caller() -> Caller {
+        let now = "2026-03-01T12:00:00Z".parse().unwrap();
+        let context = OpContext::unbound(Actor::System, "r".into(), now, Trail::default());
+        Caller::new(context, &HeaderMap::new())
+    }
+
+    /// How a handler that never comes to an end answers when so much time is left.
+    async fn told(method: Method, lines: Option<HeldLines>, left: Duration) -> (StatusCode, String, Option<u64>) {
+        let router = InnerRouter(Router::new().fallback(std::future::pending::<()>));
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let deadline = Deadline::at(Arc::new(clock), left);
+        let request =
+            InnerRequest { method, uri: Uri::from_static("/x"), if_match: None, body: None, done_before: None };
+        let answered = router.send(&caller(), request, lines, &deadline).await.unwrap();
+        let problem = answered.problem.unwrap();
+        (answered.status, problem.detail.clone(), problem.retry_after_s())
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_runs_out_of_time_says_whether_it_may_have_changed_something() {
+        let (kept_back, shortest) = (|| Some(HeldLines::default()), Duration::from_nanos(1));
+        for (method, lines, left, expected) in [
+            (Method::POST, None, Duration::ZERO, "which was not begun"),
+            (Method::POST, kept_back(), Duration::ZERO, "which was not begun"),
+            (Method::POST, kept_back(), shortest, "it changed nothing"),
+            (Method::GET, None, shortest, "it changed nothing"),
+            (Method::POST, None, shortest, "whether it still will be is not known"),
+        ] {
+            let (status, detail, retry_after_s) = told(method, lines, left).await;
+            assert_eq!((status, retry_after_s), (StatusCode::SERVICE_UNAVAILABLE, Some(1)));
+            assert!(detail.contains(expected), "{detail}");
+        }
+    }
 }

@@ -1,11 +1,10 @@
 //! A transaction: all entries or none.
 
-use std::time::Instant;
-
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
 use super::answer::AnswerWriter;
+use super::deadline::Deadline;
 use super::envelope::{Entry, Kind};
 use super::inner::{Answered, Caller, InnerRouter};
 use super::{ATTEMPTS_MAX, placeholders};
@@ -25,7 +24,7 @@ pub(super) async fn run(
     caller: &Caller,
     entries: Vec<Entry>,
     mut once: Option<Once>,
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<Response, ApiError> {
     let order = placeholders::order(&entries)?;
     for _ in 0..ATTEMPTS_MAX {
@@ -87,7 +86,7 @@ async fn replayed(
     caller: &Caller,
     entries: &[Entry],
     earlier: &RememberedRequest,
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<Response, ApiError> {
     const REPEATED: &str = "the transaction was made when it was sent before";
     let (router, lines) = (InnerRouter::on(app), HeldLines::default());
@@ -116,7 +115,7 @@ async fn attempt(
     transaction: &Transaction,
     entries: &[Entry],
     order: &[usize],
-    deadline: Instant,
+    deadline: &Deadline,
 ) -> Result<Vec<Option<Answered>>, ApiError> {
     let router = InnerRouter::on(&app.with_registry(transaction.registry()));
     let mut answers: Vec<Option<Answered>> = entries.iter().map(|_| None).collect();
@@ -195,10 +194,10 @@ mod tests {
 
     #[test]
     fn an_entry_that_had_no_time_left_refuses_the_whole_and_says_when_to_try_again() {
-        let late = Answered::late("r");
+        let late = Answered::not_begun("r");
         let ApiError(problem) = refusal(2, &late, None, "nothing was written");
         assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert!(problem.detail.starts_with("entry[2]: the batch took too long"), "{}", problem.detail);
+        assert!(problem.detail.starts_with("entry[2]: the time for a batch was over"), "{}", problem.detail);
         assert!(problem.errors.is_empty());
         let waits: Vec<_> = problem.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER).collect();
         assert_eq!(waits.len(), 1, "{waits:?}");

@@ -31,11 +31,22 @@ static OFFERED: LazyLock<HashMap<(Method, String), Vec<&'static str>>> = LazyLoc
 /// # Errors
 /// 406 naming what there is.
 pub fn check_accept(parts: &Parts) -> Result<(), Problem> {
-    let accepted = Accepted::read(&parts.headers);
-    let Some(path) = parts.extensions.get::<MatchedPath>().filter(|_| !accepted.is_anything()) else { return Ok(()) };
+    if !parts.headers.contains_key(header::ACCEPT) {
+        return Ok(());
+    }
+    let Some(path) = parts.extensions.get::<MatchedPath>() else { return Ok(()) };
     let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
-    let Some(offered) = OFFERED.get(&(method, path.as_str().to_owned())) else { return Ok(()) };
-    if offered.is_empty() || offered.iter().any(|media_type| accepted.takes(media_type)) {
+    let offered = OFFERED.get(&(method, path.as_str().to_owned())).map(Vec::as_slice);
+    check_offered(&parts.headers, offered.unwrap_or_default())
+}
+
+/// Refuses a request whose `Accept` admits nothing of what there is; where there is no body, anything will do.
+///
+/// # Errors
+/// 406 naming what there is.
+pub fn check_offered(headers: &HeaderMap, offered: &[&'static str]) -> Result<(), Problem> {
+    let accepted = Accepted::read(headers);
+    if accepted.is_anything() || offered.is_empty() || offered.iter().any(|media_type| accepted.takes(media_type)) {
         return Ok(());
     }
     let known: Vec<String> = offered.iter().map(|media_type| format!("`{media_type}`")).collect();

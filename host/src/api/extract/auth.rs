@@ -272,5 +272,5 @@ fn address(parts: &Parts) -> Result<IpAddr, ApiError> {
 
 fn request_info(parts: &Parts, app: &AppState) -> RequestInfo {
     let info = parts.extensions.get::<RequestInfo>().cloned();
-    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into(), Trail::default()))
+    info.unwrap_or_else(|| RequestInfo::new(app.ids.next_id().into(), Trail::default(), app.clock.elapsed()))
 }

@@ -3,7 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
@@ -36,14 +36,16 @@ pub struct RequestInfo {
     pub id: Arc<str>,
     /// What it leaves in the audit log.
     pub trail: Trail,
+    /// When it came, by [`crate::context::Clock::elapsed`]: the time that it may take counts from here.
+    pub begun: Duration,
     rate: Arc<Mutex<Option<RateHeaders>>>,
 }
 
 impl RequestInfo {
-    /// A request of that id and trail.
+    /// A request of that id and trail, come at that time.
     #[must_use]
-    pub fn new(id: Arc<str>, trail: Trail) -> Self {
-        Self { id, trail, rate: Arc::default() }
+    pub fn new(id: Arc<str>, trail: Trail, begun: Duration) -> Self {
+        Self { id, trail, begun, rate: Arc::default() }
     }
 
     /// Leaves the state of the bucket that counted this request.
@@ -73,7 +75,7 @@ pub async fn answer_administrator(State(app): State<AppState>, request: Request,
 }
 
 async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, next: Next) -> Response {
-    let started = Instant::now();
+    let begun = app.clock.elapsed();
     let within = request.extensions().get::<WithinRequest>().cloned();
     let id =
         within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.context.request_id));
@@ -83,7 +85,7 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
     };
     let lines = within.as_ref().and_then(|within| within.lines.clone());
     let trail_end = TrailEnd::new(app.clone(), trail.clone(), lines);
-    let info = RequestInfo::new(id, trail);
+    let info = RequestInfo::new(id, trail, begun);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     request.extensions_mut().insert(info.clone());
@@ -117,13 +119,14 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
         }
     }
     write_headers(&mut response, &info);
-    app.metrics.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), started.elapsed());
+    let taken = app.clock.elapsed().saturating_sub(begun);
+    app.metrics.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), taken);
     tracing::info!(
         request.id = %info.id,
         http.method = %method,
         http.route = route.as_deref(),
         http.status = response.status().as_u16(),
-        duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+        duration_ms = taken.as_secs_f64() * 1_000.0,
         "request answered"
     );
     response

@@ -114,4 +114,8 @@ fn answer() -> Members {
         .needs("status", whole(200))
         .may("location", text())
         .may("etag", text())
+        .may(
+            "retry_after",
+            whole(1).description(Some("In how many seconds a new attempt is worth it, where the status is 503.")),
+        )
 }

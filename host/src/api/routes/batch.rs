@@ -31,5 +31,5 @@ pub async fn submit(
         None => None,
     };
     let caller = BatchCaller::new(client.context, &headers);
-    batch::run(&app, caller, envelope, once).await
+    batch::run(&app, (&client.info, caller), envelope, once).await
 }

@@ -83,6 +83,10 @@ impl Clock for WatchfulClock {
         self.was_good.lock().unwrap().push(self.is_good());
         self.shows.now()
     }
+
+    fn elapsed(&self) -> std::time::Duration {
+        self.shows.elapsed()
+    }
 }
 
 #[tokio::test]
