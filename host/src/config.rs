@@ -13,6 +13,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
+
 pub use sections::{
     AuditConfig, CACHE_MIB_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, REQUEST_TIMEOUT_MS_DEFAULT,
     ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
@@ -126,6 +128,9 @@ impl Config {
         }
         if !(100..=600_000).contains(&server.request_timeout_ms) {
             problems.push("`server.request_timeout_ms` lies between 100 and 600000".to_owned());
+        }
+        if !(1..=REMEMBERED_PER_CLIENT_CEILING).contains(&server.idempotency_keys_max) {
+            problems.push(format!("`server.idempotency_keys_max` lies between 1 and {REMEMBERED_PER_CLIENT_CEILING}"));
         }
         if let Some(url) = &server.public_url
             && !is_base_url(url)

@@ -1,6 +1,7 @@
 //! `Idempotency-Key`: what is sent twice is done once.
 
 mod batch;
+mod bound;
 mod crash;
 mod grants;
 

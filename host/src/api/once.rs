@@ -30,6 +30,7 @@ use crate::app::AppState;
 use crate::domain::idempotency::{IdempotencyKey, KeyError, RememberedAnswer};
 use crate::domain::scope::{Action, Scope};
 use crate::error::AppError;
+use crate::service::once::NamedRequest;
 use crate::service::transaction::{NotWritten, Transaction, Undone};
 
 /// Names a request.
@@ -77,7 +78,8 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
     let key = key_of(&parts.headers)?.ok_or_else(|| AppError::internal("a header is gone"))?;
     let bytes = read_bounded(Request::from_parts(parts.clone(), body), RECORD_BYTES_MAX).await?;
     let bytes = Bytes::from(bytes);
-    let mut once = app.requests.begin(&ctx, &*app.registry.store, key, digest_of(&parts, &bytes)).await?;
+    let named = NamedRequest { key, digest: digest_of(&parts, &bytes), parts: 1 };
+    let mut once = app.requests.begin(&ctx, &*app.registry.store, named).await?;
     for _ in 0..ATTEMPTS_MAX {
         ctx.trail.begin_again();
         if let Some(earlier) = once.earlier(0) {

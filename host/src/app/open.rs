@@ -95,7 +95,7 @@ impl App {
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
-        let requests = Arc::new(Requests::default());
+        let requests = Arc::new(Requests::new(config.server.idempotency_keys_max));
         let forgetting = forget_requests(Arc::clone(&requests), Arc::downgrade(&store), clock.clone());
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
         let verifier = Verifier::new(embedded.clone(), registry.columns.clone(), registry.audit.clone());

@@ -12,6 +12,7 @@ const KNOWN: &[&str] = &[
     "server.metrics_listen",
     "server.public_url",
     "server.request_timeout_ms",
+    "server.idempotency_keys_max",
     "server.tls",
     "server.tls.cert",
     "server.tls.key",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::plugin_limits::PluginLimitsConfig;
+use crate::domain::idempotency::REMEMBERED_PER_CLIENT_DEFAULT;
 use crate::domain::manifest::PluginName;
 use crate::domain::plugin_key::PluginKey;
 
@@ -32,6 +33,8 @@ pub struct ServerConfig {
     pub public_url: Option<String>,
     /// How long one request may take.
     pub request_timeout_ms: u64,
+    /// How many requests of one client are remembered by their `Idempotency-Key`; an entry of a batch counts as one.
+    pub idempotency_keys_max: u64,
     /// Certificate and key for HTTPS.
     pub tls: Option<TlsConfig>,
 }
@@ -44,6 +47,7 @@ impl Default for ServerConfig {
             metrics_listen: None,
             public_url: None,
             request_timeout_ms: REQUEST_TIMEOUT_MS_DEFAULT,
+            idempotency_keys_max: REMEMBERED_PER_CLIENT_DEFAULT,
             tls: None,
         }
     }

@@ -21,6 +21,7 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.server.listen, default.server.listen);
     assert_eq!(example.server.admin_listen, default.server.admin_listen);
     assert_eq!(example.server.request_timeout_ms, default.server.request_timeout_ms);
+    assert_eq!(example.server.idempotency_keys_max, default.server.idempotency_keys_max);
     assert_eq!(example.token.lifetime_s, default.token.lifetime_s);
     assert_eq!(example.token.issuer, default.token.issuer);
     assert_eq!(example.token.audience, default.token.audience);

@@ -11,8 +11,10 @@ use super::record::{RecordId, RecordKind, VersionId};
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
-/// The most requests that are remembered of one client.
-pub const REMEMBERED_PER_CLIENT_MAX: u64 = 100_000;
+/// The most requests that are remembered of one client, where the settings say nothing: more than one a second all day.
+pub const REMEMBERED_PER_CLIENT_DEFAULT: u64 = 100_000;
+/// The most requests that settings may ask to be remembered of one client.
+pub const REMEMBERED_PER_CLIENT_CEILING: u64 = 10_000_000;
 /// How long a request is remembered.
 pub const REMEMBERED_FOR: SignedDuration = SignedDuration::from_hours(24);
 

@@ -4,26 +4,47 @@
 //! finds nothing remembered can be sure that nothing was done.
 //!
 //! **Invariant:** a request that was refused is not remembered: sent again, it is looked at again.
+//!
+//! **Invariant:** of one client no more is remembered than its bound: a request that is begun has room for all that it may leave.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::context::OpContext;
 use crate::domain::client::ClientId;
-use crate::domain::idempotency::{
-    IdempotencyKey, REMEMBERED_PER_CLIENT_MAX, RememberedAnswer, RememberedRequest, RequestName,
-};
+use crate::domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedRequest, RequestName};
 use crate::error::AppError;
 use crate::store::Store;
 
+/// How long it takes at least from one look for requests that are kept no longer to the next, where a client is at its bound:
+/// a look reads all of them.
+const LOOKS_APART: SignedDuration = SignedDuration::from_secs(60);
+
 /// The requests that are being done, and how many are remembered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
-    in_flight: Mutex<HashSet<(ClientId, IdempotencyKey)>>,
+    /// The most that is remembered of one client.
+    per_client_max: u64,
+    /// With how many parts each may still leave to be remembered.
+    in_flight: Mutex<HashMap<(ClientId, IdempotencyKey), u64>>,
     /// By client, counted when one is first asked for; exact or too high.
     remembered: Mutex<HashMap<ClientId, u64>>,
+    /// When it was last looked, for the sake of a client at its bound, for what is kept no longer.
+    looked_at: Mutex<Option<Timestamp>>,
+}
+
+/// A request that its client has named.
+#[derive(Debug)]
+pub struct NamedRequest {
+    /// What the client calls it.
+    pub key: IdempotencyKey,
+    /// SHA-256 of what it asks for.
+    pub digest: [u8; 32],
+    /// How many parts of it are remembered each by itself when they are done: one, where it is remembered as a whole.
+    pub parts: u64,
 }
 
 /// A request that is being done: until it is dropped, no other of its name is.
@@ -37,6 +58,13 @@ pub struct Once {
 }
 
 impl Requests {
+    /// Nothing done yet; so many requests of one client are remembered.
+    #[must_use]
+    pub fn new(per_client_max: u64) -> Self {
+        let (in_flight, remembered, looked_at) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { per_client_max, in_flight, remembered, looked_at }
+    }
+
     /// Begins a request of that name.
     ///
     /// # Errors
@@ -46,15 +74,18 @@ impl Requests {
         self: &Arc<Self>,
         ctx: &OpContext,
         store: &dyn Store,
-        key: IdempotencyKey,
-        digest: [u8; 32],
+        request: NamedRequest,
     ) -> Result<Once, AppError> {
+        let NamedRequest { key, digest, parts } = request;
         let client = ctx.client().cloned();
         let client = client.ok_or_else(|| AppError::internal("somebody who is no client names a request"))?;
-        if !lock(&self.in_flight).insert((client.clone(), key.clone())) {
-            let detail =
-                "a request with this `Idempotency-Key` is being done: send it again in a moment for its answer";
-            return Err(AppError::Conflict(detail.to_owned()));
+        match lock(&self.in_flight).entry((client.clone(), key.clone())) {
+            Entry::Vacant(free) => drop(free.insert(0)),
+            Entry::Occupied(_) => {
+                let detail =
+                    "a request with this `Idempotency-Key` is being done: send it again in a moment for its answer";
+                return Err(AppError::Conflict(detail.to_owned()));
+            }
         }
         // From here on dropping it ends it.
         let mut once = Once { requests: Arc::clone(self), client, key, digest, earlier: Vec::new() };
@@ -64,27 +95,60 @@ impl Requests {
             let message = "it was given to another request: take a new key for each request";
             return Err(AppError::invalid("Idempotency-Key", "reused_key", message));
         }
-        if once.earlier.is_empty() {
-            self.check_room(store, &once.client).await?;
+        let more = parts.saturating_sub(once.earlier.len() as u64);
+        if more > 0 {
+            self.make_room(ctx, store, &once, more).await?;
         }
         Ok(once)
     }
 
-    async fn check_room(&self, store: &dyn Store, client: &ClientId) -> Result<(), AppError> {
-        let known = lock(&self.remembered).get(client).copied();
-        let count = match known {
-            Some(count) => count,
-            None => {
-                let count = store.remembered_count(client).await?;
-                *lock(&self.remembered).entry(client.clone()).or_insert(count)
-            }
-        };
-        if count < REMEMBERED_PER_CLIENT_MAX {
+    /// Keeps room for what a request may leave to be remembered.
+    async fn make_room(&self, ctx: &OpContext, store: &dyn Store, once: &Once, parts: u64) -> Result<(), AppError> {
+        let mut count = self.count(store, &once.client).await?;
+        let mut has_room = self.takes(once, (count, parts));
+        if !has_room && self.is_time_to_look(ctx.now) && self.forget(store, ctx.now).await? > 0 {
+            count = self.count(store, &once.client).await?;
+            has_room = self.takes(once, (count, parts));
+        }
+        if has_room {
             return Ok(());
         }
+        let max = self.per_client_max;
+        let would_be = if parts == 1 { "it would be one more".to_owned() } else { format!("it would be {parts} more") };
         Err(AppError::Conflict(format!(
-            "{count} requests of this client are remembered by their `Idempotency-Key`, and no more are for the time being: send requests without one, or wait until the oldest are a day old"
+            "at most {max} requests of a client are remembered by their `Idempotency-Key`, {count} of this client are, and {would_be}: send it without a key, or wait until the oldest are a day old"
         )))
+    }
+
+    /// How many requests of a client are remembered.
+    async fn count(&self, store: &dyn Store, client: &ClientId) -> Result<u64, AppError> {
+        if let Some(count) = lock(&self.remembered).get(client) {
+            return Ok(*count);
+        }
+        let count = store.remembered_count(client).await?;
+        Ok(*lock(&self.remembered).entry(client.clone()).or_insert(count))
+    }
+
+    /// Whether there is room for so many parts more beside those that are remembered and those of requests that are being done;
+    /// it is kept then.
+    fn takes(&self, once: &Once, (count, parts): (u64, u64)) -> bool {
+        let mut in_flight = lock(&self.in_flight);
+        let of_client = in_flight.iter().filter(|((client, _), _)| *client == once.client);
+        let promised = of_client.fold(0_u64, |sum, (_, parts)| sum.saturating_add(*parts));
+        if count.saturating_add(promised).saturating_add(parts) > self.per_client_max {
+            return false;
+        }
+        in_flight.insert((once.client.clone(), once.key.clone()), parts);
+        true
+    }
+
+    fn is_time_to_look(&self, now: Timestamp) -> bool {
+        let mut looked_at = lock(&self.looked_at);
+        let is_time = looked_at.is_none_or(|before| now.duration_since(before).abs() >= LOOKS_APART);
+        if is_time {
+            *looked_at = Some(now);
+        }
+        is_time
     }
 
     /// Forgets what is not kept any more.
@@ -131,6 +195,9 @@ impl Once {
         if let Some(count) = lock(&self.requests.remembered).get_mut(&self.client) {
             *count = count.saturating_add(1);
         }
+        if let Some(promised) = lock(&self.requests.in_flight).get_mut(&(self.client.clone(), self.key.clone())) {
+            *promised = promised.saturating_sub(1);
+        }
     }
 }
 
@@ -140,7 +207,7 @@ impl Drop for Once {
     }
 }
 
-/// A panic elsewhere leaves the sets whole: each change is one insertion or removal.
+/// A panic elsewhere leaves what it guards whole: each change is one insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -150,26 +217,20 @@ mod tests {
     use super::*;
     use crate::context::trail::Trail;
     use crate::domain::audit::Actor;
-    use crate::domain::grant::Grants;
-    use crate::domain::scope::ScopeSet;
     use crate::store::Write;
     use crate::store::memory::MemoryStore;
 
     fn context() -> OpContext {
-        OpContext {
-            actor: Actor::Client(ClientId::parse("c").unwrap()),
-            organization: None,
-            consent: None,
-            scopes: ScopeSet::default(),
-            grants: Grants::default(),
-            request_id: "r".into(),
-            now: "2026-03-01T12:00:00Z".parse().unwrap(),
-            trail: Trail::default(),
-        }
+        let (client, now) = (ClientId::parse("c").unwrap(), "2026-03-01T12:00:00Z".parse().unwrap());
+        OpContext::unbound(Actor::Client(client), "r".into(), now, Trail::default())
     }
 
-    fn key(text: &str) -> IdempotencyKey {
-        IdempotencyKey::parse(text).unwrap()
+    fn named(key: &str, digest: [u8; 32]) -> NamedRequest {
+        NamedRequest { key: IdempotencyKey::parse(key).unwrap(), digest, parts: 1 }
+    }
+
+    fn bounded(per_client_max: u64) -> Arc<Requests> {
+        Arc::new(Requests::new(per_client_max))
     }
 
     async fn do_it(ctx: &OpContext, store: &MemoryStore, once: &Once) {
@@ -180,35 +241,66 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_stands_for_one_request_at_a_time_and_for_one_at_all() {
-        let (ctx, store, requests) = (context(), MemoryStore::new(), Arc::new(Requests::default()));
-        let mut first = requests.begin(&ctx, &store, key("k"), [1; 32]).await.unwrap();
-        let error = requests.begin(&ctx, &store, key("k"), [1; 32]).await.unwrap_err();
+        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(100));
+        let mut first = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
+        let error = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap_err();
         assert!(matches!(error, AppError::Conflict(_)), "{error}");
         assert!(!first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
         do_it(&ctx, &store, &first).await;
         assert!(first.is_done_meanwhile(&ctx, &store, 0).await.unwrap());
         assert!(!first.is_done_meanwhile(&ctx, &store, 1).await.unwrap());
         drop(first);
-        let again = requests.begin(&ctx, &store, key("k"), [1; 32]).await.unwrap();
+        let again = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
         assert!(again.earlier(0).is_some());
         drop(again);
-        let error = requests.begin(&ctx, &store, key("k"), [2; 32]).await.unwrap_err();
+        let error = requests.begin(&ctx, &store, named("k", [2; 32])).await.unwrap_err();
         assert!(matches!(error, AppError::Invalid(_)), "{error}");
-        drop(requests.begin(&ctx, &store, key("other"), [2; 32]).await.unwrap());
+        drop(requests.begin(&ctx, &store, named("other", [2; 32])).await.unwrap());
     }
 
     #[tokio::test]
     async fn so_many_are_remembered_of_one_client_until_they_are_forgotten() {
-        let (ctx, store, requests) = (context(), MemoryStore::new(), Arc::new(Requests::default()));
-        for number in 0..REMEMBERED_PER_CLIENT_MAX {
-            let once = requests.begin(&ctx, &store, key(&number.to_string()), [1; 32]).await.unwrap();
+        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(100));
+        for number in 0..100 {
+            let once = requests.begin(&ctx, &store, named(&number.to_string(), [1; 32])).await.unwrap();
             do_it(&ctx, &store, &once).await;
         }
-        let error = requests.begin(&ctx, &store, key("more"), [1; 32]).await.unwrap_err();
-        assert!(error.to_string().starts_with("100000 requests of this client"), "{error}");
-        drop(requests.begin(&ctx, &store, key("7"), [1; 32]).await.unwrap());
+        let error = requests.begin(&ctx, &store, named("more", [1; 32])).await.unwrap_err();
+        assert!(error.to_string().starts_with("at most 100 requests of a client"), "{error}");
+        drop(requests.begin(&ctx, &store, named("7", [1; 32])).await.unwrap());
         let tomorrow = ctx.now + crate::domain::idempotency::REMEMBERED_FOR;
-        assert_eq!(requests.forget(&store, tomorrow).await.unwrap(), REMEMBERED_PER_CLIENT_MAX);
-        drop(requests.begin(&ctx, &store, key("more"), [1; 32]).await.unwrap());
+        assert_eq!(requests.forget(&store, tomorrow).await.unwrap(), 100);
+        drop(requests.begin(&ctx, &store, named("more", [1; 32])).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn requests_that_are_being_done_have_their_room() {
+        let (ctx, store, requests) = (context(), MemoryStore::new(), bounded(3));
+        let batch = |parts| NamedRequest { parts, ..named("batch", [1; 32]) };
+        drop(requests.begin(&ctx, &store, batch(4)).await.unwrap_err());
+        let first = requests.begin(&ctx, &store, batch(2)).await.unwrap();
+        let second = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
+        drop(requests.begin(&ctx, &store, named("l", [1; 32])).await.unwrap_err());
+        drop(second);
+        let third = requests.begin(&ctx, &store, named("l", [1; 32])).await.unwrap();
+        do_it(&ctx, &store, &third).await;
+        drop((first, third));
+        let error = requests.begin(&ctx, &store, batch(3)).await.unwrap_err();
+        assert!(error.to_string().contains("1 of this client are, and it would be 3 more"), "{error}");
+        drop(requests.begin(&ctx, &store, batch(2)).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_client_at_its_bound_has_room_as_soon_as_the_oldest_is_a_day_old() {
+        let (mut ctx, store, requests) = (context(), MemoryStore::new(), bounded(1));
+        let once = requests.begin(&ctx, &store, named("k", [1; 32])).await.unwrap();
+        do_it(&ctx, &store, &once).await;
+        drop(once);
+        let kept_for_s = crate::domain::idempotency::REMEMBERED_FOR.as_secs();
+        for (later_s, is_refused) in [(0, true), (kept_for_s - 60, true), (60, false)] {
+            ctx.now += SignedDuration::from_secs(later_s);
+            let begun = requests.begin(&ctx, &store, named("l", [1; 32])).await;
+            assert_eq!(begun.is_err(), is_refused, "{later_s}");
+        }
     }
 }

@@ -35,6 +35,17 @@ pub struct Envelope {
     pub entries: Vec<Entry>,
 }
 
+impl Envelope {
+    /// How many parts of it are remembered each by itself, where it has a name.
+    #[must_use]
+    pub fn parts_remembered(&self) -> u64 {
+        match self.kind {
+            Kind::Transaction => 1,
+            Kind::Batch => self.entries.iter().filter(|entry| entry.method != Method::GET).count() as u64,
+        }
+    }
+}
+
 /// One request of a batch.
 #[derive(Debug, Clone)]
 pub struct Entry {

@@ -12,6 +12,7 @@ use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::once::{digest, key_of};
 use crate::app::AppState;
+use crate::service::once::NamedRequest;
 
 /// Does several requests, all or nothing or each by itself.
 pub async fn submit(
@@ -26,8 +27,12 @@ pub async fn submit(
     let digest = key.as_ref().map(|_| digest(&[b"$batch", Value::Object(members.clone()).to_string().as_bytes()]));
     let envelope = envelope::read(members)?;
     client.charge_rest(&app, envelope.entries.len()).await?;
+    let parts = envelope.parts_remembered();
     let once = match key.zip(digest) {
-        Some((key, digest)) => Some(app.requests.begin(&client.context, &*app.registry.store, key, digest).await?),
+        Some((key, digest)) => {
+            let named = NamedRequest { key, digest, parts };
+            Some(app.requests.begin(&client.context, &*app.registry.store, named).await?)
+        }
         None => None,
     };
     let caller = BatchCaller::new(client.context, &headers);
