@@ -86,6 +86,9 @@ pub enum AppError {
         /// What is stored.
         actual: VersionId,
     },
+    /// Others change again and again what the operation rests on.
+    #[error("others change the same records again and again: nothing was written, send the request again")]
+    Overtaken,
     /// The token is sound but grants none of the scopes that the operation accepts.
     #[error("Missing required scope {required}. Granted: {}", granted_text(.granted))]
     MissingScope {

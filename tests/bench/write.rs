@@ -171,6 +171,7 @@ async fn bare_store(writers: usize, most: u64, codes: &Codes) -> Result<f64, Str
                     source: None,
                     operations: vec![operation],
                     audit: Vec::new(),
+                    rests_on: Vec::new(),
                 };
                 store.commit(write).await.map_err(|error| error.to_string())?;
                 written += 1;

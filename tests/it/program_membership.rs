@@ -1,6 +1,8 @@
 //! `/ProgramMembership`, and programs in rules.
 
-use daftar_tests::process::run;
+mod exclusion;
+mod rules;
+
 use daftar_tests::records::{FEMALE, NATIONAL_ID, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp, errors, redacted};
 use serde_json::{Value, json};

@@ -30,7 +30,13 @@ fn with_a_member_that_is_nobody(data_dir: &std::path::Path) {
     let identifiers = vec![Identifier { key: IdentifierKey::parse("urn:x:h|1").unwrap(), period: None }];
     let details = GroupDetails { identifiers, members: Some(vec![member]), ..GroupDetails::default() };
     let at = "2026-03-01T12:00:00Z".parse().unwrap();
-    let write = Write { at, source: None, operations: vec![Operation::CreateGroup(details)], audit: Vec::new() };
+    let write = Write {
+        at,
+        source: None,
+        operations: vec![Operation::CreateGroup(details)],
+        audit: Vec::new(),
+        rests_on: Vec::new(),
+    };
     runtime.block_on(store.commit(write)).unwrap();
 }
 

@@ -172,6 +172,7 @@ impl Problem {
             AppError::Ambiguous
             | AppError::IdentifierInUse { .. }
             | AppError::VersionMismatch { .. }
+            | AppError::Overtaken
             | AppError::NotEligible { .. }
             | AppError::Conflict(_) => StatusCode::CONFLICT,
             AppError::Invalid(_) | AppError::Expression(_) | AppError::Plugin(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -222,6 +223,7 @@ impl From<AppError> for Problem {
             | AppError::Ambiguous
             | AppError::IdentifierInUse { .. }
             | AppError::VersionMismatch { .. }
+            | AppError::Overtaken
             | AppError::Conflict(_)
             | AppError::Plugin(_)
             | AppError::Busy

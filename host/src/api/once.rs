@@ -114,7 +114,7 @@ async fn run(app: &AppState, scopes: &[Scope], request: Request, next: Next) -> 
             }
         }
     }
-    Err(overtaken().into())
+    Err(AppError::Overtaken.into())
 }
 
 /// The request as it came, without what matching its route left in it: the route is matched once more.
@@ -127,12 +127,6 @@ fn anew(parts: &Parts, bytes: &Bytes) -> Request {
     within.map(|within| request.extensions_mut().insert(within.clone()));
     info.map(|info| request.extensions_mut().insert(info.clone()));
     request
-}
-
-/// What is refused when others change the same records each time that it is tried.
-pub fn overtaken() -> AppError {
-    let detail = "others change the same records again and again: nothing was written, send the request again";
-    AppError::Conflict(detail.to_owned())
 }
 
 /// What is remembered of an entry.

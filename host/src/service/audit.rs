@@ -62,7 +62,7 @@ impl AuditLog {
             // Too many wait. What may have gone with a change is written by itself: the change is not undone any more.
             Err(StoreError::Overloaded) if !again.is_empty() => {
                 let at = again.first().map_or(Timestamp::UNIX_EPOCH, |line| line.at);
-                let write = Write { at, source: None, operations: Vec::new(), audit: again };
+                let write = Write { at, source: None, operations: Vec::new(), audit: again, rests_on: Vec::new() };
                 self.store.commit(write).await?;
                 Ok(())
             }

@@ -205,6 +205,7 @@ pub fn is_no_fault_of_the_line(error: &AppError) -> bool {
         | AppError::UnknownClient(_)
         | AppError::UnknownPlugin(_)
         | AppError::Plugin(_)
+        | AppError::Overtaken
         | AppError::Conflict(_)
         | AppError::NotEligible { .. }
         | AppError::Expression(_) => false,

@@ -286,7 +286,8 @@ impl ClientAdministration {
     ) -> Result<Arc<Client>, AppError> {
         let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![client.id.to_string()]);
         entry.note = Some(format!("client {note}"));
-        let write = Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry] };
+        let write =
+            Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry], rests_on: Vec::new() };
         let committed = self.store.commit(write).await?;
         let stored = committed.written.into_iter().find_map(|written| match written {
             crate::store::Written::Client(client) => Some(client),

@@ -70,7 +70,13 @@ pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -
     let targets = vec![reference(details.id), records::reference(subject.kind.record_kind(), &draft.subject.id)];
     let operation = Operation::Create(RecordDetails::Consent(details));
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
-    let write = Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry] };
+    let write = Write {
+        at: ctx.now,
+        source: ctx.client().cloned(),
+        operations: vec![operation],
+        audit: vec![entry],
+        rests_on: Vec::new(),
+    };
     view(ctx, registry, records::written(registry.store.commit(write).await?)?).await
 }
 
@@ -126,7 +132,8 @@ async fn withdraw_once(
     entry.note = Some("withdrawn".to_owned());
     let details = RecordDetails::Consent(ConsentDetails { is_withdrawn: true, ..before.details.clone() });
     let operations = vec![Operation::Update(before.id, before.meta.version, details)];
-    let write = Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry] };
+    let write =
+        Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry], rests_on: Vec::new() };
     view(ctx, registry, records::written(registry.store.commit(write).await?)?).await
 }
 

@@ -234,7 +234,8 @@ mod tests {
     }
 
     async fn do_it(ctx: &OpContext, store: &MemoryStore, once: &Once) {
-        let write = Write { at: ctx.now, source: None, operations: Vec::new(), audit: Vec::new() };
+        let write =
+            Write { at: ctx.now, source: None, operations: Vec::new(), audit: Vec::new(), rests_on: Vec::new() };
         store.commit_once(write, once.answered(ctx, 0, Vec::new())).await.unwrap();
         once.note();
     }

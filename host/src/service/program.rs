@@ -140,6 +140,7 @@ async fn write(
         source: ctx.client().cloned(),
         operations: vec![operation],
         audit: vec![audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_fields(fields)],
+        rests_on: Vec::new(),
     };
     records::written(registry.store.commit(write).await?)
 }

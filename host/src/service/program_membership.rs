@@ -2,6 +2,7 @@
 
 mod read;
 mod replace;
+mod rests_on;
 mod rules;
 mod search;
 mod write;

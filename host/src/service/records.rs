@@ -29,7 +29,7 @@ pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Re
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
 }
 
-/// Makes a change again while others change the record meanwhile, where the caller named no version.
+/// Makes a change again while others change meanwhile what it rests on, or the record itself where the caller named no version.
 ///
 /// # Errors
 /// The last attempt's.
@@ -40,8 +40,12 @@ pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
     let mut attempts = 1;
     loop {
         let outcome = attempt().await;
-        let is_overtaken = matches!(outcome, Err(AppError::VersionMismatch { .. }));
-        if !is_overtaken || *condition != VersionCondition::Any || attempts == ATTEMPTS_MAX {
+        let is_overtaken = match outcome {
+            Err(AppError::Overtaken) => true,
+            Err(AppError::VersionMismatch { .. }) => *condition == VersionCondition::Any,
+            Ok(_) | Err(_) => false,
+        };
+        if !is_overtaken || attempts == ATTEMPTS_MAX {
             return outcome;
         }
         attempts += 1;

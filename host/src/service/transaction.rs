@@ -139,6 +139,7 @@ impl Transaction {
             StoreError::VersionMismatch { .. }
             | StoreError::IdentifierInUse(_)
             | StoreError::MembershipOpen
+            | StoreError::Overtaken
             | StoreError::AlreadyDone
             | StoreError::NotFound(_) => Err(NotWritten::Overtaken),
             other => Err(NotWritten::Failed(other.into())),

@@ -25,6 +25,9 @@ pub enum StoreError {
     /// The beneficiary has a membership in the program that is open.
     #[error("the beneficiary has an open membership in this program already")]
     MembershipOpen,
+    /// What the write rests on was changed since it was looked at.
+    #[error("what the write rests on was changed meanwhile")]
+    Overtaken,
     /// A request of that client and that name was done, and is remembered still.
     #[error("a request of that name was done already")]
     AlreadyDone,
@@ -82,6 +85,7 @@ impl From<StoreError> for AppError {
             StoreError::IdentifierInUse(key) => Self::IdentifierInUse { system: key.system.to_string() },
             StoreError::VersionMismatch { expected, actual } => Self::VersionMismatch { expected, actual },
             StoreError::NotFound(kind) => Self::NotFound(kind),
+            StoreError::Overtaken => Self::Overtaken,
             StoreError::ClientNotFound(id) => Self::UnknownClient(id),
             StoreError::ClientExists(_)
             | StoreError::ClientChanged(_)

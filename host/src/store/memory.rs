@@ -26,7 +26,7 @@ pub use self::archive::MemoryRefill;
 use self::audit_log::AuditLines;
 use self::change_log::Changes;
 use super::numbering::Numbering;
-use super::plan::{Last, Planned, Planner, Present};
+use super::plan::{Last, Planned, Planner, Present, Recent};
 use super::records::Records;
 use super::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records};
 
@@ -40,6 +40,7 @@ pub struct MemoryStore {
 struct State {
     sink: Option<Arc<dyn ChangeSink>>,
     last: Last,
+    recent: Recent,
     changes: Changes,
     records: Records,
     versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
@@ -68,7 +69,7 @@ impl State {
         if self.sink.is_none() && changes_records(&write) {
             return Err(StoreError::NotReady);
         }
-        let mut planner = Planner::new(&self.records, self.last);
+        let mut planner = Planner::new(&self.records, self.last, &mut self.recent);
         let planned = planner.plan(write, request)?;
         planner.accept(&planned);
         self.last = planner.last();

@@ -10,6 +10,7 @@ mod draft;
 mod owners;
 mod pending;
 mod present;
+mod recent;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use self::draft::Draft;
+pub(super) use self::recent::Recent;
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
@@ -115,17 +117,19 @@ pub(super) struct Planner<'p, P> {
     accepted: Outcome,
     /// Where the writes are parts of one that comes later: from where it counts the records that it creates.
     origin: Option<Last>,
+    /// What the writes before touched; none where that is looked at when the whole is written.
+    recent: Option<&'p mut Recent>,
 }
 
 impl<'p, P: Present> Planner<'p, P> {
-    pub(super) fn new(present: &'p P, last: Last) -> Self {
-        Self { present, last, accepted: Outcome::default(), origin: None }
+    pub(super) fn new(present: &'p P, last: Last, recent: &'p mut Recent) -> Self {
+        Self { present, last, accepted: Outcome::default(), origin: None, recent: Some(recent) }
     }
 
     /// A planner of writes that will be parts of one write: what they create gets keys as [`RecordId::pending`], from
-    /// [`Last::pending`] on.
+    /// [`Last::pending`] on. What they rest on is not looked at.
     pub(super) fn of_parts(present: &'p P, last: Last) -> Self {
-        Self { origin: Some(Last::pending()), ..Self::new(present, last) }
+        Self { present, last, accepted: Outcome::default(), origin: Some(Last::pending()), recent: None }
     }
 
     /// What was last given, accepted writes included.
@@ -138,6 +142,9 @@ impl<'p, P: Present> Planner<'p, P> {
     /// # Errors
     /// The first conflict; nothing has changed then.
     pub(super) fn plan(&self, write: Write, request: Option<RememberedRequest>) -> Result<Planned, StoreError> {
+        if let Some(recent) = self.recent.as_deref() {
+            recent.check(&write.rests_on)?;
+        }
         let mut draft = Draft::new(self, as_stored(write.at), write.source, write.operations.len());
         let mut written = Vec::with_capacity(write.operations.len());
         for operation in write.operations {
@@ -171,5 +178,8 @@ impl<'p, P: Present> Planner<'p, P> {
         self.accepted.remembered.extend(remembered);
         self.accepted.settings.extend(settings);
         self.last = planned.last;
+        if let Some(recent) = self.recent.as_deref_mut() {
+            recent.add(planned);
+        }
     }
 }

@@ -56,7 +56,7 @@ pub use self::open::OpenError;
 use self::reader::Reader;
 pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
-use super::plan::Present;
+use super::plan::{Present, Recent};
 use super::{
     ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,
     changes_records, record,
@@ -130,6 +130,7 @@ impl SledStore {
             last_sequence: Arc::clone(&last_sequence),
             sync_disk: sync_disk(disk),
             mark,
+            recent: Recent::after(state.last.sequence),
             state,
         };
         let (jobs, waiting) = sync_channel(options.queue_writes_max.max(1));

@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** whoever reads here sees what was committed here before, and the real store as it is for all else. What a
 //! change rests on is checked again when the whole is written: by the version of each changed record, by who carries each
-//! identifier, by the open memberships.
+//! identifier, by the open memberships, and by what each part says it rests on.
 
 mod gather;
 mod port;
@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 use super::plan::{Last, Planner};
 use super::records::Records;
-use super::{Committed, Operation, Store, StoreError, Write, changes_records};
+use super::{Committed, Operation, RestsOn, Store, StoreError, Write, changes_records};
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Details};
 use crate::domain::client::ClientId;
@@ -42,6 +42,7 @@ struct State {
     versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
     operations: Vec<Operation>,
     audit: Vec<AuditEntry>,
+    rests_on: Vec<RestsOn>,
     part: usize,
     written: Vec<(usize, ChangedRecord)>,
     collision: Option<usize>,
@@ -57,6 +58,7 @@ impl Staged {
             versions: BTreeMap::new(),
             operations: Vec::new(),
             audit: Vec::new(),
+            rests_on: Vec::new(),
             part: 0,
             written: Vec::new(),
             collision: None,
@@ -124,7 +126,7 @@ impl Staged {
     pub fn take(&self, at: Timestamp, source: Option<ClientId>) -> Write {
         let mut state = self.state();
         let (operations, audit) = (std::mem::take(&mut state.operations), std::mem::take(&mut state.audit));
-        Write { at, source, operations, audit }
+        Write { at, source, operations, audit, rests_on: std::mem::take(&mut state.rests_on) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -158,6 +160,7 @@ impl Staged {
         drop(state.records.take_up(planned.outcome));
         state.operations.extend(write.operations);
         state.audit.extend(write.audit);
+        state.rests_on.extend(write.rests_on);
         Ok(planned.committed)
     }
 }

@@ -8,6 +8,7 @@ pub(super) mod identifiers;
 pub(super) mod programs;
 pub(super) mod records;
 pub(super) mod requests;
+pub(super) mod resting;
 pub(super) mod settings;
 pub(super) mod shared;
 pub(super) mod tables;
@@ -89,7 +90,13 @@ pub(super) fn group(identifiers: &[&str]) -> GroupDetails {
 }
 
 pub(super) fn write(operations: Vec<Operation>) -> Write {
-    Write { at: "2026-01-02T03:04:05.678Z".parse().unwrap(), source: None, operations, audit: Vec::new() }
+    Write {
+        at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
+        source: None,
+        operations,
+        audit: Vec::new(),
+        rests_on: Vec::new(),
+    }
 }
 
 pub(super) fn audit_entry(request: &str) -> AuditEntry {
@@ -226,6 +233,11 @@ macro_rules! every_behaviour {
                 the_audit_log_keeps_the_lines_of_writes_and_of_refusals,
                 long_lines_of_the_audit_log_are_all_kept,
                 a_line_of_the_audit_log_too_long_to_keep_is_cut,
+            },
+            resting::{
+                a_write_is_refused_when_what_it_rests_on_was_touched,
+                writes_that_wait_together_see_what_each_other_touches,
+                what_is_not_remembered_counts_as_touched,
             },
             transactions::{
                 what_a_write_creates_can_be_referred_to_in_it,

@@ -67,6 +67,18 @@ pub enum Operation {
     RemoveSetting(SettingKey),
 }
 
+/// What a write rests on and does not change: records that were looked at to decide it.
+///
+/// A record counts as touched when it is written, and besides: somebody when a membership in a program of theirs is, or a group of
+/// which they are or were a member.
+#[derive(Debug, Clone)]
+pub struct RestsOn {
+    /// The last write before they were looked at.
+    pub since: Sequence,
+    /// The records. One that the same write creates is left out: nobody else can touch it.
+    pub records: Vec<(RecordKind, RecordId)>,
+}
+
 /// One use case: written whole or not at all.
 #[derive(Debug, Clone)]
 pub struct Write {
@@ -78,6 +90,8 @@ pub struct Write {
     pub operations: Vec<Operation>,
     /// The lines of the audit log that go with it.
     pub audit: Vec<AuditEntry>,
+    /// What must not have been touched since it was looked at; else nothing is written.
+    pub rests_on: Vec<RestsOn>,
 }
 
 /// What became of one operation.

@@ -145,7 +145,7 @@ fn place_of(error: &AppError) -> (&'static str, &'static str) {
         AppError::VersionMismatch { .. } => ("meta.version_id", "version_mismatch"),
         AppError::NotEligible { .. } => ("status", "not_eligible"),
         AppError::Expression(_) => ("eligibility", "invalid_expression"),
-        AppError::Conflict(_) => ("", "conflict"),
+        AppError::Overtaken | AppError::Conflict(_) => ("", "conflict"),
         AppError::Malformed(_) => ("", "malformed"),
         AppError::Invalid(_)
         | AppError::MissingScope { .. }

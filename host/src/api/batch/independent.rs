@@ -11,7 +11,6 @@ use super::inner::{Answered, Caller, InnerRequest, InnerRouter};
 use crate::api::error::{ApiError, Problem};
 use crate::api::once::answer_of;
 use crate::api::once::replay::DoneBefore;
-use crate::api::once::{answer_of, overtaken};
 use crate::app::AppState;
 use crate::error::AppError;
 use crate::service::once::Once;
@@ -87,7 +86,7 @@ async fn written_once(
             }
         }
     }
-    let failed = failed(caller, overtaken());
+    let failed = failed(caller, AppError::Overtaken);
     if let Some(transaction) = overtaken_by_others {
         transaction.abandon_entry(ctx, Undone::Overtaken, failed.status.as_u16()).await?;
     }

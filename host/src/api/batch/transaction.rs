@@ -10,7 +10,7 @@ use super::inner::{Answered, Caller, InnerRouter};
 use super::{ATTEMPTS_MAX, placeholders};
 use crate::api::error::{ApiError, Problem};
 use crate::api::once::replay::DoneBefore;
-use crate::api::once::{REPLAYED, answer_of, overtaken};
+use crate::api::once::{REPLAYED, answer_of};
 use crate::app::AppState;
 use crate::context::trail::HeldLines;
 use crate::domain::audit::AuditOutcome;
@@ -69,7 +69,7 @@ pub(super) async fn run(
             }
         }
     }
-    Err(overtaken().into())
+    Err(AppError::Overtaken.into())
 }
 
 async fn is_done_meanwhile(app: &AppState, caller: &Caller, once: &mut Option<Once>) -> Result<bool, AppError> {

@@ -222,7 +222,8 @@ impl World {
             operations.extend(self.operation(*step).await);
         }
         let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
-        let _may_conflict = self.store.commit(Write { at, source: None, operations, audit: Vec::new() }).await;
+        let _may_conflict =
+            self.store.commit(Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() }).await;
         for (at, kind) in [
             (0, RecordKind::Individual),
             (1, RecordKind::Group),
@@ -283,7 +284,7 @@ proptest! {
             let program = RecordDetails::Program(samples::full_program().details);
             let at = jiff::Timestamp::UNIX_EPOCH;
             let operations = vec![Operation::Create(program)];
-            world.store.commit(Write { at, source: None, operations, audit: Vec::new() }).await.unwrap();
+            world.store.commit(Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() }).await.unwrap();
             for steps in &before {
                 world.write(steps).await;
             }
@@ -347,7 +348,11 @@ fn where_most_is_new_everything_is_read() {
         let at = jiff::Timestamp::UNIX_EPOCH;
         for _ in 0..=CAUGHT_UP_MIN / 1_000 {
             let operations = vec![Operation::CreateIndividual(IndividualDetails::default()); 1_000];
-            world.store.commit(Write { at, source: None, operations, audit: Vec::new() }).await.unwrap();
+            world
+                .store
+                .commit(Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() })
+                .await
+                .unwrap();
         }
         let loaded = Columns::from_image(image.clone());
         assert_eq!(catch_up(&*world.store, &loaded, image.sequence()).await.unwrap(), None);

@@ -40,7 +40,7 @@ async fn store() -> MemoryStore {
         vec![Operation::PutPhoto(photo), Operation::UpdateIndividual(RecordId(1), VersionId(1), pictured)],
         vec![Operation::CreateIndividual(IndividualDetails::default())],
     ] {
-        store.commit(Write { at, source: None, operations, audit: audit.clone() }).await.unwrap();
+        store.commit(Write { at, source: None, operations, audit: audit.clone(), rests_on: Vec::new() }).await.unwrap();
     }
     store
 }

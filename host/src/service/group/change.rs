@@ -107,6 +107,7 @@ pub(super) async fn write_change(
         source: ctx.client().cloned(),
         operations: vec![Operation::UpdateGroup(before.id, before.meta.version, details)],
         audit: vec![entry],
+        rests_on: Vec::new(),
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {

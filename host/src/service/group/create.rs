@@ -76,5 +76,6 @@ pub(in crate::service) async fn prepare(
         audit: vec![
             audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
         ],
+        rests_on: Vec::new(),
     })
 }

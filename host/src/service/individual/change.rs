@@ -98,6 +98,7 @@ async fn change_once(
             .chain(new_photo.map(Operation::PutPhoto))
             .collect(),
         audit: vec![entry],
+        rests_on: Vec::new(),
     };
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {

@@ -84,7 +84,8 @@ impl PluginAdministration {
         let generation = build(&packs, &decided, table).map_err(|problems| AppError::Conflict(told(&problems)))?;
         let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![target.to_owned()]);
         entry.note = Some(note.to_owned());
-        let write = Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry] };
+        let write =
+            Write { at: ctx.now, source: None, operations: vec![operation], audit: vec![entry], rests_on: Vec::new() };
         self.registry.store.commit(write).await?;
         self.in_force().deployment = Arc::new(decided);
         self.publish(packs, generation).await?;
@@ -102,7 +103,10 @@ impl PluginAdministration {
             return Ok(());
         }
         let operations = kept.into_iter().map(Operation::PutSetting).collect();
-        self.registry.store.commit(Write { at: now, source: None, operations, audit: Vec::new() }).await?;
+        self.registry
+            .store
+            .commit(Write { at: now, source: None, operations, audit: Vec::new(), rests_on: Vec::new() })
+            .await?;
         self.in_force().deployment = deployment;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::replace::Present;
+use super::rests_on;
 use super::rules::{Entry, check_dates, check_transition};
 use super::{MembershipDraft, MembershipView, view};
 use crate::context::OpContext;
@@ -12,7 +13,7 @@ use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership, ProgramMembershipDetails};
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordKind, VersionCondition};
 use crate::domain::scope::Resource;
 use crate::domain::subject::SubjectReference;
 use crate::error::{AppError, FieldProblem};
@@ -36,7 +37,8 @@ pub async fn create(
 ) -> Result<MembershipView, AppError> {
     let targets = targets_of(&draft);
     written::check_new(ctx, Resource::ProgramMembership, &fields_of(&draft))?;
-    let outcome = write(ctx, registry, engine, None, draft).await;
+    let attempt = || write(ctx, registry, engine, None, draft.clone());
+    let outcome = records::retried(&VersionCondition::Any, attempt).await;
     answer(ctx, registry, AuditAction::Create, targets, outcome).await
 }
 
@@ -65,6 +67,9 @@ pub(super) async fn answer(
 }
 
 /// Checks a draft against what is there, and writes it.
+///
+/// # Errors
+/// [`AppError::Overtaken`] when what was found changed before it was written.
 pub(super) async fn write(
     ctx: &OpContext,
     registry: &Registry,
@@ -73,6 +78,8 @@ pub(super) async fn write(
     draft: MembershipDraft,
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let today = utc_day(ctx.now);
+    // Before anything is looked at.
+    let since = registry.columns.sequence();
     let before = present.as_ref().map(|present| present.before);
     let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
     let mut targets = targets_of(&draft);
@@ -121,11 +128,15 @@ pub(super) async fn write(
         return Err(AppError::Invalid(problems));
     }
     let mut note = format!("status {}", details.status.name());
+    let mut rests_on = Vec::new();
     if check_transition(present.as_ref(), details.status)? == Entry::Enrolled {
         check_open(&program, today)?;
         // A reason that was given for something else, and that the client may not see, is none.
         let is_overridden = details.override_reason.is_some() && kept("override").is_none();
-        if let Some(word) = ask(ctx, registry, engine, &program, (&details, is_overridden)).await? {
+        let word = ask(ctx, registry, engine, &program, (&details, is_overridden)).await?;
+        let decides = word.is_some() && !is_overridden;
+        rests_on.push(rests_on::of_entry(registry, since, program.id, decides.then_some(beneficiary)).await?);
+        if let Some(word) = word {
             note = format!("{note}; the program's expression says {}", word.name());
             if word != RuleWord::Eligible {
                 note.push_str("; overridden");
@@ -144,7 +155,8 @@ pub(super) async fn write(
         None => entry.with_fields(fields),
         Some(_) => audit::with_changes(ctx, entry, fields),
     };
-    let write = Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry] };
+    let write =
+        Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry], rests_on };
     match registry.store.commit(write).await {
         Ok(committed) => records::written(committed),
         Err(error @ StoreError::MembershipOpen) => {

@@ -9,7 +9,7 @@ use crate::domain::change::Change;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
-use crate::store::plan::{Planned, Planner};
+use crate::store::plan::{Planned, Planner, Recent};
 use crate::store::record;
 use crate::store::{Committed, StoreError, StoredCodeTable, Write};
 
@@ -51,8 +51,8 @@ pub(super) struct Finished {
 }
 
 impl<'g> Group<'g> {
-    pub(super) fn new(reader: &'g Reader, state: &'g mut State) -> Self {
-        let planner = Planner::new(reader, state.last);
+    pub(super) fn new(reader: &'g Reader, state: &'g mut State, recent: &'g mut Recent) -> Self {
+        let planner = Planner::new(reader, state.last, recent);
         let (batches, changes, answers) = (Batches::default(), Vec::new(), Answers::default());
         let (counters, snapshots) = (BTreeMap::new(), Vec::new());
         Self { reader, planner, state, counters, batches, changes, answers, snapshots }

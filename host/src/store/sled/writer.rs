@@ -18,7 +18,7 @@ use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
 use crate::store::numbering::Numbering;
-use crate::store::plan::Last;
+use crate::store::plan::{Last, Recent};
 use crate::store::{ChangeSink, Committed, StoreError, Write};
 
 use super::archive::Start;
@@ -75,6 +75,8 @@ pub(super) struct Writer {
     pub(super) sync_disk: SyncDisk,
     pub(super) mark: Mark,
     pub(super) state: State,
+    /// What the last writes touched, those of a group that is not on disk yet included.
+    pub(super) recent: Recent,
 }
 
 /// Notes it as a failure of the store when the thread panics, so that nobody goes on handing it audit lines.
@@ -147,7 +149,7 @@ impl Writer {
     }
 
     fn write(&mut self, jobs: impl Iterator<Item = Job>) {
-        let mut group = Group::new(&self.reader, &mut self.state);
+        let mut group = Group::new(&self.reader, &mut self.state, &mut self.recent);
         for job in jobs {
             group.add(job);
         }
