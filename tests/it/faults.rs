@@ -177,6 +177,50 @@ fn disk_is_cleared_when(server: Server, data_dir: &Path, token: &str, filler: &P
     drop(room.stop().expect_success());
 }
 
+#[test]
+fn a_backup_that_finds_no_room_is_told_how_much_it_needs_and_leaves_nothing_that_is_served() {
+    let Some(disk) = SmallDisk::mount(48) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (data_dir, file) = (folder.path().join("data"), folder.path().join("register.daftar"));
+    let token = register(&data_dir);
+    let server = Server::serve(&data_dir, &[]);
+    for number in 0..160 {
+        let body = person(&format!("full-{number}"), json!({"photo": photo(number)}));
+        let request = server.connection().request("POST", "/api/v2/Individual").bearer(&token).json(&body);
+        drop(request.send().expect(201));
+    }
+    drop(server.stop().expect_success());
+    let backup = file.to_str().unwrap();
+    drop(run(&data_dir, &["backup", backup]).expect_success());
+    assert!(std::fs::metadata(&file).unwrap().len() < 40 << 20, "packed it would fit");
+
+    let target = disk.0.path().join("restored");
+    let told = run(&target, &["restore", backup]);
+    assert_eq!((told.code, told.stdout.as_str()), (1, ""), "{told:?}");
+    let sentence = format!("error: the disk of `{}` is full: ", target.join("store").display());
+    assert!(told.stderr.contains(&sentence), "{told:?}");
+    let after = format!("`{backup}` was not restored; `{}` is not served as it is", target.display());
+    assert!(told.stderr.contains(&after), "{told:?}");
+    for noise in ["panicked", "RUST_BACKTRACE", "PLEASE", "a defect of daftar"] {
+        assert!(!told.stderr.contains(noise), "`{noise}`: {told:?}");
+    }
+    let needed = told.stderr.split("and about ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    let needed: u64 = needed.unwrap_or_else(|| panic!("how much is needed is not told: {told:?}"));
+    assert!((50..1_000).contains(&needed), "{needed}");
+    for arguments in [&SERVE[..], &["client", "list"]] {
+        let refused = run(&target, arguments);
+        assert_ne!(refused.code, 0);
+        assert!(refused.stderr.contains("holds a restore that was not finished"), "{refused:?}");
+    }
+    assert_ne!(run(&target, &["verify"]).code, 0);
+
+    // As it says: the folder is deleted, and there is more room, also for what a look takes.
+    std::fs::remove_dir_all(&target).unwrap();
+    disk.remount(&format!("size={}m", needed * 3));
+    drop(run(&target, &["restore", backup]).expect_success());
+    drop(run(&target, &["verify"]).expect_success());
+}
+
 fn free_bytes(folder: &Path) -> u64 {
     let free = rustix::fs::statvfs(folder).unwrap();
     free.f_bavail * free.f_frsize

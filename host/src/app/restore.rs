@@ -3,6 +3,8 @@
 //! **Invariant:** from before the first thing is written until everything is on disk and was looked at, a marker says that the
 //! folder holds a restore that was not finished. No server opens such a folder: there is never half a register.
 
+mod room;
+
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 
+use self::room::PutBack;
 use super::open::MIB;
 use super::verify::verify_stopped;
 use super::{PLUGINS_FOLDER, StartError};
@@ -61,6 +64,20 @@ pub enum RestoreError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// There is no room left on the disk.
+    #[error(
+        "the disk of `{}` is full: {} MB were put back, which is {part}, and {needed} are needed: delete the folder, then restore to a disk with so much room", .folder.display(), room::megabytes(*.put_back)
+    )]
+    NoRoom {
+        /// The folder on that disk.
+        folder: PathBuf,
+        /// How many bytes were written.
+        put_back: u64,
+        /// Which part of the register that is.
+        part: String,
+        /// How much would do.
+        needed: String,
     },
     /// The keys cannot be put back.
     #[error(transparent)]
@@ -134,6 +151,25 @@ pub async fn restore(
     if !found.is_empty() {
         key_folder::check_all(data_dir).map_err(RestoreError::KeysBeside)?;
     }
+    // What is wrong with the backup is told when it is read.
+    let unpacked = crate::service::backup::unpacked_bytes(&mut peeked).unwrap_or_default();
+    io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
+    let mut put_back = PutBack { unpacked, put: 0 };
+    let contents = put_all(file, data_dir, config, heard, &mut put_back).await;
+    let contents =
+        contents.map_err(|error| room::or_no_room(error, &put_back, data_dir, &config.store.folder(data_dir)));
+    let contents = contents?;
+    Ok(Restored { contents, has_keys, findings: looked_through(config, data_dir).await? })
+}
+
+/// Puts everything back, from the marker's being set to its being taken away.
+async fn put_all(
+    file: File,
+    data_dir: &Path,
+    config: &Config,
+    heard: impl FnMut(&Head, u64) + Send + 'static,
+    so_far: &mut PutBack,
+) -> Result<Contents, RestoreError> {
     mark(data_dir)?;
     let mut refill: Box<dyn Refill> =
         Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?);
@@ -146,8 +182,11 @@ pub async fn restore(
     let reading = ReadAhead::start(io::BufReader::new(file), heard)?;
     let mut put_back: Result<(), RestoreError> = Ok(());
     while put_back.is_ok() {
-        let Some(items) = reading.next() else { break };
+        let Some((items, unpacked)) = reading.next() else { break };
         put_back = put(items, &mut *refill, &mut plugins, data_dir, &folder).await;
+        if put_back.is_ok() {
+            so_far.put = unpacked;
+        }
     }
     // What is wrong with the backup says more than that nobody took its things.
     let contents = match (reading.finish(), put_back) {
@@ -157,7 +196,7 @@ pub async fn restore(
     refill.finish().await?;
     plugins.finish().map_err(failed(&folder))?;
     unmark(data_dir)?;
-    Ok(Restored { contents, has_keys, findings: looked_through(config, data_dir).await? })
+    Ok(contents)
 }
 
 /// Looks through what was restored.

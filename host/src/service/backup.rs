@@ -32,6 +32,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 pub use self::format::{FORMAT, Head};
 pub use self::item::Item;
 pub use self::problem::BackupProblem;
+pub use self::reader::unpacked_bytes;
 pub use self::restore::{Contents, Depth, ReadAhead, head_of, inspect};
 use self::writer::{BackupWriter, Finished};
 use super::audit::{self, AuditLog};

@@ -3,7 +3,7 @@
 //! **Invariant:** input is hostile: what is read at once is bounded, and nothing of a block is given away before its checksum was
 //! found to be right.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use super::format::{
     BLOCK_HEAD_BYTES, BlockHead, BlockKind, CHECKSUM_BYTES, Chain, End, HEAD_BYTES_MAX, Head, MAGIC, Packing,
@@ -106,6 +106,12 @@ impl<R: Read> BackupReader<R> {
         self.at
     }
 
+    /// How many bytes the blocks that have been read are unpacked.
+    #[must_use]
+    pub fn unpacked_bytes_read(&self) -> u64 {
+        self.bytes
+    }
+
     /// The checksum of everything that has been read, as hexadecimal digits.
     #[must_use]
     pub fn checksum(&self) -> String {
@@ -179,6 +185,29 @@ impl<R: Read> BackupReader<R> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+/// How many bytes a backup is unpacked, as the heads of its blocks tell it: nothing else of them is read, and nothing checked.
+///
+/// # Errors
+/// When a head cannot be read.
+pub fn unpacked_bytes(mut from: impl Read + Seek) -> Result<u64, BackupProblem> {
+    let mut at = u64::try_from(first_line(&mut from)?.len()).unwrap_or(u64::MAX);
+    let (mut sum, mut block) = (0_u64, 1);
+    loop {
+        let mut bytes = [0; BLOCK_HEAD_BYTES];
+        from.read_exact(&mut bytes)?;
+        let damaged = |reason: &str| BackupProblem::Damaged { block, at, reason: reason.to_owned() };
+        let head = BlockHead::parse(&bytes).map_err(damaged)?;
+        match head.kind {
+            BlockKind::End => return Ok(sum),
+            BlockKind::Items => sum = sum.saturating_add(u64::from(head.unpacked)),
+        }
+        let rest = u64::from(head.packed).saturating_add(CHECKSUM_BYTES as u64);
+        at = at.saturating_add(BLOCK_HEAD_BYTES as u64).saturating_add(rest);
+        from.seek(SeekFrom::Start(at))?;
+        block += 1;
     }
 }
 

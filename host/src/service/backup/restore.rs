@@ -53,15 +53,15 @@ pub fn head_of(from: impl Read) -> Result<Head, BackupProblem> {
 /// # Errors
 /// What is wrong with it.
 pub fn inspect(from: impl Read, depth: Depth, heard: Heard<'_>) -> Result<Contents, BackupProblem> {
-    read(from, depth, heard, |_| Ok(()))
+    read(from, depth, heard, |_, _| Ok(()))
 }
 
-/// Reads a backup to its end, looks at everything, and hands its things on.
+/// Reads a backup to its end, looks at everything, and hands its things on, each time with how many bytes it was in all so far, unpacked.
 fn read(
     from: impl Read,
     depth: Depth,
     heard: Heard<'_>,
-    mut take: impl FnMut(Vec<Item>) -> Result<(), BackupProblem>,
+    mut take: impl FnMut(Vec<Item>, u64) -> Result<(), BackupProblem>,
 ) -> Result<Contents, BackupProblem> {
     let mut reader = BackupReader::new(from)?;
     let mut examiner = Examiner::default();
@@ -76,7 +76,7 @@ fn read(
         if depth == Depth::Everything {
             let items = block.items()?;
             examiner.look_at(number, &items)?;
-            take(items)?;
+            take(items, reader.unpacked_bytes_read())?;
         }
         things = things.saturating_add(count);
         heard(reader.head(), things);
@@ -96,7 +96,7 @@ fn read(
 
 /// A backup that is read and looked at in a thread of its own, ahead of whoever takes its things.
 pub struct ReadAhead {
-    items: Receiver<Vec<Item>>,
+    items: Receiver<(Vec<Item>, u64)>,
     thread: std::thread::JoinHandle<Result<Contents, BackupProblem>>,
 }
 
@@ -112,12 +112,13 @@ impl ReadAhead {
         let (sender, items) = sync_channel(BLOCKS_AHEAD);
         let thread = std::thread::Builder::new()
             .name("backup-reader".to_owned())
-            .spawn(move || read(from, Depth::Everything, &mut heard, |items| hand_on(&sender, items)))?;
+            .spawn(move || read(from, Depth::Everything, &mut heard, |items, at| hand_on(&sender, (items, at))))?;
         Ok(Self { items, thread })
     }
 
-    /// The next things, which have been looked at; none at the end, and when something is wrong.
-    pub fn next(&self) -> Option<Vec<Item>> {
+    /// The next things, which have been looked at, and how many bytes it was with them in all, unpacked; none at the end, and
+    /// when something is wrong.
+    pub fn next(&self) -> Option<(Vec<Item>, u64)> {
         self.items.recv().ok()
     }
 
@@ -133,7 +134,7 @@ impl ReadAhead {
     }
 }
 
-fn hand_on(sender: &SyncSender<Vec<Item>>, items: Vec<Item>) -> Result<(), BackupProblem> {
+fn hand_on(sender: &SyncSender<(Vec<Item>, u64)>, items: (Vec<Item>, u64)) -> Result<(), BackupProblem> {
     let gone = |_| BackupProblem::Io(std::io::Error::other("nobody takes the things of the backup any more"));
     sender.send(items).map_err(gone)
 }
