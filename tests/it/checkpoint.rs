@@ -2,8 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use daftar_tests::process::create_client;
+use daftar::columns::checkpoint::CheckpointFolder;
+use daftar::domain::change::ChangedRecord;
+use daftar::domain::individual::IndividualDetails;
+use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
+use daftar_tests::process::{create_client, run};
 use daftar_tests::records::{household, person};
 use daftar_tests::{Credentials, Finished, Server, token};
 use serde_json::{Value, json};
@@ -185,4 +190,65 @@ fn a_folder_that_cannot_hold_checkpoints_stops_nothing() {
     register.create(&server, 1..=2);
     assert_eq!(register.answers(&server)[0][0], 2);
     assert_logged(&server.stop().expect_success(), &["checkpoints cannot be kept"], &["a checkpoint was written"]);
+}
+
+/// What `daftar verify` tells of a stopped register's checkpoints, a line each; nothing else may be wrong.
+#[track_caller]
+fn found(register: &Register) -> Vec<String> {
+    let told = run(&register.data_dir(), &["verify"]);
+    let lines: Vec<String> = told.stdout.lines().map(str::to_owned).collect();
+    if told.code == 0 {
+        assert!(lines.len() == 1 && lines[0].ends_with("nothing is wrong"), "{told:?}");
+        return Vec::new();
+    }
+    assert!(lines.iter().all(|line| line.starts_with("checkpoints: `checkpoints/")), "{told:?}");
+    lines
+}
+
+#[test]
+fn a_look_at_a_stopped_register_holds_each_checkpoint_against_the_records() {
+    let register = Register::new();
+    let server = register.serve();
+    register.create(&server, 1..=6);
+    drop(server.stop().expect_success());
+    let told = run(&register.data_dir(), &["verify", "--json"]).expect_success().json();
+    let parts = told["parts"].as_array().unwrap();
+    let looked_at = parts.iter().find(|part| part["part"] == "checkpoints").unwrap();
+    assert_eq!(looked_at, &json!({"part": "checkpoints", "looked_at": 6, "findings": 0}));
+    // What was written after it is taken up.
+    let server = register.serve();
+    register.create(&server, 7..=9);
+    register.send(&server, "POST", "/Group", Some(&household("H1", &[("1", "head"), ("7", "spouse")])));
+    server.kill();
+    assert_eq!(found(&register), Vec::<String>::new());
+
+    // Whole, with all of its checksums, and yet it says something else than the records.
+    let folder = CheckpointFolder::open(register.data_dir().join("checkpoints")).unwrap();
+    let file = folder.newest_first().unwrap().remove(0).unwrap();
+    let (columns, path, sound) = (file.load().unwrap(), file.path.clone(), fs::read(&file.path).unwrap());
+    let meta = RecordMeta { version: VersionId(1), last_updated: jiff::Timestamp::UNIX_EPOCH, source: None };
+    let details = IndividualDetails { active: Some(false), ..IndividualDetails::default() };
+    columns.load(&[ChangedRecord::Individual(Arc::new(Record { id: RecordId(2), meta, details }))]);
+    folder.write(&columns.image(), file.mark).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+    let lines = found(&register);
+    let start = format!("checkpoints: `checkpoints/{name}`: Individual `urn:svc:vocab:id-type#national_id|2`: ");
+    assert!(lines.len() == 1 && lines[0].starts_with(&start), "{lines:?}");
+    assert!(lines[0].ends_with("; remove the file: nothing is lost, the next start reads the records themselves"));
+
+    let mut flipped = sound.clone();
+    flipped[sound.len() / 2] ^= 4;
+    for (bytes, reason) in [
+        (flipped.as_slice(), "a checksum of it is wrong"),
+        (&sound[..sound.len() - 9], "it breaks off"),
+        (b"".as_slice(), "it is too short"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let lines = found(&register);
+        let start = format!("checkpoints: `checkpoints/{name}`: {reason}; remove the file");
+        assert!(lines.len() == 1 && lines[0].starts_with(&start), "{lines:?}");
+        assert_eq!(fs::read(&path).unwrap(), bytes, "a look changes nothing");
+    }
+    fs::remove_file(&path).unwrap();
+    assert_eq!(found(&register), Vec::<String>::new());
 }

@@ -20,15 +20,15 @@ use crate::store::sled::{SledOptions, SledStore};
 use crate::store::{ChangeSink, Store, StoreError};
 
 /// How many records are read at once while the indexes are built.
-const SCAN_RECORDS: usize = 1_024;
+pub(super) const SCAN_RECORDS: usize = 1_024;
 /// The folder of the checkpoints within the data folder.
-const CHECKPOINTS_FOLDER: &str = "checkpoints";
+pub(super) const CHECKPOINTS_FOLDER: &str = "checkpoints";
 /// Up to this many changed records are always taken up; of more, only as many as the checkpoint has: reading all is quicker then.
 const CAUGHT_UP_MIN: u64 = 10_000;
 
 /// The kinds of records that a checkpoint shows, in the order in which they are read: a group's members are there before it, whom
 /// a consent is about before that. Programs are few and always read.
-const KINDS: [RecordKind; 4] =
+pub(super) const KINDS: [RecordKind; 4] =
     [RecordKind::Individual, RecordKind::Group, RecordKind::ProgramMembership, RecordKind::Consent];
 
 /// A store and the register in memory that hears of its changes.
@@ -185,12 +185,8 @@ async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> O
 /// itself fails, reading all records tells so again.
 async fn use_checkpoint(store: &Arc<SledStore>, file: CheckpointFile) -> Result<Option<(Columns, u64)>, String> {
     let sequence = file.sequence;
-    match store.history_mark(sequence).await.map_err(|error| error.to_string())? {
-        None => return Err("it is from the future: the store has not seen its last write".to_owned()),
-        Some(mark) if mark.0 != file.mark => {
-            return Err("it is of another register, or of a copy that went on by itself".to_owned());
-        }
-        Some(_) => {}
+    if let Some(reason) = not_of_this_history(&**store, &file).await.map_err(|error| error.to_string())? {
+        return Err(reason.to_owned());
     }
     let loaded = tokio::task::spawn_blocking(move || file.load()).await.map_err(|error| error.to_string())?;
     let columns = loaded.map_err(|reason| reason.to_string())?;
@@ -199,7 +195,7 @@ async fn use_checkpoint(store: &Arc<SledStore>, file: CheckpointFile) -> Result<
 }
 
 /// Takes up what was written after a checkpoint, each record once and as it is now: how many these were; nothing where they are so
-/// many that reading everything is quicker. Takes one bit of memory a record.
+/// many that reading everything is quicker.
 ///
 /// # Errors
 /// When the store fails or something cannot be read.
@@ -210,31 +206,57 @@ pub async fn catch_up<S: Store + ChangeLog>(
 ) -> Result<Option<u64>, StoreError> {
     load_programs(store, columns).await?;
     let known = columns.image().record_count();
-    let mut touched: BTreeMap<RecordKind, RoaringTreemap> = BTreeMap::new();
-    let mut after = checkpoint;
-    loop {
-        let changes = store.changes_after(after, CHANGES_MAX).await?;
-        let Some(last) = changes.last() else { break };
-        after = last.sequence;
-        for (kind, id) in changes.into_iter().flat_map(|change| change.records) {
-            touched.entry(kind).or_default().insert(id.0);
-        }
-    }
+    let mut touched = touched_after(store, checkpoint).await?;
     let count = touched.values().map(RoaringTreemap::len).sum();
     if count > known.max(CAUGHT_UP_MIN) {
         return Ok(None);
     }
     for kind in KINDS {
-        let mut ids = touched.remove(&kind).unwrap_or_default().into_iter().map(RecordId);
-        loop {
-            let page: Vec<RecordId> = ids.by_ref().take(SCAN_RECORDS).collect();
-            if page.is_empty() {
-                break;
-            }
+        for page in pages(touched.remove(&kind)) {
             columns.load(&store.records(kind, &page).await?);
         }
     }
     Ok(Some(count))
+}
+
+/// The records that were written after a write, by kind. Takes one bit of memory a record.
+///
+/// # Errors
+/// When the store fails or something cannot be read.
+pub(super) async fn touched_after(
+    changes: &impl ChangeLog,
+    mut after: Sequence,
+) -> Result<BTreeMap<RecordKind, RoaringTreemap>, StoreError> {
+    let mut touched: BTreeMap<RecordKind, RoaringTreemap> = BTreeMap::new();
+    loop {
+        let changes = changes.changes_after(after, CHANGES_MAX).await?;
+        let Some(last) = changes.last() else { return Ok(touched) };
+        after = last.sequence;
+        for (kind, id) in changes.into_iter().flat_map(|change| change.records) {
+            touched.entry(kind).or_default().insert(id.0);
+        }
+    }
+}
+
+/// Keys, as many at a time as are read at once.
+pub(super) fn pages(ids: Option<RoaringTreemap>) -> impl Iterator<Item = Vec<RecordId>> {
+    let mut ids = ids.unwrap_or_default().into_iter().map(RecordId);
+    std::iter::from_fn(move || Some(ids.by_ref().take(SCAN_RECORDS).collect()).filter(|page: &Vec<_>| !page.is_empty()))
+}
+
+/// Why a checkpoint is not of the history that the store holds, if it is not.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn not_of_this_history(
+    changes: &impl ChangeLog,
+    file: &CheckpointFile,
+) -> Result<Option<&'static str>, StoreError> {
+    Ok(match changes.history_mark(file.sequence).await? {
+        None => Some("it is from the future: the store has not seen its last write"),
+        Some(mark) if mark.0 != file.mark => Some("it is of another register, or of a copy that went on by itself"),
+        Some(_) => None,
+    })
 }
 
 #[cfg(test)]

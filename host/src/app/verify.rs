@@ -1,5 +1,7 @@
 //! Looks through the folder of a server that does not run.
 
+mod checkpoints;
+
 use std::path::Path;
 
 use tokio::sync::mpsc::Sender;
@@ -10,8 +12,8 @@ use crate::domain::verification::VerificationEvent;
 use crate::service::verify::{Pace, verify};
 use crate::store::sled::StoppedStore;
 
-/// Looks through the register in a data folder that no server uses. There is nothing in memory then: the indexes are made anew
-/// from the records when a server starts.
+/// Looks through the register in a data folder that no server uses. There is nothing in memory then; the checkpoints, of which the
+/// next start would make it, are held against the records.
 ///
 /// # Errors
 /// When there is no register in the folder, another process uses it, or its database cannot be opened.
@@ -27,5 +29,8 @@ pub async fn verify_stopped(
         Ok(Err(error)) => return Err(StartError::Store(error.to_string())),
         Err(error) => return Err(StartError::Store(error.to_string())),
     };
-    verify(&store, None, Pace::Fast, events).await.map_err(|error| StartError::Store(error.to_string()))
+    let looked = verify(&store, None, Pace::Fast, events.clone()).await;
+    looked.map_err(|error| StartError::Store(error.to_string()))?;
+    let looked = checkpoints::verify_checkpoints(&store, data_dir, events).await;
+    looked.map_err(|error| StartError::Store(error.to_string()))
 }

@@ -25,6 +25,7 @@ mod tests;
 mod write;
 
 pub use folder::{CheckpointFile, CheckpointFolder};
+pub use read::is_of_another_version;
 pub(super) use read::{FramesOf, Loading, join};
 pub(super) use section::Section;
 pub(super) use write::{Frames, Sections};

@@ -44,11 +44,13 @@ pub enum Part {
     Counters,
     /// The register in memory.
     Indexes,
+    /// The register in memory as files, of a server that is stopped.
+    Checkpoints,
 }
 
 impl Part {
     /// Every part, in the order in which they are looked through.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Files,
         Self::Codes,
         Self::Changes,
@@ -65,6 +67,7 @@ impl Part {
         Self::Clients,
         Self::Counters,
         Self::Indexes,
+        Self::Checkpoints,
     ];
 
     /// The word for it in reports.
@@ -87,6 +90,7 @@ impl Part {
             Self::Clients => "clients",
             Self::Counters => "counters",
             Self::Indexes => "indexes",
+            Self::Checkpoints => "checkpoints",
         }
     }
 }
@@ -106,6 +110,8 @@ pub enum Remedy {
     WriteAgain,
     /// The next start makes it anew.
     Restart,
+    /// Without the file the next start reads the records.
+    RemoveFile,
     /// A newer daftar wrote it.
     UseNewer,
     /// Nothing is lost, and nothing needs to be done.
@@ -122,6 +128,7 @@ impl Remedy {
             }
             Self::WriteAgain => "write the record again as it is (`PUT`): what is derived from it is made anew",
             Self::Restart => "restart the server: it builds its indexes anew from the records",
+            Self::RemoveFile => "remove the file: nothing is lost, the next start reads the records themselves",
             Self::UseNewer => "use the newer daftar that wrote it",
             Self::Nothing => "nothing is lost and nothing needs to be done; tell the makers of daftar",
         }

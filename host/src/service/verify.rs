@@ -114,7 +114,7 @@ pub async fn verify(
 /// Holds the register in memory against the records on disk.
 struct IndexCheck<'c> {
     store: &'c dyn Verification,
-    columns: &'c Arc<Columns>,
+    held: &'c Held,
     pace: Pace,
     events: Sender<VerificationEvent>,
     done: u64,
@@ -124,7 +124,7 @@ impl IndexCheck<'_> {
     async fn kind(&mut self, kind: RecordKind) -> Result<(), AppError> {
         let mut after = RecordId(0);
         for segment in 0..=u16::MAX {
-            let snapshot = self.columns.snapshot();
+            let snapshot = self.held.columns.snapshot();
             let rows = snapshot.row_count(kind);
             let past = u32::from(segment).saturating_add(1).saturating_mul(ROWS_PER_CHECK);
             let is_last = past >= rows;
@@ -168,7 +168,7 @@ impl IndexCheck<'_> {
             check = checked;
             after = passed.min(last);
             self.done = self.done.saturating_add(seen);
-            let progress = VerificationEvent::Progress { part: Part::Indexes, done: self.done, total: Some(total) };
+            let progress = VerificationEvent::Progress { part: self.held.part, done: self.done, total: Some(total) };
             if self.events.send(progress).await.is_err() {
                 return Ok((after, Vec::new()));
             }
@@ -187,7 +187,7 @@ impl IndexCheck<'_> {
         for ids in suspects.chunks(AGAIN_MAX) {
             let wanted: BTreeSet<RecordId> = ids.iter().copied().collect();
             let found: Arc<Mutex<Vec<(String, RowProblem)>>> = Arc::default();
-            let (into, columns) = (Arc::clone(&found), Arc::clone(self.columns));
+            let (into, columns) = (Arc::clone(&found), Arc::clone(&self.held.columns));
             let look = move |records: &[crate::domain::change::ChangedRecord]| {
                 let mut check = columns.snapshot().check_rows(kind, segment);
                 for record in records {
@@ -203,8 +203,9 @@ impl IndexCheck<'_> {
             self.store.look_at_rest(kind, ids.to_vec(), Box::new(look)).await?;
             let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
             for (place, problem) in found {
-                let problem = problem.to_owned();
-                let finding = Finding { part: Part::Indexes, place, problem, remedy: Remedy::Restart };
+                let Held { part, remedy, file, columns: _ } = self.held;
+                let place = file.iter().fold(place, |place, file| format!("{file}: {place}"));
+                let finding = Finding { part: *part, place, problem: problem.to_owned(), remedy: *remedy };
                 if self.events.send(VerificationEvent::Finding(finding)).await.is_err() {
                     return Ok(());
                 }

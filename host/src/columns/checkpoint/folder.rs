@@ -55,6 +55,12 @@ impl CheckpointFolder {
         Ok(folder)
     }
 
+    /// The folder, to be looked at and for nothing else; nothing where there is none.
+    #[must_use]
+    pub fn existing(path: PathBuf) -> Option<Self> {
+        path.is_dir().then_some(Self { path })
+    }
+
     /// The checkpoints, the newest first: each with what its head says, or with its file and why it cannot be used.
     ///
     /// # Errors

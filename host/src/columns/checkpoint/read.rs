@@ -14,6 +14,8 @@ use crate::domain::change::Sequence;
 /// The greatest table of a checkpoint, in bytes: enough for frames of more than a TiB.
 const TABLE_BYTES_MAX: u64 = 64 << 20;
 
+const OTHER_FORMAT: Unsound = Unsound("its format is another one");
+const OTHER_VERSION: Unsound = Unsound("it was made by another version of daftar");
 const UNREADABLE: Unsound = Unsound("its file cannot be read");
 const DAMAGED: Unsound = Unsound("a checksum of it is wrong");
 
@@ -30,6 +32,12 @@ pub(in crate::columns) struct FramesOf<'l> {
     buffer: Vec<u8>,
 }
 
+/// Whether that is the reason why a checkpoint cannot be used: nothing is wrong with it, another daftar made it.
+#[must_use]
+pub fn is_of_another_version(reason: Unsound) -> bool {
+    reason == OTHER_FORMAT || reason == OTHER_VERSION
+}
+
 /// Reads the head of a checkpoint.
 pub(super) fn head(file: &File) -> Result<Head, Unsound> {
     let mut bytes = [0; HEADER_BYTES];
@@ -39,7 +47,7 @@ pub(super) fn head(file: &File) -> Result<Head, Unsound> {
         return Err(Unsound("it is no checkpoint"));
     }
     if u32::take(&mut from)? != FORMAT {
-        return Err(Unsound("its format is another one"));
+        return Err(OTHER_FORMAT);
     }
     let head = Head { layout: from.array()?, sequence: Sequence(u64::take(&mut from)?), mark: from.array()? };
     let checked = bytes.get(..HEADER_BYTES - size_of::<u32>()).unwrap_or_default();
@@ -47,7 +55,7 @@ pub(super) fn head(file: &File) -> Result<Head, Unsound> {
         return Err(DAMAGED);
     }
     if head.layout != layout::layout() {
-        return Err(Unsound("it was made by another version of daftar"));
+        return Err(OTHER_VERSION);
     }
     Ok(head)
 }

@@ -11,12 +11,12 @@ use super::{SledStore, keys};
 
 impl Reader {
     /// The register's own id.
-    fn register_id(&self) -> Result<RegisterId, StoreError> {
+    pub(super) fn register_id(&self) -> Result<RegisterId, StoreError> {
         let bytes = self.get(keys::REGISTER)?.ok_or_else(|| corrupt("id of the register", "it is not there"))?;
         record::register::decode(&bytes).map(RegisterId)
     }
 
-    fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+    pub(super) fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
         let (first, last) = (keys::by_number(keys::CHANGE, after.0), keys::by_number(keys::CHANGE, u64::MAX));
         let mut changes = Vec::new();
         let mut expected = after.next();
@@ -31,7 +31,7 @@ impl Reader {
         Ok(changes)
     }
 
-    fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+    pub(super) fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
         let register = self.register_id()?;
         if at == Sequence::default() {
             return Ok(Some(HistoryMark::new(register, at, &[])));

@@ -27,12 +27,14 @@ use self::look::Look;
 use self::walk::Walk;
 use super::keys;
 use super::mark::Acknowledged;
+use super::reader::Reader;
 use super::writer::Job;
 use super::{OpenError, SledStore, open};
-use crate::domain::change::ChangedRecord;
+use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::verification::{Finding, Part, Remedy, VerificationEvent};
 use crate::error::contained::contain;
+use crate::store::change_log::{CHANGES_MAX, ChangeLog, HistoryMark, RegisterId, Touched};
 use crate::store::verify::{LookAtRest, Pace, Verification};
 use crate::store::{SCAN_RECORDS_MAX, StoreError};
 
@@ -207,6 +209,33 @@ impl Verification for StoppedStore {
 
     async fn look_at_rest(&self, kind: RecordKind, ids: Vec<RecordId>, look: LookAtRest) -> Result<(), StoreError> {
         records_at_rest(&self.database, None, kind, ids, look).await
+    }
+}
+
+impl StoppedStore {
+    /// Reads what the database says of its writes. Its health is its own: what cannot be read stops nothing.
+    async fn follow<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let reader = Reader { database: self.database.clone(), health: Arc::default() };
+        let contained = blocking(move || contain(|| read(&reader))).await?;
+        contained.map_err(|_| StoreError::Failed("the database does not understand its own files".into()))?
+    }
+}
+
+#[async_trait::async_trait]
+impl ChangeLog for StoppedStore {
+    async fn register_id(&self) -> Result<RegisterId, StoreError> {
+        self.follow(Reader::register_id).await
+    }
+
+    async fn changes_after(&self, after: Sequence, limit: usize) -> Result<Vec<Touched>, StoreError> {
+        self.follow(move |reader| reader.changes_after(after, limit.min(CHANGES_MAX))).await
+    }
+
+    async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError> {
+        self.follow(move |reader| reader.history_mark(at)).await
     }
 }
 
