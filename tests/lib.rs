@@ -22,5 +22,6 @@ pub use support::packs;
 pub use support::process::{self, Finished, Server};
 pub use support::records;
 pub use support::snapshot::{errors, redacted};
+pub use support::template;
 pub use support::token;
 pub use support::torture;

@@ -16,10 +16,22 @@ use super::artifacts;
 /// What every register makes for itself.
 const NOT_COPIED: [&str; 3] = ["keys", "admin.token", "server.json"];
 
+/// The machine code of plugins.
+const COMPILED: &str = "compiled";
+
 /// Makes `data_dir` as a copy of the template.
 pub fn copy_to(data_dir: &Path) {
+    copy_folder(template(), data_dir);
+}
+
+/// Gives a data folder that was made in another way the machine code of the default plugins, which need not be compiled again then.
+pub fn copy_compiled_to(data_dir: &Path) {
+    copy_folder(&template().join(COMPILED), &data_dir.join(COMPILED));
+}
+
+fn template() -> &'static Path {
     static TEMPLATE: LazyLock<PathBuf> = LazyLock::new(make);
-    copy_folder(&TEMPLATE, data_dir);
+    &TEMPLATE
 }
 
 fn make() -> PathBuf {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use daftar_tests::process::run;
 use daftar_tests::records::{NATIONAL_ID, path, person, reference};
-use daftar_tests::{ApiClient, TestApp, token};
+use daftar_tests::{ApiClient, TestApp, template, token};
 use serde_json::json;
 
 use super::*;
@@ -83,6 +83,7 @@ fn a_restored_register_answers_as_the_old_one() {
         assert_eq!((&restored["checksum"], &restored["has_keys"]), (&told["checksum"], &json!(true)), "{restored}");
         assert!(!data_dir.join("restore.unfinished").exists());
         assert!(!data_dir.join("admin.token").exists(), "the token of the administrator belongs to the machine");
+        template::copy_compiled_to(data_dir);
     });
     let other = other.start();
     // The token that the old server gave out is good, and so is the secret.
@@ -117,7 +118,11 @@ fn a_backup_of_nothing_is_restored_to_nothing() {
     let app = TestApp::start();
     let told = back_up(app.data_dir(), &file, &[]).expect_success().json();
     assert_eq!((&told["counts"].get("individuals"), &told["sequence"].is_u64()), (&None, &true), "{told}");
-    let other = TestApp::builder().prepared(|data_dir| drop(restore(data_dir, &file).expect_success())).start();
+    let other = TestApp::builder().prepared(|data_dir| {
+        drop(restore(data_dir, &file).expect_success());
+        template::copy_compiled_to(data_dir);
+    });
+    let other = other.start();
     let client = other.client(&["individual:all"]);
     assert_eq!(client.get("/Individual").expect(200).json()["total"], 0);
     drop(client.post("/Individual", &person("1", json!({}))).expect(201));
@@ -166,6 +171,7 @@ fn without_keys_the_old_ones_are_put_beside_it() {
         std::fs::rename(&keys, &target).unwrap();
         let restored = restore(data_dir, &file).expect_success().json();
         assert_eq!(restored["has_keys"], true);
+        template::copy_compiled_to(data_dir);
     });
     let other = other.start();
     assert_eq!(other.client_of(client.credentials()).get("/Individual").expect(200).json()["total"], 6);
