@@ -87,6 +87,9 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
+    /// Every kind, each before those whose records name its records: so they are exported, and an import takes them.
+    pub const ALL: [Self; 5] = [Self::Individual, Self::Group, Self::Program, Self::ProgramMembership, Self::Consent];
+
     /// The name in URLs and references.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -25,15 +25,6 @@ const PAGE_RECORDS: usize = 1_024;
 /// The most rows that are looked at again at once while nothing is written.
 const AGAIN_MAX: usize = 2_048;
 
-/// Every kind of record that is kept in memory.
-const KINDS: [RecordKind; 5] = [
-    RecordKind::Individual,
-    RecordKind::Group,
-    RecordKind::Program,
-    RecordKind::ProgramMembership,
-    RecordKind::Consent,
-];
-
 /// Looks through a register that is served, one look at a time.
 #[derive(Clone)]
 pub struct Verifier {
@@ -104,8 +95,34 @@ pub async fn verify(
 ) -> Result<(), AppError> {
     store.verify(pace, events.clone()).await?;
     let Some(columns) = columns else { return Ok(()) };
-    let mut check = IndexCheck { store, columns, pace, events, done: 0 };
-    for kind in KINDS {
+    let held = Held { columns: Arc::clone(columns), part: Part::Indexes, file: None, remedy: Remedy::Restart };
+    hold(store, held, pace, events).await
+}
+
+/// Columns that are held against the records, and how what is wrong with them is told.
+pub struct Held {
+    /// What is held.
+    pub columns: Arc<Columns>,
+    /// As a part of what.
+    pub part: Part,
+    /// The file that they came from, if they did.
+    pub file: Option<String>,
+    /// What to do.
+    pub remedy: Remedy,
+}
+
+/// Holds columns against the records of a store. Tells what it finds as it goes.
+///
+/// # Errors
+/// When the store cannot be looked through at all.
+pub async fn hold(
+    store: &dyn Verification,
+    held: Held,
+    pace: Pace,
+    events: Sender<VerificationEvent>,
+) -> Result<(), AppError> {
+    let mut check = IndexCheck { store, held: &held, pace, events, done: 0 };
+    for kind in RecordKind::ALL {
         check.kind(kind).await?;
     }
     Ok(())
@@ -149,7 +166,8 @@ impl IndexCheck<'_> {
         snapshot: Arc<Snapshot>,
         keys: std::ops::RangeInclusive<RecordId>,
     ) -> Result<(RecordId, Vec<RecordId>), AppError> {
-        let total = KINDS.iter().fold(0_u64, |sum, kind| sum.saturating_add(u64::from(snapshot.row_count(*kind))));
+        let total =
+            RecordKind::ALL.iter().fold(0_u64, |sum, kind| sum.saturating_add(u64::from(snapshot.row_count(*kind))));
         let mut check = blocking(move || snapshot.check_rows(kind, segment)).await?;
         let (mut after, last) = keys.into_inner();
         while after < last {

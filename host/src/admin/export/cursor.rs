@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::error::AppError;
-use crate::service::bulk::export::KINDS;
 
 const PURPOSE: &[u8] = b"export";
 const BYTES: usize = 17;
@@ -27,7 +26,7 @@ impl ExportCursor {
     /// # Errors
     /// When the operating system gives no random bytes.
     pub fn seal(self, seal: &CursorSeal) -> Result<String, AppError> {
-        let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default();
+        let kind = RecordKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
         let mut said = vec![u8::try_from(kind).unwrap_or_default()];
         said.extend(self.at.as_millisecond().to_be_bytes());
         said.extend(self.after.0.to_be_bytes());
@@ -45,7 +44,7 @@ impl ExportCursor {
             let (at, after) = rest.split_first_chunk()?;
             Some(Self {
                 at: Timestamp::from_millisecond(i64::from_be_bytes(*at)).ok()?,
-                kind: *KINDS.get(usize::from(*kind))?,
+                kind: *RecordKind::ALL.get(usize::from(*kind))?,
                 after: RecordId(u64::from_be_bytes(after.try_into().ok()?)),
             })
         };

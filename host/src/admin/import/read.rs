@@ -18,14 +18,6 @@ use crate::service::consent::new_id;
 /// By which a line says for itself what becomes of it when its record is there.
 const ON_EXISTING: &str = "$on_existing";
 
-const KINDS: [RecordKind; 5] = [
-    RecordKind::Individual,
-    RecordKind::Group,
-    RecordKind::Program,
-    RecordKind::ProgramMembership,
-    RecordKind::Consent,
-];
-
 /// What reading a line needs to know.
 pub struct Reading<'r> {
     /// The fields that modules add.
@@ -109,11 +101,11 @@ fn record(mut members: Map<String, Value>, reading: &Reading<'_>) -> Result<Bulk
 }
 
 fn kind_of(members: &Map<String, Value>) -> Result<RecordKind, AppError> {
-    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+    let names: Vec<&str> = RecordKind::ALL.iter().map(|kind| kind.name()).collect();
     let known = || format!("`type` says what the line is: one of {}", names.join(", "));
     let named = ["type", "resourceType"].iter().find_map(|name| members.get(*name));
     let Some(Value::String(text)) = named else { return Err(AppError::invalid("type", "required", known())) };
-    let found = KINDS.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(text));
+    let found = RecordKind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(text));
     found.ok_or_else(|| AppError::invalid("type", "unknown_value", known()))
 }
 

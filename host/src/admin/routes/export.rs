@@ -21,7 +21,7 @@ use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::format_instant;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::error::AppError;
-use crate::service::bulk::export::{self, KINDS};
+use crate::service::bulk::export;
 use crate::service::codes::{CodeView, LanguagePreference};
 use crate::service::{audit, individual};
 
@@ -65,14 +65,14 @@ async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Resu
     let filters: Vec<&str> = parameters.names().filter(|name| !OWN.contains(name)).collect();
     let mut kinds = Vec::new();
     for name in parameters.all("type") {
-        let kind = KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+        let kind = RecordKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = RecordKind::ALL.iter().map(|kind| kind.name()).collect();
             Problem::malformed(format!("`type` is one of {}", names.join(", ")))
         })?;
         kinds.push(kind);
     }
     let mut kinds: Vec<RecordKind> =
-        KINDS.into_iter().filter(|kind| kinds.is_empty() || kinds.contains(kind)).collect();
+        RecordKind::ALL.into_iter().filter(|kind| kinds.is_empty() || kinds.contains(kind)).collect();
     let chosen = if filters.is_empty() {
         None
     } else {

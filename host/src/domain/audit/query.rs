@@ -5,15 +5,6 @@ use jiff::Timestamp;
 use super::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::record::RecordKind;
 
-/// The kinds of records that targets name.
-const KINDS: [RecordKind; 5] = [
-    RecordKind::Individual,
-    RecordKind::Group,
-    RecordKind::Program,
-    RecordKind::ProgramMembership,
-    RecordKind::Consent,
-];
-
 /// Conditions on lines of the audit log, all of which must hold. Empty: every line.
 #[derive(Debug, Clone, Default)]
 pub struct AuditQuery {
@@ -53,7 +44,7 @@ impl AuditQuery {
 /// What a target is looked up by: a reference to a record by its identifier alone, so that it is found under every kind.
 #[must_use]
 pub fn lookup_key(target: &str) -> &str {
-    let named = target.split_once('/').filter(|(kind, _)| KINDS.iter().any(|known| known.name() == *kind));
+    let named = target.split_once('/').filter(|(kind, _)| RecordKind::ALL.iter().any(|known| known.name() == *kind));
     named.map_or(target, |(_, identifier)| identifier)
 }
 

@@ -236,13 +236,7 @@ fn sample_items() -> Vec<Item> {
         Item::PluginList { bytes: b"{}".to_vec() },
     ];
     items.extend(SettingKind::ALL.map(|kind| Item::Kept(Entry::Setting { kind, value: value() })));
-    let kinds = [
-        RecordKind::Individual,
-        RecordKind::Group,
-        RecordKind::Program,
-        RecordKind::ProgramMembership,
-        RecordKind::Consent,
-    ];
+    let kinds = RecordKind::ALL;
     items.extend(kinds.map(|kind| Item::Kept(version(kind, 1, kind != RecordKind::Group))));
     items.extend(
         [

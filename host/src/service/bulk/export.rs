@@ -22,15 +22,6 @@ use crate::error::AppError;
 use crate::service::registry::Registry;
 use crate::service::{photo, records};
 
-/// The kinds in an order in which an import takes them: none refers to a later one.
-pub const KINDS: [RecordKind; 5] = [
-    RecordKind::Individual,
-    RecordKind::Group,
-    RecordKind::Program,
-    RecordKind::ProgramMembership,
-    RecordKind::Consent,
-];
-
 /// How many records are read from the store at once.
 pub const PAGE_RECORDS: usize = 500;
 

@@ -14,14 +14,6 @@ use super::{MemoryStore, State};
 /// How many things one step gives.
 const STEP_ENTRIES: usize = 64;
 
-const KINDS: [RecordKind; 5] = [
-    RecordKind::Individual,
-    RecordKind::Group,
-    RecordKind::Program,
-    RecordKind::ProgramMembership,
-    RecordKind::Consent,
-];
-
 #[async_trait::async_trait]
 impl Archive for MemoryStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
@@ -29,7 +21,7 @@ impl Archive for MemoryStore {
         let mark = Mark {
             register: state.changes.register(),
             sequence: state.last.sequence,
-            records: KINDS.map(|kind| (kind, state.last.key(kind))),
+            records: RecordKind::ALL.map(|kind| (kind, state.last.key(kind))),
         };
         Ok(Box::new(MemorySnapshot { mark, entries: state.entries()?.into() }))
     }

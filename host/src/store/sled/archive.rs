@@ -71,13 +71,7 @@ impl Reader {
 impl Archive for SledStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
         let start = self.ask(Job::Snapshot).await?;
-        let kinds = [
-            RecordKind::Individual,
-            RecordKind::Group,
-            RecordKind::Program,
-            RecordKind::ProgramMembership,
-            RecordKind::Consent,
-        ];
+        let kinds = RecordKind::ALL;
         let mark = Mark {
             register: self.register_id().await?,
             sequence: start.last.sequence,

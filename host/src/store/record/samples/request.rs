@@ -8,13 +8,7 @@ use super::parts::{client_id, meta};
 /// A request with an answer of every kind.
 pub fn remembered_request() -> RememberedRequest {
     let key = IdempotencyKey::parse("8e03978e-40d5-43e8-bc93-6894a57f9324").unwrap();
-    let kinds = [
-        RecordKind::Individual,
-        RecordKind::Group,
-        RecordKind::Program,
-        RecordKind::ProgramMembership,
-        RecordKind::Consent,
-    ];
+    let kinds = RecordKind::ALL;
     let written =
         kinds.into_iter().zip(1..).map(|(kind, number)| Some((kind, RecordId(number * 100), VersionId(number))));
     let answer = |record| RememberedAnswer { status: 201, record };

@@ -1,0 +1,321 @@
+//! Everything that can be wrong with a register, one thing at a time.
+
+use super::*;
+
+/// What was done to the database, how, and what is told of it.
+pub(super) type Damage = (&'static str, fn(&::sled::Db), &'static [&'static str]);
+
+fn put(database: &::sled::Db, key: Vec<u8>, value: Vec<u8>) {
+    database.insert(key, value).unwrap();
+}
+
+pub(super) fn take(database: &::sled::Db, key: Vec<u8>) -> Vec<u8> {
+    database.remove(&key).unwrap().expect("there is such a value").to_vec()
+}
+
+fn slot(beneficiary: RecordId) -> Vec<u8> {
+    let beneficiary = SubjectReference { kind: Subject::Individual, id: beneficiary };
+    keys::open_membership(MembershipSlot { program: ONE, beneficiary })
+}
+
+fn of(kind: RecordKind, id: RecordId) -> Vec<u8> {
+    keys::record(kind, id)
+}
+
+/// What is broken, and the beginnings of what is told, in the order of the parts.
+pub(super) const DAMAGES: &[Damage] = &[
+    (
+        "a record with bytes that say nothing",
+        |database| put(database, of(RecordKind::Individual, TWO), vec![3, 255, 255]),
+        &["records: Individual number 2: the stored individual cannot be read: "],
+    ),
+    (
+        "a record of a newer daftar",
+        |database| put(database, of(RecordKind::Program, ONE), vec![99, 1]),
+        &[
+            "records: Program number 1: the stored program cannot be read: its version is 99, and this daftar reads 1; use the newer daftar",
+        ],
+    ),
+    (
+        "a record that is gone",
+        |database| drop(take(database, of(RecordKind::Group, ONE))),
+        &[
+            "records: Group number 1: write 1 made its version 1, and it is not there",
+            "identifiers: Group `urn:x:h|1`: it leads to Group number 1, which is not there",
+        ],
+    ),
+    (
+        "a record before others that is gone",
+        |database| drop(take(database, of(RecordKind::ProgramMembership, ONE))),
+        &["records: ProgramMembership number 1: there are records before and after, and this is missing"],
+    ),
+    (
+        "an older version that is gone",
+        |database| drop(take(database, keys::history(RecordKind::Individual, ONE, VersionId(1)))),
+        &["history: Individual `urn:x:a|1`: version 1 is missing"],
+    ),
+    (
+        "an older version that is another one",
+        |database| {
+            let present = database.get(of(RecordKind::Individual, ONE)).unwrap().unwrap();
+            put(database, keys::history(RecordKind::Individual, ONE, VersionId(1)), present.to_vec());
+        },
+        &["history: Individual `urn:x:a|1`: what is kept as version 1 says that it is version 2"],
+    ),
+    (
+        "an older version of nobody",
+        |database| {
+            let old = database.get(keys::history(RecordKind::Individual, ONE, VersionId(1))).unwrap().unwrap();
+            put(database, keys::history(RecordKind::Individual, RecordId(9), VersionId(1)), old.to_vec());
+        },
+        &["history: Individual number 9: version 1 of it is kept, and it is not there itself"],
+    ),
+    (
+        "an older version as new as the record",
+        |database| {
+            let old = database.get(keys::history(RecordKind::Individual, ONE, VersionId(1))).unwrap().unwrap();
+            put(database, keys::history(RecordKind::Individual, ONE, VersionId(2)), old.to_vec());
+        },
+        &["history: Individual `urn:x:a|1`: an older version 2 is kept of a record at version 2"],
+    ),
+    (
+        "an identifier that leads to nobody",
+        |database| drop(take(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|1")))),
+        &[
+            "identifiers: Individual `urn:x:a|1`: it is not found by its identifier of system `urn:x:a`; write the record again",
+        ],
+    ),
+    (
+        "an identifier that leads to somebody else",
+        |database| {
+            let owners = record::identifier::encode(&[IdentifierOwner { id: TWO, is_open: true }]).unwrap();
+            put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|1")), owners);
+        },
+        &[
+            "identifiers: Individual `urn:x:a|1`: it is not found by its identifier of system `urn:x:a`",
+            "identifiers: Individual `urn:x:a|1`: it is kept as holding for Individual number 2, whose record says otherwise",
+        ],
+    ),
+    (
+        "an identifier that somebody never carried",
+        |database| {
+            let owners = record::identifier::encode(&[IdentifierOwner { id: TWO, is_open: false }]).unwrap();
+            put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|9")), owners);
+        },
+        &["identifiers: Individual `urn:x:a|9`: it leads to Individual number 2, which never carried it"],
+    ),
+    (
+        "an identifier that is kept as ended",
+        |database| {
+            let owners = record::identifier::encode(&[IdentifierOwner { id: TWO, is_open: false }]).unwrap();
+            put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|2")), owners);
+        },
+        &[
+            "identifiers: Individual `urn:x:a|2`: its identifier of system `urn:x:a` is kept as ended, and the record says that it holds",
+        ],
+    ),
+    (
+        "an identifier with bytes that say nothing",
+        |database| put(database, keys::identifier(RecordKind::Individual, &key("urn:x:a|2")), vec![1, 7]),
+        &["identifiers: Individual `urn:x:a|2`: the stored identifier cannot be read: "],
+    ),
+    (
+        "a write that is gone from the order",
+        |database| drop(take(database, keys::by_number(keys::CHANGE, 2))),
+        &["changes: the writes 2 to 2: 1 are missing in the order of writes"],
+    ),
+    (
+        "the last write gone from the order",
+        |database| drop(take(database, keys::by_number(keys::CHANGE, 3))),
+        &["changes: Individual `urn:x:a|2`: it is at version 2, and the writes made 1 versions of it"],
+    ),
+    (
+        "a write with bytes that say nothing",
+        |database| put(database, keys::by_number(keys::CHANGE, 2), vec![7]),
+        &["changes: write 2: the stored change cannot be read: "],
+    ),
+    (
+        "a write that made another version",
+        |database| {
+            let second = take(database, keys::by_number(keys::CHANGE, 2));
+            put(database, keys::by_number(keys::CHANGE, 2), take(database, keys::by_number(keys::CHANGE, 3)));
+            put(database, keys::by_number(keys::CHANGE, 3), second.clone());
+            put(database, keys::by_number(keys::CHANGE, 4), second);
+        },
+        &["changes: Individual `urn:x:a|1`: write 4 made its version 2 where version 3 was next"],
+    ),
+    (
+        "a membership in a slot that nothing holds",
+        |database| drop(take(database, slot(TWO))),
+        &["open_memberships: ProgramMembership number 2: it is enrolled, and kept as not open"],
+    ),
+    (
+        "a slot held by a membership that has ended",
+        |database| put(database, slot(TWO), record::open_membership::encode(Some(ONE)).unwrap()),
+        &[
+            "open_memberships: ProgramMembership number 1: it is exited, and kept as open",
+            "open_memberships: ProgramMembership number 2: it is enrolled, and kept as not open",
+            "open_memberships: the open membership of Individual `urn:x:a|2` in Program `urn:x:p|1`: it is ProgramMembership number 1, which is not open there",
+        ],
+    ),
+    (
+        "a slot held by nothing that there is",
+        |database| put(database, slot(ONE), record::open_membership::encode(Some(RecordId(9))).unwrap()),
+        &[
+            "open_memberships: the open membership of Individual `urn:x:a|1` in Program `urn:x:p|1`: it is ProgramMembership number 9, which is not there",
+        ],
+    ),
+    (
+        "a photo of which a part is gone",
+        |database| drop(take(database, keys::photo_part(photo().reference().digest, 1))),
+        &["photos: the photo with the digest "],
+    ),
+    (
+        "a photo that is gone",
+        |database| {
+            for part in 0..2 {
+                drop(take(database, keys::photo_part(photo().reference().digest, part)));
+            }
+        },
+        &[
+            "photos: Individual `urn:x:a|1`: the photo of version 1 is not there",
+            "photos: Individual `urn:x:a|1`: the photo is not there",
+        ],
+    ),
+    (
+        "a photo with a changed byte",
+        |database| {
+            let key = keys::photo_part(photo().reference().digest, 1);
+            let mut part = take(database, key.clone());
+            *part.last_mut().unwrap() ^= 1;
+            put(database, key, part);
+        },
+        &["photos: the photo with the digest "],
+    ),
+    (
+        "the codes of the table of codes",
+        |database| drop(take(database, keys::by_number(keys::CODE_TABLE, 0))),
+        &[
+            "codes: part 0 of the table of codes: 1 parts are missing: the numbers in records have lost their meaning",
+            "codes: Individual `urn:x:a|1`: the code number 1 (vocabulary version number 0) of version 1 is not in the table of codes",
+            "codes: Individual `urn:x:a|1`: the code number 1 (vocabulary version number 0) is not in the table of codes",
+        ],
+    ),
+    (
+        "the versions of vocabularies at the end of the table of codes",
+        |database| drop(take(database, keys::by_number(keys::CODE_TABLE, 1))),
+        &[
+            "codes: Individual `urn:x:a|1`: the code number 1 (vocabulary version number 0) of version 1 is not in the table of codes",
+            "codes: Individual `urn:x:a|1`: the code number 1 (vocabulary version number 0) is not in the table of codes",
+        ],
+    ),
+    (
+        "a member that is nobody",
+        |database| {
+            let mut household = record::group::decode(ONE, &take(database, of(RecordKind::Group, ONE))).unwrap();
+            household.details.members.as_mut().unwrap()[1].individual = RecordId(8);
+            put(database, of(RecordKind::Group, ONE), record::group::encode(&household).unwrap());
+        },
+        &["references: Group `urn:x:h|1`: its `member[1]` is Individual number 8, which is not there"],
+    ),
+    (
+        "a consent of nobody",
+        |database| {
+            let mut consent = record::consent::decode(ONE, &take(database, of(RecordKind::Consent, ONE))).unwrap();
+            consent.details.subject.id = RecordId(8);
+            put(database, of(RecordKind::Consent, ONE), record::consent::encode(&consent).unwrap());
+        },
+        &[
+            "references: Consent `urn:uuid|123e4567-e89b-42d3-a456-426614174000`: its `subject` is Individual number 8, which is not there",
+        ],
+    ),
+    (
+        "a request that wrote what is not there",
+        |database| {
+            let answered =
+                RememberedAnswer { status: 201, record: Some((RecordKind::Group, RecordId(9), VersionId(1))) };
+            let request = RememberedRequest { answers: vec![answered], ..samples::remembered_request() };
+            put(database, keys::request(&request.name), record::remembered::encode(&request).unwrap());
+        },
+        &["requests: a request of client `"],
+    ),
+    (
+        "lines of the audit log that are gone",
+        |database| drop(take(database, keys::by_number(keys::AUDIT, 5))),
+        &["audit: value 5 of the audit log: lines are missing that no removal of old lines took out"],
+    ),
+    (
+        "lines of the audit log that say nothing",
+        |database| put(database, keys::by_number(keys::AUDIT, 5), vec![2]),
+        &["audit: value 5 of the audit log: the stored "],
+    ),
+    (
+        "a summary that would hide lines",
+        |database| {
+            let number = summary(database);
+            let stored = take(database, keys::by_number(keys::AUDIT_SEGMENT, number));
+            let mut segment = record::audit_segment::decode(&stored).unwrap();
+            segment.filter.fill(0);
+            put(
+                database,
+                keys::by_number(keys::AUDIT_SEGMENT, number),
+                record::audit_segment::encode(&segment).unwrap(),
+            );
+        },
+        &["audit_summaries: the summary of the audit log up to value "],
+    ),
+    (
+        "a summary of more lines than there are",
+        |database| {
+            let number = summary(database);
+            let stored = take(database, keys::by_number(keys::AUDIT_SEGMENT, number));
+            let mut segment = record::audit_segment::decode(&stored).unwrap();
+            segment.lines += 1;
+            put(
+                database,
+                keys::by_number(keys::AUDIT_SEGMENT, number),
+                record::audit_segment::encode(&segment).unwrap(),
+            );
+        },
+        &["audit_summaries: the summary of the audit log up to value "],
+    ),
+    (
+        "a setting under another name",
+        |database| {
+            let from = keys::setting(&Setting::LocalCode(samples::local_code()).key());
+            let setting = take(database, from);
+            put(database, keys::setting(&Setting::LocalCode(samples::starter_code()).key()), setting);
+        },
+        &["settings: local code `"],
+    ),
+    (
+        "a client with bytes that say nothing",
+        |database| put(database, keys::client(&samples::full_client().id), vec![1, 200]),
+        &["clients: client `demo-client_1`: the stored client cannot be read: "],
+    ),
+    (
+        "a client that is gone",
+        |database| drop(take(database, keys::client(&samples::full_client().id))),
+        &["clients: client `demo-client_1`: write 1 names it, and it is not there"],
+    ),
+    (
+        "a counter with bytes that say nothing",
+        |database| put(database, keys::counter("day"), vec![]),
+        &["counters: counter `day`: the stored counter cannot be read: it is empty"],
+    ),
+    (
+        "a register whose id says nothing",
+        |database| put(database, keys::REGISTER.to_vec(), vec![77]),
+        &["files: the id of the register: the stored "],
+    ),
+    (
+        "a key that nobody writes",
+        |database| put(database, b"zz".to_vec(), vec![1]),
+        &["files: a key of 2 bytes that begins with 0x7a: it is no key that daftar writes"],
+    ),
+];
+
+fn summary(database: &::sled::Db) -> u64 {
+    let (key, _) = database.scan_prefix([keys::AUDIT_SEGMENT]).next().unwrap().unwrap();
+    keys::number_of(&key).unwrap()
+}
