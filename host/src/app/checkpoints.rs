@@ -12,7 +12,8 @@ use crate::store::change_log::ChangeLog;
 
 /// How often it is asked whether a checkpoint is due.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// A checkpoint is due when so much was written since the last one. Each write takes about 20 µs to take up at the next start.
+/// A checkpoint is due when so much was written since the last one. Each write takes 10 to 25 µs to take up at the next start
+/// (host/docs/SCALE.md).
 const WRITES_DUE: u64 = 50_000;
 /// It is also due when anything was written and the last one is so old.
 const AGE_DUE: Duration = Duration::from_secs(3_600);
