@@ -5,7 +5,8 @@ use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{build, guests};
 
-/// Builds the release and runs the benchmarks of `daftar-tests` against it; `arguments` go to them.
+/// Builds the release and runs the benchmarks of `daftar-tests` against it; `arguments` go to them. Beside those of plugins runs the
+/// benchmark of the engine, which is a program of its own: nothing but the engine may link what it is measured against.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     // The misbehaving ones too: a benchmark suffers them.
     guests::run(workspace, steps)?;
@@ -14,6 +15,10 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     let mut programs = workspace.cargo(&PROGRAMS);
     steps.run("compile the server and the benchmarks (several minutes the first time)", &mut programs)?;
     build::finish_with(workspace, steps, Profile::Release, workspace.cargo(&PROGRAMS))?;
+    if arguments.is_empty() || arguments.iter().any(|name| name == "plugins" || name == "eligibility") {
+        let mut engine = workspace.cargo(&["bench", "--package", "daftar-cel", "--bench", "eligibility"]);
+        steps.run("run the benchmark of the eligibility engine outside of the sandbox", &mut engine)?;
+    }
     let mut bench = std::process::Command::new(workspace.target().join("release").join("bench"));
     steps.run("run the benchmarks", bench.env("DAFTAR_TEST_ARTIFACTS", workspace.target()).args(arguments))
 }

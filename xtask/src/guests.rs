@@ -18,6 +18,8 @@ use crate::wrap;
 /// The engine's manifest; while it is absent there is no engine to build.
 const ENGINE_MANIFEST: &str = "plugins/cel/plugin.toml";
 const ENGINE_PLUGIN: &str = "eligibility-cel.wasm";
+/// The engine's loops over columns become SIMD instructions; relaxed ones, whose results differ between machines, stay off.
+const ENGINE_FLAG: &str = "-Ctarget-feature=+simd128";
 const FIXTURES: &str = "tests/fixtures/guests";
 
 /// Packs with logic of their own, by package and folder. They are optional: their plugins go to the modules.
@@ -35,13 +37,14 @@ pub fn shipped(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let engine_manifest = workspace.root().join(ENGINE_MANIFEST);
     let has_engine = engine_manifest.is_file();
     let mut arguments = vec!["-p", "daftar-codelist", "--lib"];
-    if has_engine {
-        arguments.extend(["-p", "daftar-cel"]);
-    }
     for (package, _) in LOGIC_PACKS {
         arguments.extend(["-p", package]);
     }
-    compile(workspace, steps, "compile the guests for the sandbox", &arguments)?;
+    compile(workspace, steps, "compile the guests for the sandbox", &arguments, &[])?;
+    if has_engine {
+        let arguments = ["-p", "daftar-cel", "--lib"];
+        compile(workspace, steps, "compile the eligibility engine for the sandbox", &arguments, &[ENGINE_FLAG])?;
+    }
     let codelist = files::read(&compiled(workspace, "daftar_codelist.wasm"))?;
     files::write_if_changed(&workspace.target().join("guests").join("codelist.wasm"), &codelist)?;
     if has_engine {
@@ -98,7 +101,7 @@ pub fn initialise_engine(workspace: &Workspace, steps: &Steps, server: &Path) ->
 /// The misbehaving guests.
 fn fixtures(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let arguments = ["-p", "daftar-fixture-guests", "--examples", "--features", "guest"];
-    compile(workspace, steps, "compile the misbehaving guests", &arguments)?;
+    compile(workspace, steps, "compile the misbehaving guests", &arguments, &[])?;
     steps.say("wrap the misbehaving guests");
     let file = workspace.root().join(FIXTURES).join("plugins.toml");
     let list: FixtureList = toml::from_str(&files::read_text(&file)?).map_err(|error| Failure::file(&file, error))?;
@@ -143,12 +146,19 @@ impl Fixture {
     }
 }
 
-fn compile(workspace: &Workspace, steps: &Steps, what: &str, arguments: &[&str]) -> Result<(), Failure> {
+fn compile(
+    workspace: &Workspace,
+    steps: &Steps,
+    what: &str,
+    arguments: &[&str],
+    more_flags: &[&str],
+) -> Result<(), Failure> {
     let mut command = workspace.cargo(&["build", "--profile", "guest", "--target", GUEST_TARGET]);
     // Panic messages name source files: without this the same guest would have other bytes on every machine.
     let remaps = [(workspace.root(), "/daftar"), (workspace.cargo_home(), "/cargo")];
-    let flags = remaps.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
-    let config = format!("target.{GUEST_TARGET}.rustflags={}", toml::Value::from(flags.to_vec()));
+    let remaps = remaps.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
+    let flags: Vec<String> = remaps.into_iter().chain(more_flags.iter().map(|flag| (*flag).to_owned())).collect();
+    let config = format!("target.{GUEST_TARGET}.rustflags={}", toml::Value::from(flags));
     steps.run(what, command.arg("--config").arg(config).args(arguments))
 }
 

@@ -5,7 +5,7 @@
 use crate::facts::{Fact, FactSet};
 use crate::plan::{Plan, Question};
 use crate::schema::Space;
-use crate::tree::QuestionId;
+use crate::tree::{CodePart, QuestionId};
 use crate::value::{Truth, Unknown};
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,6 +41,16 @@ impl CodeTexts {
     pub fn new(namespace: String, code: String, display: String) -> Self {
         let uri = format!("{namespace}#{code}");
         Self { namespace, code, display, uri }
+    }
+
+    /// One of them.
+    pub fn part(&self, part: CodePart) -> &str {
+        match part {
+            CodePart::Code => &self.code,
+            CodePart::Uri => &self.uri,
+            CodePart::Display => &self.display,
+            CodePart::Namespace => &self.namespace,
+        }
     }
 }
 
@@ -99,6 +109,14 @@ impl Bindings {
             Some(1) => Ok(true),
             Some(_) if missing.is_some() => Err(Unknown::missing(FactSet::of(Fact::Question(question)))),
             Some(_) => Err(Unknown::missing(field)),
+        }
+    }
+
+    /// The truth table of a question: by code number 0 no, 1 yes, more not known; past the end no.
+    pub fn truths(&self, question: QuestionId) -> Option<&[u8]> {
+        match self.answers.get(question)? {
+            Answer::Truths { truths, .. } => Some(truths),
+            Answer::Number(_) => None,
         }
     }
 

@@ -29,20 +29,26 @@ pub struct Columns {
 
 /// Consecutive rows for each owner, where they are known.
 #[derive(Debug)]
-struct Rows {
-    offsets: Vec<u32>,
-    known: Bitmap,
+pub(crate) struct Rows {
+    /// One more than there are owners.
+    pub(crate) offsets: Vec<u32>,
+    /// Of which owners the rows are known.
+    pub(crate) known: Bitmap,
 }
 
+/// A column with as many values as its domain has rows.
 #[derive(Debug)]
-struct CheckedColumn {
-    valid: Bitmap,
-    values: CheckedValues,
+pub(crate) struct CheckedColumn {
+    /// Which rows have a value.
+    pub(crate) valid: Bitmap,
+    /// The values.
+    pub(crate) values: CheckedValues,
     missing: FactSet,
 }
 
+/// The values of a column. Those of rows without a value are of no meaning.
 #[derive(Debug)]
-enum CheckedValues {
+pub(crate) enum CheckedValues {
     Booleans(Vec<u8>),
     Integers(Vec<i64>),
     Numbers(Vec<f64>),
@@ -54,9 +60,14 @@ enum CheckedValues {
 
 /// One bit a row; none at all where every bit is set.
 #[derive(Debug)]
-struct Bitmap(Vec<u8>);
+pub(crate) struct Bitmap(Vec<u8>);
 
 impl Bitmap {
+    /// Its bytes, the lowest bit first; none where every bit is set.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     fn has(&self, row: u32) -> bool {
         self.0.is_empty() || self.0.get(row as usize / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
@@ -91,6 +102,20 @@ impl Columns {
             Space::Members => self.members.as_ref()?.of(subject),
             Space::Programs => self.programs.as_ref()?.of(subject),
         }
+    }
+
+    /// All members or memberships, by subject; nothing where the rule does not read them.
+    pub(crate) fn rows_of(&self, space: Space) -> Option<&Rows> {
+        match space {
+            Space::Me => None,
+            Space::Members => self.members.as_ref(),
+            Space::Programs => self.programs.as_ref(),
+        }
+    }
+
+    /// A whole column.
+    pub(crate) fn column(&self, column: ColumnId) -> Option<&CheckedColumn> {
+        self.columns.get(column)
     }
 
     /// Of an item of a list column: the row that has the list, and the number of the item in it.

@@ -77,6 +77,7 @@ impl<'a> Evaluator<'a> {
     pub fn verdict(&mut self, tree: &'a Node, subject: u32) -> Result<Truth, Budget> {
         self.variables.clear();
         self.variables.push(Ok(Value::Row(subject)));
+        self.exhausted = None;
         let verdict = self.truth(tree);
         self.exhausted.map_or(Ok(verdict), Err)
     }
@@ -227,13 +228,7 @@ impl<'a> Evaluator<'a> {
         let Some(texts) = self.bindings.texts(number) else {
             return Err(Unknown::failure(FailureKind::UnknownCode, at));
         };
-        let text = match part {
-            CodePart::Code => &texts.code,
-            CodePart::Uri => &texts.uri,
-            CodePart::Display => &texts.display,
-            CodePart::Namespace => &texts.namespace,
-        };
-        Ok(Value::Text(Cow::Borrowed(text)))
+        Ok(Value::Text(Cow::Borrowed(texts.part(part))))
     }
 
     /// Where it is not known which branch counts, the answer is known all the same if both branches give it.

@@ -1,8 +1,9 @@
 //! The eligibility engine: rules in CEL over the columns of a registry, as a WebAssembly component.
 //!
 //! A rule goes through [`syntax`] (text to syntax tree), [`check`] (syntax tree to typed [`tree`] and [`plan`]), [`bind`]
-//! (the host's answers about codes) and [`evaluate`] (three-valued, row by row, over [`columns`]). [`rule`] strings them
-//! together; the private module `component` turns all of it into the interface that the host calls.
+//! (the host's answers about codes), and evaluation with three-valued logic over [`columns`]: by [`vector`] column by column for
+//! verdicts, and by [`evaluate`] row by row for all the rest. [`rule`] strings them together; the private module `component`
+//! turns all of it into the interface that the host calls.
 //!
 //! **Invariant:** everything but `component` is plain Rust without interface types and is tested natively.
 //! **Invariant:** the component imports no function (it writes no log): no clock, no randomness, no files, no network.
@@ -32,4 +33,5 @@ mod suggestion;
 pub mod syntax;
 pub mod tree;
 pub mod value;
+pub mod vector;
 pub mod warm;

@@ -56,3 +56,10 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Longest list that a rule may build.
 pub const LIST_ITEMS_MAX: usize = 10_000;
+
+/// Most subjects that are evaluated column by column at a time: what one step leaves for the next then stays in the processor's
+/// nearest memory.
+pub const BLOCK_ROWS_MAX: usize = 1_024;
+
+/// Most items of one list of such a block, for the same reason. A household that has more goes row by row.
+pub const BLOCK_ITEMS_MAX: usize = 8_192;

@@ -48,46 +48,68 @@ pub struct Outcomes {
 /// Collects outcomes row by row.
 pub struct Collector {
     verdicts: Vec<Verdict>,
-    missing: Vec<FactSet>,
+    /// The facts that are missing of each row where any are, by row.
+    missing: Vec<(u32, FactSet)>,
     errors: Vec<RowError>,
 }
 
 impl Collector {
     /// Room for so many subjects.
     pub fn new(rows: u32) -> Self {
-        let rows = rows as usize;
-        Self { verdicts: Vec::with_capacity(rows), missing: Vec::with_capacity(rows), errors: Vec::new() }
+        Self { verdicts: Vec::with_capacity(rows as usize), missing: Vec::new(), errors: Vec::new() }
     }
 
     /// Takes the outcome of the next subject.
     pub fn push(&mut self, row: u32, truth: Truth, source: &str) {
-        let (verdict, missing) = match truth {
-            Ok(true) => (Verdict::Eligible, FactSet::EMPTY),
-            Ok(false) => (Verdict::NotEligible, FactSet::EMPTY),
+        let verdict = self.verdict(row, truth, source);
+        self.verdicts.push(verdict);
+    }
+
+    /// Takes the outcomes of the next subjects, which are all known or replaced afterwards.
+    pub fn push_decided(&mut self, truths: impl Iterator<Item = bool>) {
+        self.verdicts.extend(truths.map(decided));
+    }
+
+    /// Takes another outcome of a subject, of which nothing was missing before. Subjects come in their order.
+    pub fn replace(&mut self, row: u32, truth: Truth, source: &str) {
+        let verdict = self.verdict(row, truth, source);
+        if let Some(taken) = self.verdicts.get_mut(row as usize) {
+            *taken = verdict;
+        }
+    }
+
+    fn verdict(&mut self, row: u32, truth: Truth, source: &str) -> Verdict {
+        match truth {
+            Ok(truth) => decided(truth),
             Err(reasons) => {
                 let error = reasons.error.map(|failure| (failure.kind, failure.at.place(source)));
                 self.errors.extend(error.map(|(kind, place)| RowError { row, kind, place }));
-                (Verdict::Undetermined, reasons.missing)
+                if !reasons.missing.is_empty() {
+                    self.missing.push((row, reasons.missing));
+                }
+                Verdict::Undetermined
             }
-        };
-        self.verdicts.push(verdict);
-        self.missing.push(missing);
+        }
     }
 
     /// Gives every missing fact its name.
     pub fn finish(self, bindings: &Bindings) -> Outcomes {
-        let anywhere = self.missing.iter().fold(FactSet::EMPTY, |all, facts| all.union(*facts));
+        let anywhere = self.missing.iter().fold(FactSet::EMPTY, |all, (_, facts)| all.union(*facts));
         let names = bindings.names().iter().filter(|(_, facts)| facts.intersects(anywhere));
         let (missing_names, facts_by_name): (Vec<String>, Vec<FactSet>) = names.cloned().unzip();
         let mut missing = Vec::new();
-        let mut missing_offsets = vec![0];
-        for facts in &self.missing {
-            if !facts.is_empty() {
-                let named = (0_u32..).zip(&facts_by_name).filter(|(_, these)| these.intersects(*facts));
-                missing.extend(named.map(|(index, _)| index));
-            }
-            missing_offsets.push(u32::try_from(missing.len()).unwrap_or(u32::MAX));
+        let mut missing_offsets = Vec::with_capacity(self.verdicts.len() + 1);
+        for (row, facts) in &self.missing {
+            let so_far = u32::try_from(missing.len()).unwrap_or(u32::MAX);
+            missing_offsets.resize(*row as usize + 1, so_far);
+            let named = (0_u32..).zip(&facts_by_name).filter(|(_, these)| these.intersects(*facts));
+            missing.extend(named.map(|(index, _)| index));
         }
+        missing_offsets.resize(self.verdicts.len() + 1, u32::try_from(missing.len()).unwrap_or(u32::MAX));
         Outcomes { verdicts: self.verdicts, missing_names, missing_offsets, missing, errors: self.errors }
     }
+}
+
+fn decided(truth: bool) -> Verdict {
+    if truth { Verdict::Eligible } else { Verdict::NotEligible }
 }

@@ -13,6 +13,7 @@ use crate::plan::{Plan, Reference};
 use crate::schema::{Schema, Space};
 use crate::syntax;
 use crate::tree::Node;
+use crate::vector::{self, Work};
 
 /// A checked expression, ready to be evaluated many times.
 #[derive(Debug)]
@@ -30,6 +31,24 @@ pub enum EvaluationFault {
     Batch(BatchFault),
     /// The rule needs more room than it may have.
     Exhausted(Budget),
+}
+
+/// How a batch is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Column by column where that can be, and row by row where it cannot.
+    Columns,
+    /// Row by row throughout; slow, and what the other way is measured against.
+    Rows,
+}
+
+/// The outcomes of a batch, with how they came about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluated {
+    /// The outcomes.
+    pub outcomes: Outcomes,
+    /// How much of the work was done how.
+    pub work: Work,
 }
 
 impl Rule {
@@ -102,13 +121,22 @@ impl Rule {
     ///
     /// The batch contradicts itself, the schema or the rule, or the rule needs too much room.
     pub fn evaluate(&self, bindings: &Bindings, batch: Batch) -> Result<Outcomes, EvaluationFault> {
+        self.evaluate_by(Way::Columns, bindings, batch).map(|evaluated| evaluated.outcomes)
+    }
+
+    /// The same in a way of the caller's choice: the outcomes are those of [`Rule::evaluate`] either way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::evaluate`].
+    pub fn evaluate_by(&self, way: Way, bindings: &Bindings, batch: Batch) -> Result<Evaluated, EvaluationFault> {
         let columns = columns::validate(batch, &self.plan, bindings).map_err(EvaluationFault::Batch)?;
-        let mut evaluator = Evaluator::new(bindings, &columns);
         let mut collector = Collector::new(columns.rows());
-        for row in 0..columns.rows() {
-            let truth = evaluator.verdict(&self.tree, row).map_err(EvaluationFault::Exhausted)?;
-            collector.push(row, truth, &self.source);
-        }
-        Ok(collector.finish(bindings))
+        let work = match way {
+            Way::Columns => vector::evaluate(&self.tree, &self.source, bindings, &columns, &mut collector),
+            Way::Rows => vector::evaluate_rows(&self.tree, &self.source, bindings, &columns, &mut collector),
+        };
+        let work = work.map_err(EvaluationFault::Exhausted)?;
+        Ok(Evaluated { outcomes: collector.finish(bindings), work })
     }
 }

@@ -9,6 +9,7 @@ use crate::leaf::{Conversion, Matcher};
 use crate::schema::Space;
 use crate::span::Span;
 use crate::value::FailureKind;
+use std::cmp::Ordering;
 
 /// The number of a column of the rule's [`Plan`](crate::plan::Plan).
 pub type ColumnId = usize;
@@ -373,6 +374,32 @@ pub enum Comparison {
     Greater,
     /// `>=`
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// Whether it holds for two values in that order; values without one are unequal and nothing else.
+    pub fn holds(self, order: Option<Ordering>) -> bool {
+        match self {
+            Comparison::Equal => order == Some(Ordering::Equal),
+            Comparison::NotEqual => order != Some(Ordering::Equal),
+            Comparison::Less => order == Some(Ordering::Less),
+            Comparison::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Comparison::Greater => order == Some(Ordering::Greater),
+            Comparison::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        }
+    }
+
+    /// The one that holds of two values as this one does of the same two the other way round.
+    pub fn turned(self) -> Self {
+        match self {
+            Comparison::Equal => Comparison::Equal,
+            Comparison::NotEqual => Comparison::NotEqual,
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        }
+    }
 }
 
 /// An operator that makes a value of two.

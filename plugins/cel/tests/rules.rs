@@ -3,8 +3,10 @@
 #[cfg(test)]
 mod rules {
     mod batches;
+    mod columns;
     mod diagnostics;
     mod explain;
+    mod generated;
     mod helpers;
     mod hostile;
     mod language;

@@ -98,7 +98,7 @@ impl Checker<'_> {
             return Some((left, within(*comparison, value)?));
         }
         if let Some(value) = number(left) {
-            return Some((right, within(turned(*comparison), value)?));
+            return Some((right, within(comparison.turned(), value)?));
         }
         if *comparison != Comparison::Equal {
             return None;
@@ -167,16 +167,6 @@ fn number(node: &Node) -> Option<f64> {
         Kind::Constant(Constant::Number(number)) => Some(*number),
         Kind::Constant(Constant::Date(days)) => Some(f64::from(*days)),
         _ => None,
-    }
-}
-
-fn turned(comparison: Comparison) -> Comparison {
-    match comparison {
-        Comparison::Less => Comparison::Greater,
-        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-        Comparison::Greater => Comparison::Less,
-        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-        Comparison::Equal | Comparison::NotEqual => comparison,
     }
 }
 

@@ -121,7 +121,9 @@ fn values(
     match (shape, values) {
         (Shape::Value(FieldType::Boolean), ColumnValues::Booleans(values)) => {
             check_length(values.len(), rows, name)?;
-            if values.iter().enumerate().any(|(index, value)| *value > 1 && is_valid(index)) {
+            // Where nothing is wrong anywhere, one look without branches is enough.
+            let is_doubtful = values.iter().fold(false, |any, value| any | (*value > 1));
+            if is_doubtful && values.iter().enumerate().any(|(index, value)| *value > 1 && is_valid(index)) {
                 return malformed(format!("the column `{name}` holds a truth that is neither 0 nor 1"));
             }
             Ok(CheckedValues::Booleans(values))
@@ -132,7 +134,8 @@ fn values(
         }
         (Shape::Value(FieldType::Number), ColumnValues::Numbers(values)) => {
             check_length(values.len(), rows, name)?;
-            if values.iter().enumerate().any(|(index, value)| value.is_nan() && is_valid(index)) {
+            let is_doubtful = values.iter().fold(false, |any, value| any | value.is_nan());
+            if is_doubtful && values.iter().enumerate().any(|(index, value)| value.is_nan() && is_valid(index)) {
                 return malformed(format!("the column `{name}` holds a value that is not a number"));
             }
             Ok(CheckedValues::Numbers(values))

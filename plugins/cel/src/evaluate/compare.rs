@@ -79,7 +79,7 @@ impl<'a> Evaluator<'a> {
             Comparison::Equal => self.is_equal(left, right, at),
             Comparison::NotEqual => self.is_equal(left, right, at).map(|is_equal| !is_equal),
             Comparison::Less | Comparison::LessOrEqual | Comparison::Greater | Comparison::GreaterOrEqual => {
-                Ok(holds(comparison, order(left, right)))
+                Ok(comparison.holds(order(left, right)))
             }
         }
     }
@@ -133,25 +133,14 @@ fn order(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     }
 }
 
-fn holds(comparison: Comparison, order: Option<Ordering>) -> bool {
-    match comparison {
-        Comparison::Equal => order == Some(Ordering::Equal),
-        Comparison::NotEqual => order != Some(Ordering::Equal),
-        Comparison::Less => order == Some(Ordering::Less),
-        Comparison::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        Comparison::Greater => order == Some(Ordering::Greater),
-        Comparison::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-    }
-}
-
 /// Decides a comparison whose one side lies within bounds, from the orders at both bounds.
 fn decide(comparison: Comparison, at_one: Option<Ordering>, at_other: Option<Ordering>, doubt: Unknown) -> Truth {
     let is_decided = match comparison {
         // Between two bounds that differ, every value is passed; only a side beyond both is unequal for sure.
         Comparison::Equal | Comparison::NotEqual => at_one == at_other && at_one != Some(Ordering::Equal),
         Comparison::Less | Comparison::LessOrEqual | Comparison::Greater | Comparison::GreaterOrEqual => {
-            holds(comparison, at_one) == holds(comparison, at_other)
+            comparison.holds(at_one) == comparison.holds(at_other)
         }
     };
-    if is_decided { Ok(holds(comparison, at_one)) } else { Err(doubt) }
+    if is_decided { Ok(comparison.holds(at_one)) } else { Err(doubt) }
 }

@@ -6,7 +6,7 @@ use daftar_cel::calendar::parse_date;
 use daftar_cel::diagnostic::Diagnostic;
 use daftar_cel::outcome::{Outcomes, Verdict};
 use daftar_cel::plan::{ColumnPlan, Question, Shape};
-use daftar_cel::rule::{EvaluationFault, Rule};
+use daftar_cel::rule::{Evaluated, EvaluationFault, Rule, Way};
 use daftar_cel::schema::{Field, FieldType, Schema, Space, Subject};
 use daftar_cel::tree::Domain;
 
@@ -191,8 +191,21 @@ pub fn batch(rule: &Rule, cases: &[Case]) -> Batch {
     }
 }
 
+/// The outcomes of these subjects, which are the same by columns and by rows.
 pub fn evaluate(rule: &Rule, cases: &[Case]) -> Result<Outcomes, EvaluationFault> {
-    rule.evaluate(&bind(rule), batch(rule, cases))
+    evaluate_both_ways(rule, batch(rule, cases)).map(|evaluated| evaluated.outcomes)
+}
+
+/// The outcomes by columns, once they are the same by rows.
+#[track_caller]
+pub fn evaluate_both_ways(rule: &Rule, batch: Batch) -> Result<Evaluated, EvaluationFault> {
+    let bindings = bind(rule);
+    let by_rows = rule.evaluate_by(Way::Rows, &bindings, batch.clone());
+    let by_columns = rule.evaluate_by(Way::Columns, &bindings, batch);
+    let outcomes =
+        |evaluated: &Result<Evaluated, EvaluationFault>| evaluated.clone().map(|evaluated| evaluated.outcomes);
+    assert_eq!(outcomes(&by_columns), outcomes(&by_rows), "{}", rule.source());
+    by_columns
 }
 
 /// `yes`, `no`, or `?` with everything that is missing and the error that stands in the way.

@@ -1,0 +1,263 @@
+//! Values of consecutive rows, with which of them are known.
+//!
+//! **Invariant:** the value of a row that is not known is any value of its type; no operation may fail or take long for it.
+
+use super::{Truth, UNKNOWN};
+use crate::columns::Bitmap;
+use std::borrow::Cow;
+
+/// The bits of a row that is known, in a mask of bytes; one that is not has none.
+const IS_KNOWN: u8 = u8::MAX;
+
+/// Which rows are known.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// Every row.
+    All,
+    /// A byte a row.
+    Each(Vec<u8>),
+}
+
+/// The values of a type, whatever is known of them.
+#[derive(Clone, Debug)]
+pub enum Values<'a, T: Copy> {
+    /// The same for all rows.
+    One(T),
+    /// One a row.
+    Each(Cow<'a, [T]>),
+}
+
+/// Values, with which of them are known.
+#[derive(Clone, Debug)]
+pub struct Lane<'a, T: Copy> {
+    /// The values.
+    pub values: Values<'a, T>,
+    /// Which of them are known.
+    pub known: Known,
+}
+
+/// Values of one of the types of the columns.
+#[derive(Clone, Debug)]
+pub enum Vector<'a> {
+    /// Whole numbers.
+    Integers(Lane<'a, i64>),
+    /// Numbers with a fraction.
+    Numbers(Lane<'a, f64>),
+    /// Days since 1970-01-01.
+    Days(Lane<'a, i32>),
+    /// Code numbers.
+    Codes(Lane<'a, u32>),
+    /// Texts.
+    Texts(Lane<'a, &'a str>),
+}
+
+/// Does the same with the lane of any vector.
+macro_rules! with_lane {
+    ($vector:expr, $lane:ident => $made:expr) => {
+        match $vector {
+            Vector::Integers($lane) => Vector::Integers($made),
+            Vector::Numbers($lane) => Vector::Numbers($made),
+            Vector::Days($lane) => Vector::Days($made),
+            Vector::Codes($lane) => Vector::Codes($made),
+            Vector::Texts($lane) => Vector::Texts($made),
+        }
+    };
+}
+pub(super) use with_lane;
+
+impl Known {
+    /// The bits of `rows` rows from `start` on.
+    pub fn of(bitmap: &Bitmap, start: usize, rows: usize) -> Self {
+        let bytes = bitmap.bytes();
+        if bytes.is_empty() {
+            return Self::All;
+        }
+        let bytes = bytes.get(start / 8..).unwrap_or_default();
+        let shift = start % 8;
+        // The bits of the next byte stand above those of this one.
+        let following = bytes.iter().skip(1).chain([&0]);
+        let shifted = bytes.iter().zip(following).map(|(low, high)| {
+            let [byte, _] = (u16::from_le_bytes([*low, *high]) >> shift).to_le_bytes();
+            byte
+        });
+        let mut known = Vec::with_capacity(rows.next_multiple_of(8));
+        for byte in shifted.take(rows.div_ceil(8)) {
+            known.extend_from_slice(&spread(byte));
+        }
+        known.resize(rows, 0);
+        Self::from_bytes(known)
+    }
+
+    /// A mask of bytes, each with all bits or none.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        let all = bytes.iter().fold(IS_KNOWN, |all, byte| all & byte);
+        if all == IS_KNOWN { Self::All } else { Self::Each(bytes) }
+    }
+
+    /// Where it holds.
+    pub fn where_true(truths: &Values<'_, bool>, rows: usize) -> Self {
+        match truths {
+            Values::One(true) => Self::All,
+            Values::One(false) => Self::none(rows),
+            Values::Each(truths) => Self::from_bytes(truths.iter().map(|truth| mask(*truth)).collect()),
+        }
+    }
+
+    /// No row.
+    pub fn none(rows: usize) -> Self {
+        Self::Each(vec![0; rows])
+    }
+
+    /// The rows that are known in both.
+    pub fn and(self, other: &Self) -> Self {
+        match (self, other) {
+            (known, Self::All) => known,
+            (Self::All, Self::Each(known)) => Self::Each(known.clone()),
+            (Self::Each(mut known), Self::Each(other)) => {
+                for (byte, other) in known.iter_mut().zip(other) {
+                    *byte &= other;
+                }
+                Self::Each(known)
+            }
+        }
+    }
+
+    /// Makes a truth unknown where a value that it came from is.
+    pub fn apply(&self, truths: &mut [Truth]) {
+        if let Self::Each(known) = self {
+            for (truth, known) in truths.iter_mut().zip(known) {
+                *truth = (*truth & known) | (UNKNOWN & !known);
+            }
+        }
+    }
+
+    /// Whether a row is known.
+    pub fn has(&self, row: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Each(known) => known.get(row).is_some_and(|byte| *byte == IS_KNOWN),
+        }
+    }
+
+    /// Of each row of a frame, repeated for each of its items.
+    pub fn repeated(self, offsets: &[u32]) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Each(known) => Self::Each(repeat(&known, offsets)),
+        }
+    }
+}
+
+impl<'a, T: Copy> Values<'a, T> {
+    /// The value of a row; of one beyond the last, nothing.
+    pub fn get(&self, row: usize) -> Option<T> {
+        match self {
+            Self::One(value) => Some(*value),
+            Self::Each(values) => values.get(row).copied(),
+        }
+    }
+
+    /// Another value of each.
+    pub fn map<R: Copy + 'static>(&self, make: impl Fn(T) -> R) -> Values<'static, R> {
+        match self {
+            Self::One(value) => Values::One(make(*value)),
+            Self::Each(values) => Values::Each(Cow::Owned(values.iter().map(|value| make(*value)).collect())),
+        }
+    }
+
+    /// A value of each pair. Each shape has a loop of its own, without branches.
+    pub fn zip<U: Copy, R: Copy + 'static>(
+        &self,
+        other: &Values<'_, U>,
+        make: impl Fn(T, U) -> R,
+    ) -> Values<'static, R> {
+        let made = match (self, other) {
+            (Self::One(value), Values::One(other)) => return Values::One(make(*value, *other)),
+            (Self::One(value), Values::Each(others)) => others.iter().map(|other| make(*value, *other)).collect(),
+            (Self::Each(values), Values::One(other)) => values.iter().map(|value| make(*value, *other)).collect(),
+            (Self::Each(values), Values::Each(others)) => {
+                values.iter().zip(others.iter()).map(|(value, other)| make(*value, *other)).collect()
+            }
+        };
+        Values::Each(Cow::Owned(made))
+    }
+
+    /// One value a row.
+    pub fn into_vec(self, rows: usize) -> Vec<T> {
+        match self {
+            Self::One(value) => vec![value; rows],
+            Self::Each(values) => values.into_owned(),
+        }
+    }
+}
+
+impl<'a, T: Copy> Lane<'a, T> {
+    /// The same value for all rows.
+    pub fn one(value: T) -> Self {
+        Self { values: Values::One(value), known: Known::All }
+    }
+
+    /// Other values, known where these are.
+    pub fn map<R: Copy + 'static>(self, make: impl Fn(T) -> R) -> Lane<'static, R> {
+        Lane { values: self.values.map(make), known: self.known }
+    }
+
+    /// Other values, known where these are and there is one.
+    pub fn try_map<R: Copy + Default + 'static>(self, rows: usize, make: impl Fn(T) -> Option<R>) -> Lane<'static, R> {
+        let made = self.values.map(make);
+        let known = Known::where_true(&made.map(|made| made.is_some()), rows);
+        Lane { values: made.map(Option::unwrap_or_default), known: self.known.and(&known) }
+    }
+
+    /// Of each row of a frame, repeated for each of its items.
+    pub fn repeated(self, offsets: &[u32]) -> Self {
+        let values = match self.values {
+            Values::One(value) => Values::One(value),
+            Values::Each(values) => Values::Each(Cow::Owned(repeat(&values, offsets))),
+        };
+        Self { values, known: self.known.repeated(offsets) }
+    }
+
+    /// These values where a truth holds and the others where it does not.
+    pub fn or_else(self, choice: &[Truth], other: &Self) -> Option<Self> {
+        let mut values = Vec::with_capacity(choice.len());
+        let mut known = Vec::with_capacity(choice.len());
+        for (row, truth) in choice.iter().enumerate() {
+            let chosen = if *truth == super::YES { &self } else { other };
+            values.push(chosen.values.get(row)?);
+            known.push(mask(*truth != UNKNOWN && chosen.known.has(row)));
+        }
+        Some(Self { values: Values::Each(Cow::Owned(values)), known: Known::from_bytes(known) })
+    }
+}
+
+impl Vector<'_> {
+    /// Which rows are known.
+    pub fn known(&self) -> &Known {
+        match self {
+            Self::Integers(lane) => &lane.known,
+            Self::Numbers(lane) => &lane.known,
+            Self::Days(lane) => &lane.known,
+            Self::Codes(lane) => &lane.known,
+            Self::Texts(lane) => &lane.known,
+        }
+    }
+}
+
+/// One value of each owner, as often as it has items.
+pub fn repeat<T: Copy>(values: &[T], offsets: &[u32]) -> Vec<T> {
+    let mut repeated = Vec::with_capacity(offsets.last().copied().unwrap_or(0) as usize);
+    for (value, end) in values.iter().zip(offsets.iter().skip(1)) {
+        repeated.resize(*end as usize, *value);
+    }
+    repeated
+}
+
+fn mask(is_known: bool) -> u8 {
+    if is_known { IS_KNOWN } else { 0 }
+}
+
+/// The mask of eight rows.
+fn spread(byte: u8) -> [u8; 8] {
+    [1, 2, 4, 8, 16, 32, 64, 128].map(|bit| mask(byte & bit != 0))
+}

@@ -1,0 +1,256 @@
+//! Runs a program over a block of subjects.
+
+use super::kernels;
+use super::lane::{Known, Vector, repeat};
+use super::program::{FrameId, Program, Test};
+use super::{NO, Truth, UNKNOWN, YES, texts};
+use crate::bind::Bindings;
+use crate::columns::{CheckedValues, Columns};
+use crate::evaluate::Evaluator;
+use crate::tree::{ColumnId, Comparison, Node};
+
+/// Consecutive rows, by their place in the batch.
+#[derive(Debug, Default)]
+pub struct Frame {
+    /// The first row.
+    pub start: usize,
+    /// How many rows.
+    pub rows: usize,
+    /// Which of them belong to which row of the frame outside: one more than that has rows. None for the subjects.
+    pub offsets: Vec<u32>,
+}
+
+/// A program with a batch.
+pub struct Run<'p, 'a> {
+    program: &'p Program<'a>,
+    pub(super) bindings: &'a Bindings,
+    pub(super) columns: &'a Columns,
+    evaluator: Evaluator<'a>,
+    /// The rows of each frame of the program, once they are needed.
+    pub(super) frames: Vec<Frame>,
+    /// The subjects of the block for which a part went beyond a budget.
+    exhausted: Vec<usize>,
+    parts_by_rows: u32,
+}
+
+impl<'p, 'a> Run<'p, 'a> {
+    /// A program that is about to run.
+    pub fn new(program: &'p Program<'a>, bindings: &'a Bindings, columns: &'a Columns) -> Self {
+        let frames = program.parents.iter().map(|_| Frame::default()).collect();
+        let evaluator = Evaluator::new(bindings, columns);
+        Self { program, bindings, columns, evaluator, frames, exhausted: Vec::new(), parts_by_rows: 0 }
+    }
+
+    /// What is known of some subjects; nothing where their lists have too many items for one block.
+    pub fn block(&mut self, start: usize, rows: usize) -> Option<Vec<Truth>> {
+        *self.frames.first_mut()? = Frame { start, rows, offsets: Vec::new() };
+        self.exhausted.clear();
+        let program = self.program;
+        let mut truths = self.test(&program.test, 0, None)?;
+        for row in &self.exhausted {
+            *truths.get_mut(*row)? = UNKNOWN;
+        }
+        Some(truths)
+    }
+
+    /// How often the row evaluator was asked about a part.
+    pub fn parts_by_rows(&self) -> u32 {
+        self.parts_by_rows
+    }
+
+    pub(super) fn frame(&self, at: FrameId) -> Option<&Frame> {
+        self.frames.get(at)
+    }
+
+    /// Whether a part holds for each row of a frame, as far as it is `asked`: where that is 0, the answer does not matter.
+    pub(super) fn test(&mut self, test: &'p Test<'a>, at: FrameId, asked: Option<&[u8]>) -> Option<Vec<Truth>> {
+        let rows = self.frame(at)?.rows;
+        match test {
+            Test::Constant(truth) => Some(vec![*truth; rows]),
+            Test::Booleans(column) => self.booleans(*column, at),
+            Test::Not(operand) => {
+                let mut truths = self.test(operand, at, asked)?;
+                kernels::not(&mut truths);
+                Some(truths)
+            }
+            Test::All(parts) => self.chain(parts, NO, kernels::and, at, asked),
+            Test::Any(parts) => self.chain(parts, YES, kernels::or, at, asked),
+            Test::Compare(comparison, left, right) => {
+                let (left, right) = (self.value(left, at, asked)?, self.value(right, at, asked)?);
+                kernels::compare(*comparison, &left, &right, rows)
+            }
+            Test::Between(value, low, high) => {
+                let value = self.value(value, at, asked)?;
+                let (low, high) = (self.value(low, at, asked)?, self.value(high, at, asked)?);
+                let mut truths = kernels::compare(Comparison::GreaterOrEqual, &value, &low, rows)?;
+                kernels::and(&mut truths, &kernels::compare(Comparison::LessOrEqual, &value, &high, rows)?);
+                Some(truths)
+            }
+            Test::CompareTruths(comparison, left, right) => {
+                let mut truths = self.test(left, at, asked)?;
+                kernels::compare_truths(*comparison, &mut truths, &self.test(right, at, asked)?);
+                Some(truths)
+            }
+            Test::Days(value, range) => {
+                let Vector::Days(days) = self.value(value, at, asked)? else { return None };
+                Some(kernels::days(&days, *range, rows))
+            }
+            Test::Among(value, table) => {
+                let Vector::Codes(codes) = self.value(value, at, asked)? else { return None };
+                Some(kernels::among(&codes, table, rows))
+            }
+            Test::Recorded(columns) => self.recorded(columns, at),
+            Test::Alive(column) => self.alive(*column, at),
+            Test::Text(test, text, argument) => {
+                match (self.value(text, at, asked)?, self.value(argument, at, asked)?) {
+                    (Vector::Texts(text), Vector::Texts(argument)) => texts::test(*test, &text, &argument, rows),
+                    _ => None,
+                }
+            }
+            Test::In(value, candidates) => {
+                let value = self.value(value, at, asked)?;
+                let mut truths = vec![NO; rows];
+                // What is not known of any of them may be an error, which makes the whole list one.
+                let mut known = value.known().clone();
+                for candidate in candidates {
+                    let candidate = self.value(candidate, at, asked)?;
+                    known = known.and(candidate.known());
+                    kernels::or(&mut truths, &kernels::compare(Comparison::Equal, &value, &candidate, rows)?);
+                }
+                known.apply(&mut truths);
+                Some(truths)
+            }
+            Test::InItems(value, list, column) => {
+                let value = self.value(value, at, asked)?;
+                let opened = self.open(list)?;
+                let items = self.column(*column, list.items)?;
+                let same = self.in_items(&value, list, &items)?;
+                let found = self.by_owner(list, &same, |items| items.iter().fold(NO, |any, item| any.max(*item)))?;
+                let mut truths = opened.only_known(found);
+                value.known().apply(&mut truths);
+                Some(truths)
+            }
+            Test::Choice(choice, then, otherwise) => {
+                let mut choice = self.test(choice, at, asked)?;
+                let then = self.test(then, at, asked)?;
+                let otherwise = self.test(otherwise, at, asked)?;
+                kernels::choose(&mut choice, &then, &otherwise);
+                Some(choice)
+            }
+            Test::Exists(list, body) => self.exists(list, body),
+            Test::Every(list, body) => self.every(list, body),
+            Test::One(list, body) => self.one(list, body),
+            Test::Lifted(frame, test) => {
+                let mut truths = self.test(test, *frame, None)?;
+                for offsets in self.ways_in(*frame, at)? {
+                    truths = repeat(&truths, offsets);
+                }
+                Some(truths)
+            }
+            Test::ByRow(node) => self.by_row(node, asked),
+        }
+    }
+
+    /// Joins truths until all rows are settled.
+    fn chain(
+        &mut self,
+        parts: &'p [Test<'a>],
+        settled: Truth,
+        join: fn(&mut [Truth], &[Truth]),
+        at: FrameId,
+        asked: Option<&[u8]>,
+    ) -> Option<Vec<Truth>> {
+        let Some((first, others)) = parts.split_first() else {
+            return Some(vec![YES.wrapping_sub(settled); self.frame(at)?.rows]);
+        };
+        let mut truths = self.test(first, at, asked)?;
+        for part in others {
+            if truths.iter().all(|truth| *truth == settled) {
+                break;
+            }
+            // Only the row evaluator is worth being spared what does not matter.
+            let still_asked = self.program.has_rows.then(|| {
+                let is_open = truths.iter().map(|truth| u8::from(*truth != settled));
+                match asked {
+                    Some(asked) => is_open.zip(asked).map(|(is_open, asked)| is_open & asked).collect(),
+                    None => is_open.collect::<Vec<u8>>(),
+                }
+            });
+            let next = self.test(part, at, still_asked.as_deref().or(asked))?;
+            join(&mut truths, &next);
+        }
+        Some(truths)
+    }
+
+    fn booleans(&self, column: ColumnId, at: FrameId) -> Option<Vec<Truth>> {
+        let frame = self.frame(at)?;
+        let column = self.columns.column(column)?;
+        let CheckedValues::Booleans(values) = &column.values else { return None };
+        let values = values.get(frame.start..frame.start + frame.rows)?;
+        let mut truths: Vec<Truth> = values.iter().map(|value| kernels::known(*value != 0)).collect();
+        Known::of(&column.valid, frame.start, frame.rows).apply(&mut truths);
+        Some(truths)
+    }
+
+    fn recorded(&self, columns: &[ColumnId], at: FrameId) -> Option<Vec<Truth>> {
+        let frame = self.frame(at)?;
+        let mut recorded = vec![NO; frame.rows];
+        for column in columns {
+            let known = Known::of(&self.columns.column(*column)?.valid, frame.start, frame.rows);
+            let mut truths = vec![YES; frame.rows];
+            known.apply(&mut truths);
+            kernels::or(&mut recorded, &truths);
+        }
+        for truth in &mut recorded {
+            *truth = kernels::known(*truth == YES);
+        }
+        Some(recorded)
+    }
+
+    fn alive(&self, column: ColumnId, at: FrameId) -> Option<Vec<Truth>> {
+        let as_of = self.columns.as_of();
+        let Vector::Days(deceased) = self.column(column, at)? else { return None };
+        let mut truths = deceased.values.map(|day| kernels::known(day > as_of)).into_vec(self.frame(at)?.rows);
+        deceased.known.apply(&mut truths);
+        // No date says that the person lives.
+        for truth in &mut truths {
+            *truth = kernels::known(*truth != NO);
+        }
+        Some(truths)
+    }
+
+    /// The row evaluator, for each subject that is asked for.
+    fn by_row(&mut self, node: &'a Node, asked: Option<&[u8]>) -> Option<Vec<Truth>> {
+        let subjects = self.frame(0)?;
+        let (start, rows) = (subjects.start, subjects.rows);
+        let mut truths = vec![UNKNOWN; rows];
+        for (row, truth) in truths.iter_mut().enumerate() {
+            if asked.is_some_and(|asked| asked.get(row) == Some(&0)) {
+                continue;
+            }
+            self.parts_by_rows = self.parts_by_rows.saturating_add(1);
+            match self.evaluator.verdict(node, u32::try_from(start + row).ok()?) {
+                Ok(Ok(holds)) => *truth = kernels::known(holds),
+                Ok(Err(_)) => {}
+                Err(_) => self.exhausted.push(row),
+            }
+        }
+        Some(truths)
+    }
+
+    /// The offsets that lead from a frame to one within it, from the outside in.
+    pub(super) fn ways_in(&self, outer: FrameId, inner: FrameId) -> Option<Vec<&[u32]>> {
+        let mut ways = Vec::new();
+        let mut at = inner;
+        while at != outer {
+            ways.push(self.frame(at)?.offsets.as_slice());
+            let parent = *self.program.parents.get(at)?;
+            if parent == at {
+                return None;
+            }
+            at = parent;
+        }
+        ways.reverse();
+        Some(ways)
+    }
+}
