@@ -13,7 +13,7 @@ mod independent;
 mod inner;
 mod placeholders;
 mod transaction;
-mod url;
+pub mod url;
 
 use axum::response::Response;
 

@@ -30,7 +30,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -67,9 +66,6 @@ const INLINE_READS_MAX: usize = 32;
 
 /// How many requests are forgotten in one job of the writer.
 const FORGOTTEN_AT_ONCE: usize = 256;
-
-/// How long a database that failed has to write what it holds when it is closed.
-const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// How the embedded store is run.
 #[derive(Debug, Clone, Copy)]
@@ -199,10 +195,7 @@ impl Drop for SledStore {
         drop(self.jobs.take());
         // A panic of the thread has been logged by the thread itself.
         let _ = self.thread.take().map(JoinHandle::join);
-        if self.reader.health.check().is_err() && !can_be_closed(&self.reader.database) {
-            // The server could not be stopped. It recovers at the next start as after a crash.
-            std::mem::forget(self.reader.database.clone());
-        }
+        self.reader.let_go();
     }
 }
 
@@ -396,18 +389,4 @@ impl Store for SledStore {
         let prefix = prefix.to_owned();
         self.ask(|answer| Job::RemoveCounters(prefix, answer)).await
     }
-}
-
-/// Whether a database that failed can still be closed. That flushes it, and where a disk was full it waits for ever for what could
-/// not be written.
-fn can_be_closed(database: &::sled::Db) -> bool {
-    let (flushed, is_flushed) = sync_channel(1);
-    let database = database.clone();
-    let flush = move || {
-        let outcome = database.flush();
-        drop(database);
-        flushed.send(outcome.is_ok())
-    };
-    let thread = std::thread::Builder::new().name("store-close".to_owned()).spawn(flush);
-    thread.is_ok() && is_flushed.recv_timeout(CLOSE_WAIT).is_ok()
 }

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use crate::api::router::BASE_PATH;
 
 /// The longest URL, in bytes: an identifier of the greatest length, percent-encoded, with room for a query.
-pub(super) const URL_BYTES_MAX: usize = 8_192;
+pub const URL_BYTES_MAX: usize = 8_192;
 
 /// Reads `Individual/…`, `/Individual/…` or `/api/v2/Individual/…`.
 ///

@@ -8,9 +8,8 @@ use super::operation::{Answer, Operation, Tag};
 use super::parameter::{SAMPLE_PERSON, idempotency_key};
 use super::shape::{Members, Shape, any_of, list, named, pattern, text, whole, word, written};
 use crate::api::batch::envelope::{BATCH_ENTRIES_MAX, TRANSACTION_ENTRIES_MAX};
+use crate::api::batch::url::URL_BYTES_MAX;
 
-/// The longest URL of an entry that the document tells of, in bytes.
-const URL_BYTES_MAX: usize = 4_000;
 /// A placeholder by which other entries mean the record that an entry creates.
 const PLACEHOLDER_PATTERN: &str = "^urn:uuid:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 

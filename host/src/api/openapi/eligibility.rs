@@ -10,6 +10,7 @@ use super::operation::{Operation, Tag};
 use super::parameter::SAMPLE_PERSON;
 use super::shape::{self, Members, Shape, any_of, date, list, named, plain, text, word, written};
 use super::shared::{self, code_sent_of, list_sent};
+use crate::api::dto::eligibility::decision::WORD_BYTES_MAX;
 use crate::domain::extension::ExtensionFields;
 use crate::domain::group::MEMBERS_MAX;
 use crate::domain::program_membership::{MembershipStatus, REASON_BYTES_MAX};
@@ -239,17 +240,19 @@ fn explanation() -> Shape {
 }
 
 fn decision() -> Shape {
-    let vocabulary =
-        Members::answered("A vocabulary that the decision used.").needs("namespace", text()).needs("version", text());
-    let vocabulary = vocabulary.needs("digest", text());
-    let version =
-        Members::answered("A record that the decision read.").needs("reference", text()).needs("version_id", text());
+    let vocabulary = Members::answered("A vocabulary that the decision used.")
+        .needs("namespace", written(WORD_BYTES_MAX))
+        .needs("version", written(WORD_BYTES_MAX));
+    let vocabulary = vocabulary.needs("digest", written(WORD_BYTES_MAX));
+    let version = Members::answered("A record that the decision read.")
+        .needs("reference", written(WORD_BYTES_MAX))
+        .needs("version_id", written(WORD_BYTES_MAX));
     Members::answered("What is needed to repeat the decision.")
-        .needs("expression_digest", text())
-        .needs("engine", text())
+        .needs("expression_digest", written(WORD_BYTES_MAX))
+        .needs("engine", written(WORD_BYTES_MAX))
         .needs("vocabularies", list(Shape::from(vocabulary)))
-        .needs("concept_groups", text())
-        .needs("schema", text())
+        .needs("concept_groups", written(WORD_BYTES_MAX))
+        .needs("schema", written(WORD_BYTES_MAX))
         .needs("as_of", date())
         .needs("versions", list(Shape::from(version)))
         .may("visibility", word(["consent"]).description(Some("Only what consents cover was looked at.")))

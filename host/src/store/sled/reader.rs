@@ -4,6 +4,8 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -33,9 +35,20 @@ pub(super) struct Reader {
     pub(super) health: Arc<Health>,
 }
 
+/// How long a database that failed has to write what it holds when it is closed.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
 type KeyAndValue = (::sled::IVec, ::sled::IVec);
 
 impl Reader {
+    /// To be called before the last of them is dropped. Closing a database flushes it, and where a disk was full that waits for ever
+    /// for what could not be written: then it is never closed, and recovers at the next start as after a crash.
+    pub(super) fn let_go(&self) {
+        if self.health.check().is_err() && !can_be_closed(&self.database) {
+            std::mem::forget(self.database.clone());
+        }
+    }
+
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<::sled::IVec>, StoreError> {
         self.database.get(key).map_err(|error| self.health.fail("reading", &error))
     }
@@ -282,4 +295,18 @@ pub(super) fn corrupt(what: &'static str, reason: &str) -> StoreError {
 
 pub(super) fn number(key: &[u8]) -> Result<u64, StoreError> {
     keys::number_of(key).ok_or_else(|| corrupt("key", "it has no number"))
+}
+
+/// Whether a database that failed can still be closed. That flushes it, and where a disk was full it waits for ever for what could
+/// not be written.
+fn can_be_closed(database: &::sled::Db) -> bool {
+    let (flushed, is_flushed) = sync_channel(1);
+    let database = database.clone();
+    let flush = move || {
+        let outcome = database.flush();
+        drop(database);
+        flushed.send(outcome.is_ok())
+    };
+    let thread = std::thread::Builder::new().name("store-close".to_owned()).spawn(flush);
+    thread.is_ok() && is_flushed.recv_timeout(CLOSE_WAIT).is_ok()
 }

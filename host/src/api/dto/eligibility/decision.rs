@@ -14,7 +14,7 @@ use crate::service::eligibility::decision::{Decision, UsedVocabulary, VERSIONS_M
 /// The most vocabularies of one decision.
 const VOCABULARIES_MAX: usize = 1_000;
 /// The longest name, version or digest, in bytes.
-const WORD_BYTES_MAX: usize = 500;
+pub const WORD_BYTES_MAX: usize = 500;
 /// The longest name of a record, in bytes: that of a membership that is named by its beneficiary.
 const NAME_BYTES_MAX: usize = REFERENCE_BYTES_MAX + 100;
 

@@ -97,6 +97,12 @@ impl Refill for SledRefill {
     }
 }
 
+impl Drop for Filling {
+    fn drop(&mut self) {
+        self.reader.let_go();
+    }
+}
+
 impl Filling {
     fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         let mut values = Vec::with_capacity(entries.len());
