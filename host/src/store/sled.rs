@@ -21,6 +21,7 @@ mod reader;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 mod verify;
 mod writer;
 
@@ -110,7 +111,8 @@ impl SledStore {
         options: SledOptions,
         sync_disk: impl FnOnce(disk::Disk) -> SyncDisk,
     ) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, disk, mark, lock } = open::open(path, options.cache_bytes)?;
+        let open::OpenFolder { database, disk, mark, unfinished, register, lock } =
+            open::open(path, options.cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let database_error =
             |error: StoreError| OpenError::Database { path: path.to_owned(), reason: error.to_string() };
@@ -126,6 +128,9 @@ impl SledStore {
             last_sequence: Arc::clone(&last_sequence),
             sync_disk: sync_disk(disk),
             mark,
+            unfinished,
+            register,
+            synced: state.last.sequence.0,
             recent: Recent::after(state.last.sequence),
             state,
         };

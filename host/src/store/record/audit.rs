@@ -14,6 +14,9 @@ use super::{StoredForm, VALUE_BYTES_MAX, decode_as, version_of};
 
 /// The most lines of one stored value.
 pub const ENTRIES_PER_VALUE_MAX: usize = 256;
+/// The most bytes of several lines in one value, as [`stored_bytes`] counts them: neighbours lie in one page of the embedded database,
+/// and a page of more than half a megabyte would be written to a file of its own.
+const SEVERAL_BYTES_MAX: usize = 24 * 1024;
 /// More than what a line takes besides its texts, and a value besides its lines.
 const FRAME_BYTES: usize = 128;
 /// More than what the length of a text takes.
@@ -46,24 +49,23 @@ pub type EncodedLines<'e> = (Vec<u8>, &'e [AuditEntry]);
 /// As [`encode`].
 pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<EncodedLines<'_>>, StoreError> {
     let mut values = Vec::new();
-    for lines in entries.chunks(ENTRIES_PER_VALUE_MAX) {
-        encode_halves(lines, &mut values)?;
+    let mut rest = entries;
+    while !rest.is_empty() {
+        let (lines, after) = rest.split_at(fitting(rest));
+        values.push((super::encode(&StoredAuditV2::of(lines))?, lines));
+        rest = after;
     }
     Ok(values)
 }
 
-/// Encodes lines as one value, or their halves when they do not fit.
-fn encode_halves<'e>(lines: &'e [AuditEntry], values: &mut Vec<EncodedLines<'e>>) -> Result<(), StoreError> {
-    match super::encode(&StoredAuditV2::of(lines)) {
-        Ok(value) => values.push((value, lines)),
-        Err(StoreError::TooLarge { .. }) if lines.len() > 1 => {
-            let (older, newer) = lines.split_at(lines.len() / 2);
-            encode_halves(older, values)?;
-            encode_halves(newer, values)?;
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(())
+/// How many of the lines go into one value: at least one.
+fn fitting(lines: &[AuditEntry]) -> usize {
+    let mut bytes = 0_usize;
+    let fitting = lines.iter().take(ENTRIES_PER_VALUE_MAX).take_while(|line| {
+        bytes = bytes.saturating_add(stored_bytes(line));
+        bytes <= SEVERAL_BYTES_MAX
+    });
+    fitting.count().max(1)
 }
 
 /// The lines that the bytes hold, oldest first.
@@ -144,15 +146,19 @@ mod tests {
     use crate::store::suite::audit_entry;
 
     #[test]
-    fn lines_that_do_not_fit_are_split_in_order() {
+    fn lines_that_would_make_a_large_value_are_split_in_order() {
         let line =
             |number: usize| AuditEntry { targets: vec!["t".repeat(300_000)], ..audit_entry(&number.to_string()) };
         let lines: Vec<_> = (0..7).map(line).collect();
         let values = encode(&lines).unwrap();
-        assert_eq!(values.len(), 3, "3, then 4 as 2 and 2");
+        assert_eq!(values.len(), 7, "long ones lie alone");
         let read: Vec<_> = values.iter().flat_map(|value| decode(value).unwrap()).collect();
         assert_eq!(read, lines);
-        assert_eq!(encode(&vec![audit_entry("r"); ENTRIES_PER_VALUE_MAX + 1]).unwrap().len(), 2);
+        let line = |number: usize| AuditEntry { targets: vec!["t".repeat(1_000)], ..audit_entry(&number.to_string()) };
+        let lines: Vec<_> = (0..100).map(line).collect();
+        let values = encode(&lines).unwrap();
+        assert!(values.iter().all(|value| value.len() <= SEVERAL_BYTES_MAX) && (5..20).contains(&values.len()));
+        assert_eq!(values.iter().flat_map(|value| decode(value).unwrap()).collect::<Vec<_>>(), lines);
         assert!(encode(&[]).unwrap().is_empty());
     }
 

@@ -7,8 +7,11 @@ use crate::store::StoreError;
 
 use super::StoredForm;
 
-/// The largest part, in bytes.
-const PART_BYTES_MAX: usize = 256 * 1024;
+/// The largest part, in bytes. Sixteen neighbours lie in one page of the embedded database, and a page of more than half a megabyte
+/// would be written to a file of its own.
+const PART_BYTES_MAX: usize = 16 * 1024;
+/// The largest part of photos that were stored first, in bytes.
+const FIRST_PART_BYTES_MAX: usize = 256 * 1024;
 
 /// Which photo a record has, version 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,10 +64,10 @@ pub fn decode_part(value: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
     Ok((part.parts, part.bytes))
 }
 
-/// In how many parts a photo of that many bytes is kept.
+/// Whether a photo of that many bytes can lie in that many parts.
 #[must_use]
-pub fn part_count(length: u32) -> u32 {
-    u32::try_from((length as usize).div_ceil(PART_BYTES_MAX)).unwrap_or(u32::MAX)
+pub fn can_be_kept_in(parts: u32, length: u32) -> bool {
+    [PART_BYTES_MAX, FIRST_PART_BYTES_MAX].iter().any(|part| (length as usize).div_ceil(*part) == parts as usize)
 }
 
 /// The bytes of a photo, from its values in order.
@@ -97,6 +100,8 @@ mod tests {
             let photo = Photo::new(bytes.clone(), |_| [0; 32]).unwrap();
             let values = encode(&photo).unwrap();
             assert_eq!(values.len(), length.div_ceil(PART_BYTES_MAX));
+            assert!(can_be_kept_in(values.len() as u32, length as u32));
+            assert!(!can_be_kept_in(values.len() as u32 + 1, length as u32));
             assert_eq!(decode(values.iter().map(Ok)).unwrap(), bytes);
             assert!(decode(values.iter().skip(1).map(Ok)).is_err() || values.len() == 1, "a part is missing");
         }

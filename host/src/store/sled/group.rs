@@ -43,7 +43,7 @@ struct Raised {
 
 /// A group, ready to be applied.
 pub(super) struct Finished {
-    pub(super) batches: Vec<::sled::Batch>,
+    pub(super) batches: Vec<Vec<Operation>>,
     pub(super) changes: Vec<Change>,
     pub(super) answers: Answers,
     /// Who waits for a snapshot of what stands when the group is written.
@@ -270,12 +270,28 @@ fn values(planned: &Planned) -> Result<Vec<KeyAndValue>, StoreError> {
     Ok(values)
 }
 
+/// One key of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub(super) key: Vec<u8>,
+    /// What it leads to from now on; absent where it is taken out.
+    pub(super) value: Option<Vec<u8>>,
+}
+
+impl Operation {
+    pub(super) fn add_to(&self, batch: &mut ::sled::Batch) {
+        match &self.value {
+            Some(value) => batch.insert(self.key.as_slice(), value.as_slice()),
+            None => batch.remove(self.key.as_slice()),
+        }
+    }
+}
+
 /// Keys and values in batches of bounded size.
 #[derive(Default)]
 struct Batches {
-    full: Vec<::sled::Batch>,
-    open: ::sled::Batch,
-    open_keys: usize,
+    full: Vec<Vec<Operation>>,
+    open: Vec<Operation>,
 }
 
 impl Batches {
@@ -287,29 +303,23 @@ impl Batches {
     /// Adds keys and values, and takes out keys, all of which must happen together.
     fn add_and_remove(&mut self, values: Vec<KeyAndValue>, removed: Vec<Vec<u8>>) {
         self.make_room(values.len().saturating_add(removed.len()));
-        for (key, value) in values {
-            self.open.insert(key, value);
-        }
-        for key in removed {
-            self.open.remove(key);
-        }
+        self.open.extend(values.into_iter().map(|(key, value)| Operation { key, value: Some(value) }));
+        self.open.extend(removed.into_iter().map(|key| Operation { key, value: None }));
     }
 
     fn remove(&mut self, key: Vec<u8>) {
         self.make_room(1);
-        self.open.remove(key);
+        self.open.push(Operation { key, value: None });
     }
 
     fn make_room(&mut self, keys: usize) {
-        if self.open_keys > 0 && self.open_keys.saturating_add(keys) > KEYS_PER_BATCH_MAX {
+        if !self.open.is_empty() && self.open.len().saturating_add(keys) > KEYS_PER_BATCH_MAX {
             self.full.push(std::mem::take(&mut self.open));
-            self.open_keys = 0;
         }
-        self.open_keys = self.open_keys.saturating_add(keys);
     }
 
-    fn finish(mut self) -> Vec<::sled::Batch> {
-        if self.open_keys > 0 {
+    fn finish(mut self) -> Vec<Vec<Operation>> {
+        if !self.open.is_empty() {
             self.full.push(self.open);
         }
         self.full

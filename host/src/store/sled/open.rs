@@ -6,6 +6,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::FlockOperation;
 
@@ -14,8 +15,11 @@ use crate::error::contained::{Panicked, contain};
 use super::disk::{Disk, sync_folder};
 use super::keys;
 use super::mark::{self, Acknowledged, MARK_FILE, Mark};
+use super::not_understood;
+use super::reader::Reader;
+use super::unfinished::{self, Unfinished};
 use crate::store::change_log::RegisterId;
-use crate::store::record;
+use crate::store::{StoreError, record};
 
 /// The layout that this daftar reads and writes.
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -93,6 +97,9 @@ pub(super) struct OpenFolder {
     pub(super) database: ::sled::Db,
     pub(super) disk: Disk,
     pub(super) mark: Mark,
+    pub(super) unfinished: Unfinished,
+    /// The id of the register.
+    pub(super) register: [u8; 16],
     pub(super) lock: File,
 }
 
@@ -112,12 +119,28 @@ pub(super) fn open(path: &Path, cache_bytes: u64) -> Result<OpenFolder, OpenErro
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     let mut disk = Disk::open(path).map_err(io_error)?;
     check_format(path, &database)?;
-    name_register(&database).map_err(|error| database_error(path, &error))?;
+    let register = name_register(&database).map_err(|error| database_error(path, &error))?;
+    finish_unfinished(path, &database, register)?;
     database.flush().map_err(|error| database_error(path, &error))?;
     disk.sync().map_err(io_error)?;
+    // Only now: what it kept is on disk.
+    let unfinished = Unfinished::open(path).map_err(io_error)?;
     let mark = Mark::open(path).map_err(io_error)?;
     sync_folder(path).map_err(io_error)?;
-    Ok(OpenFolder { database, disk, mark, lock })
+    Ok(OpenFolder { database, disk, mark, unfinished, register, lock })
+}
+
+/// Finishes what a failure left unfinished.
+fn finish_unfinished(path: &Path, database: &::sled::Db, register: [u8; 16]) -> Result<(), OpenError> {
+    let reader = Reader { database: database.clone(), health: Arc::default() };
+    let finished = contain(|| {
+        let last_sequence = reader.last_number(&[keys::CHANGE])?;
+        unfinished::finish(path, database, register, last_sequence)
+    });
+    let Err(error) = finished.unwrap_or_else(|Panicked| Err(not_understood())) else { return Ok(()) };
+    reader.let_go_of_failed();
+    let reason = format!("what an earlier failure left unfinished cannot be finished: {error}");
+    Err(OpenError::Database { path: path.to_owned(), reason })
 }
 
 /// Refuses a folder without the database's file where others of it are: the database would begin anew.
@@ -163,7 +186,15 @@ pub(super) fn open_existing(path: &Path, cache_bytes: u64) -> Result<(::sled::Db
     let lock = lock(path)?;
     let database = open_database(path, cache_bytes).map_err(|error| database_error(path, &error))?;
     match layout(path, &database)? {
-        Some(_) => Ok((database, lock)),
+        Some(_) => {
+            // As a start would: what is looked at is what it would find.
+            if let Ok(Some(stored)) = database.get(keys::REGISTER)
+                && let Ok(register) = record::register::decode(&stored)
+            {
+                finish_unfinished(path, &database, register)?;
+            }
+            Ok((database, lock))
+        }
         None => Err(unknown_layout(path)),
     }
 }
@@ -229,14 +260,15 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Gives the register an id of its own, where it has none yet.
-fn name_register(database: &::sled::Db) -> ::sled::Result<()> {
-    if database.contains_key(keys::REGISTER)? {
-        return Ok(());
+/// The register's id; it is given one of its own where it has none yet.
+fn name_register(database: &::sled::Db) -> ::sled::Result<[u8; 16]> {
+    let not_stored = |error: StoreError| ::sled::Error::Unsupported(error.to_string());
+    if let Some(stored) = database.get(keys::REGISTER)? {
+        return record::register::decode(&stored).map_err(not_stored);
     }
-    let id = record::register::encode(RegisterId::draw().0);
-    let id = id.map_err(|error| ::sled::Error::Unsupported(error.to_string()))?;
-    database.insert(keys::REGISTER, id).map(|_| ())
+    let id = RegisterId::draw().0;
+    database.insert(keys::REGISTER, record::register::encode(id).map_err(not_stored)?)?;
+    Ok(id)
 }
 
 fn unknown_layout(path: &Path) -> OpenError {

@@ -44,7 +44,14 @@ impl Reader {
     /// To be called before the last of them is dropped. Closing a database flushes it, and where a disk was full that waits for ever
     /// for what could not be written: then it is never closed, and recovers at the next start as after a crash.
     pub(super) fn let_go(&self) {
-        if self.health.check().is_err() && !can_be_closed(&self.database) {
+        if self.health.check().is_err() {
+            self.let_go_of_failed();
+        }
+    }
+
+    /// As [`Self::let_go`], of a database that is known to have failed.
+    pub(super) fn let_go_of_failed(&self) {
+        if !can_be_closed(&self.database) {
             std::mem::forget(self.database.clone());
         }
     }

@@ -1,4 +1,5 @@
 mod damage;
+mod torn;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::idempotency::{RememberedRequest, RequestName};
+use crate::error::contained::{Panicked, contain};
 use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
 use crate::store::numbering::Numbering;
 use crate::store::plan::{Last, Recent};
@@ -24,12 +25,13 @@ use crate::store::{ChangeSink, Committed, StoreError, Write};
 use super::archive::Start;
 use super::audit_buffer::{AUDIT_DELAY, AuditBuffer};
 use super::audit_log::OldAudit;
-use super::group::Group;
+use super::group::{Group, Operation};
 use super::health::Health;
 use super::keys;
 use super::mark::{Acknowledged, Mark};
 use super::reader::Reader;
 use super::segment::OpenSegment;
+use super::unfinished::{Place, Unfinished};
 
 /// The most keys of one batch, unless a single write has more.
 pub(super) const KEYS_PER_BATCH_MAX: usize = 64;
@@ -74,6 +76,11 @@ pub(super) struct Writer {
     pub(super) last_sequence: Arc<std::sync::atomic::AtomicU64>,
     pub(super) sync_disk: SyncDisk,
     pub(super) mark: Mark,
+    pub(super) unfinished: Unfinished,
+    /// The id of the register.
+    pub(super) register: [u8; 16],
+    /// The last sequence that is on disk.
+    pub(super) synced: u64,
     pub(super) state: State,
     /// What the last writes touched, those of a group that is not on disk yet included.
     pub(super) recent: Recent,
@@ -160,7 +167,7 @@ impl Writer {
         }
         let mut finished = group.finish();
         let snapshots = std::mem::take(&mut finished.snapshots);
-        if let Err(failure) = self.apply(&mut finished.batches) {
+        if let Err(failure) = self.apply(&finished.batches) {
             // Whoever waits for a snapshot hears that the writer has nothing to give.
             finished.answers.fail(&self.reader.health, failure);
             return;
@@ -177,18 +184,42 @@ impl Writer {
     }
 
     /// Puts batches on disk, in order.
-    fn apply(&mut self, batches: &mut Vec<::sled::Batch>) -> Result<(), StoreError> {
-        let health = &self.reader.health;
+    fn apply(&mut self, batches: &[Vec<Operation>]) -> Result<(), StoreError> {
+        let health = Arc::clone(&self.reader.health);
         health.check()?;
         if batches.is_empty() {
             return Ok(());
         }
-        for batch in batches.drain(..) {
-            self.reader.database.apply_batch(batch).map_err(|error| health.fail("writing", &error))?;
+        for (at, operations) in batches.iter().enumerate() {
+            if let Err(reason) = self.apply_batch(operations) {
+                self.keep_unfinished(batches.get(..=at).unwrap_or(batches));
+                return Err(health.fail("writing", &reason));
+            }
         }
         self.reader.database.flush().map_err(|error| health.fail("flushing", &error))?;
         (self.sync_disk)().map_err(|error| health.fail("syncing the disk", &error))?;
+        self.synced = self.state.last.sequence.0;
         // On disk already: where the note cannot be written, the next one is not acknowledged.
         self.mark.write(self.state.acknowledged()).map_err(|error| health.fail("noting what is acknowledged", &error))
+    }
+
+    fn apply_batch(&self, operations: &[Operation]) -> Result<(), String> {
+        let mut batch = ::sled::Batch::default();
+        operations.iter().for_each(|operation| operation.add_to(&mut batch));
+        match contain(|| self.reader.database.apply_batch(batch)) {
+            Ok(applied) => applied.map_err(|error| error.to_string()),
+            Err(Panicked) => Err("the database has panicked".to_owned()),
+        }
+    }
+
+    /// Keeps what a failing batch may have written in part, for the next start to write it whole.
+    fn keep_unfinished(&self, batches: &[Vec<Operation>]) {
+        let place = Place { register: self.register, after: self.synced, last: self.state.last.sequence.0 };
+        if let Err(error) = self.unfinished.keep(place, batches.iter().flatten()) {
+            tracing::error!(
+                %error,
+                "what was being written when the store failed could not be kept: a part of it may be found at the next start; run `daftar verify` then"
+            );
+        }
     }
 }

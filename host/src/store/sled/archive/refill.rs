@@ -51,7 +51,8 @@ impl SledRefill {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(path: &Path, cache_bytes: u64) -> Result<Self, OpenError> {
-        let open::OpenFolder { database, disk, mark, lock } = open::open(path, cache_bytes)?;
+        let open::OpenFolder { database, disk, mark, unfinished: _, register: _, lock } =
+            open::open(path, cache_bytes)?;
         let reader = Reader { database, health: Arc::new(Health::default()) };
         let refused = |reason: String| OpenError::Database { path: path.to_owned(), reason };
         for item in reader.database.iter().keys() {

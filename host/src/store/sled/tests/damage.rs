@@ -36,6 +36,22 @@ async fn register() -> (TempDir, Told) {
     (folder, all)
 }
 
+/// What a look through a stopped folder finds.
+pub(super) async fn findings(store: &StoppedStore) -> Result<Vec<String>, StoreError> {
+    let (events, mut heard) = tokio::sync::mpsc::channel(64);
+    let listen = async {
+        let mut findings = Vec::new();
+        while let Some(event) = heard.recv().await {
+            if let VerificationEvent::Finding(finding) = event {
+                findings.push(finding.to_string());
+            }
+        }
+        findings
+    };
+    let (looked, findings) = tokio::join!(store.verify(Pace::Fast, events), listen);
+    looked.map(|_| findings)
+}
+
 /// What is told of the register in a folder by a server that starts, and by a look through it.
 async fn outcome(path: &Path, right: &Told) -> Result<(), String> {
     let looked = copied(path);
@@ -44,18 +60,7 @@ async fn outcome(path: &Path, right: &Told) -> Result<(), String> {
             check_sentence(&error.to_string());
             true
         }
-        Ok(store) => {
-            let (events, mut heard) = tokio::sync::mpsc::channel(64);
-            let listen = async {
-                let mut findings = 0;
-                while let Some(event) = heard.recv().await {
-                    findings += usize::from(matches!(event, VerificationEvent::Finding(_)));
-                }
-                findings
-            };
-            let (looked, findings) = tokio::join!(store.verify(Pace::Fast, events), listen);
-            looked.is_err() || findings > 0
-        }
+        Ok(store) => findings(&store).await.map_or(true, |findings| !findings.is_empty()),
     };
     let is_right = match SledStore::open(path, options()) {
         Err(error) => {

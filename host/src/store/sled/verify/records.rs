@@ -183,7 +183,7 @@ impl Inspection<'_> {
         let parts = first.and_then(|first| record::photo::decode_part(&first).ok()).map(|(parts, _)| parts);
         match parts {
             None => self.tell(Part::Photos, format!("the photo{of} is not there"), Remedy::Restore),
-            Some(parts) if parts != record::photo::part_count(photo.length) => {
+            Some(parts) if !record::photo::can_be_kept_in(parts, photo.length) => {
                 self.tell(
                     Part::Photos,
                     format!("the photo{of} has another length than the record says"),

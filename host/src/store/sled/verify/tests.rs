@@ -153,7 +153,7 @@ async fn the_end_of_the_order_of_writes_is_missed_on_a_stopped_folder() {
     let found = listed(&stopped, Pace::Fast).await;
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found[0].starts_with("files: the end of the database: the data folder `"), "{found:#?}");
-    assert!(found[0].contains("ends at write 2 (audit log 17, table of codes 2), and write 3 (audit log 17, table of codes 2) was acknowledged"), "{found:#?}");
+    assert!(found[0].contains("ends at write 2 (audit log 34, table of codes 2), and write 3 (audit log 34, table of codes 2) was acknowledged"), "{found:#?}");
     assert!(found[1].starts_with("changes: Individual `urn:x:a|2`: "), "{found:#?}");
 }
 
