@@ -26,10 +26,12 @@ mod identifiers;
 mod image;
 mod individuals;
 mod limits;
+mod matches;
 mod places;
 mod prepared;
 mod rows;
 mod search;
+mod seats;
 mod stored;
 mod terms;
 #[cfg(test)]
@@ -49,7 +51,9 @@ pub use cover::Opened;
 pub use gather::Gathered;
 pub use image::{Fingerprint, Image};
 pub use limits::{RowLimits, SearchLimits};
+pub use matches::{RegionCount, RowMarks};
 pub use search::{Found, MembershipConditions, Sorting};
+pub use seats::Seat;
 pub use stored::Unsound;
 
 use crate::domain::change::{Change, ChangedRecord, Sequence};

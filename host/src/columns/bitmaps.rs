@@ -311,6 +311,44 @@ impl RowSet {
         self.segments.get(&segment)
     }
 
+    /// The rows of those segments.
+    pub(super) fn of_segments(segments: impl Iterator<Item = (u16, RoaringBitmap)>) -> Self {
+        Self { segments: segments.filter(|(_, rows)| !rows.is_empty()).collect() }
+    }
+
+    /// Every segment in which there are rows, with these.
+    pub(super) fn segments(&self) -> impl Iterator<Item = (u16, &RoaringBitmap)> {
+        self.segments.iter().map(|(segment, rows)| (*segment, rows))
+    }
+
+    /// Takes rows of a segment out.
+    pub(super) fn subtract(&mut self, segment: u16, rows: &RoaringBitmap) {
+        if let Some(of_segment) = self.segments.get_mut(&segment) {
+            *of_segment -= rows;
+        }
+    }
+
+    /// Its rows from that one on, ascending.
+    pub(super) fn rows_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+        let (first_segment, first_low) = split(first);
+        self.segments.range(first_segment..).flat_map(move |(segment, rows)| {
+            let low = if *segment == first_segment { first_low } else { 0 };
+            rows.range(low..).map(|low| join(*segment, low))
+        })
+    }
+
+    /// The row at a place, counted from 0.
+    pub(super) fn nth(&self, place: u64) -> Option<u32> {
+        let mut left = place;
+        for (segment, rows) in &self.segments {
+            if left < rows.len() {
+                return rows.select(u32::try_from(left).ok()?).map(|low| join(*segment, low));
+            }
+            left -= rows.len();
+        }
+        None
+    }
+
     fn insert(&mut self, row: u32) {
         let (segment, low) = split(row);
         self.segments.entry(segment).or_default().insert(low);

@@ -1,6 +1,7 @@
 //! Values of chosen individuals, laid out as the eligibility engine reads them.
 
 use super::chunk::{self, CODE_COLUMNS, Cell, Cells, Chunk};
+use super::groups::Groups;
 use super::individuals::Individuals;
 use crate::domain::eligibility::ColumnValues;
 
@@ -38,13 +39,29 @@ pub(super) fn gather(individuals: &Individuals, path: &str, rows: &[u32]) -> Opt
     }
 }
 
-/// The cells of a column with `blank` where there is no value, and the bitmap that says where there is one.
+/// The same of groups.
+pub(super) fn gather_groups(groups: &Groups, path: &str, rows: &[u32]) -> Option<Gathered> {
+    let column = match path {
+        "group_type" => &groups.group_types,
+        "housing_type" => &groups.housing_types,
+        _ => return None,
+    };
+    let (valid, codes) = cells_of(rows, 0, |at| column.chunk(at));
+    Some((valid, ColumnValues::Codes(codes)))
+}
+
+/// The cells of a column of individuals.
 fn cells<T: Cell>(
     individuals: &Individuals,
     rows: &[u32],
     blank: T,
     column: impl Fn(&Chunk) -> &Cells<T>,
 ) -> (Vec<u8>, Vec<T>) {
+    cells_of(rows, blank, |at| individuals.chunk(at).map_or(&[], |chunk| column(chunk).as_slice()))
+}
+
+/// The cells of the chunks that `column` gives with `blank` where there is no value, and the bitmap that says where there is one.
+fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> &'c [T]) -> (Vec<u8>, Vec<T>) {
     let mut valid = vec![0_u8; rows.len().div_ceil(8)];
     let mut values = Vec::with_capacity(rows.len());
     let mut is_complete = true;
@@ -53,7 +70,7 @@ fn cells<T: Cell>(
         for (bit, row) in rows.iter().enumerate() {
             let (at, slot) = chunk::split(*row);
             if current.0 != Some(at) {
-                current = (Some(at), individuals.chunk(at).map_or(&[], |chunk| column(chunk).as_slice()));
+                current = (Some(at), column(at));
             }
             match current.1.get(slot).filter(|cell| !cell.is_missing()) {
                 Some(value) => {

@@ -14,6 +14,7 @@ use super::image::Teller;
 use super::individuals::{WordIndex, WordKind, extension_codes, words_of, words_of_address};
 use super::places::{Place as PlaceInGroup, Places};
 use super::rows::{Place, Rows};
+use super::seats;
 use super::stored::{Bytes, Stored, Unsound, put_list, put_text, take_list};
 use super::terms;
 use super::tree::SharedTree;
@@ -46,6 +47,8 @@ pub(super) struct Groups {
     pub(super) last_updated: Column<i64>,
     /// A person and a group that names the person.
     pub(super) memberships: SharedTree<(RecordId, RecordId), ()>,
+    /// Who belongs to it, as [`super::seats`] has it.
+    pub(super) seats: Blobs,
 }
 
 /// What a group set, to be cleared when it is written again. All lists are sorted and hold everything once.
@@ -180,6 +183,7 @@ impl Groups {
             self.memberships.insert((*member, prepared.id), ());
         }
         write_places(places, people, row, &terms.members, &prepared);
+        self.seats.set(row, &seats::of_members(people, &prepared.members));
         match prepared.active {
             Some(false) => self.inactive.insert(row),
             Some(true) | None => self.inactive.remove(row),
@@ -194,7 +198,7 @@ impl Groups {
     /// What a checkpoint holds of it.
     pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
         let Self { rows, codes, words, identifiers, inactive, names, .. } = self;
-        let Self { group_types, housing_types, last_updated, memberships, .. } = self;
+        let Self { group_types, housing_types, last_updated, memberships, seats, .. } = self;
         rows.store(checkpoint.section(Section::GroupRows)?)?;
         codes.store(checkpoint.section(Section::GroupCodes)?)?;
         words.store(checkpoint.section(Section::GroupWords)?)?;
@@ -204,7 +208,8 @@ impl Groups {
         group_types.store(checkpoint.section(Section::GroupTypes)?)?;
         housing_types.store(checkpoint.section(Section::GroupHousingTypes)?)?;
         last_updated.store(checkpoint.section(Section::GroupLastUpdated)?)?;
-        memberships.store(checkpoint.section(Section::GroupMembers)?)
+        memberships.store(checkpoint.section(Section::GroupMembers)?)?;
+        seats.store(checkpoint.section(Section::GroupSeats)?)
     }
 
     /// What a checkpoint held.
@@ -221,6 +226,7 @@ impl Groups {
             housing_types: checkpoint.read(Section::GroupHousingTypes, Column::load)?,
             last_updated: checkpoint.read(Section::GroupLastUpdated, Column::load)?,
             memberships: checkpoint.read(Section::GroupMembers, SharedTree::load)?,
+            seats: checkpoint.read(Section::GroupSeats, Blobs::load)?,
             rows,
         })
     }
@@ -237,6 +243,7 @@ impl Groups {
         let columns = |row| (self.group_types.get(row), self.housing_types.get(row), self.last_updated.get(row));
         teller.of_rows("columns of groups", rows, columns);
         teller.values("members of groups", self.memberships.iter().map(|(entry, ())| *entry));
+        teller.of_rows("seats of groups", rows, |row| self.seats.get(row).to_vec());
     }
 }
 

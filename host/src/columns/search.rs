@@ -9,8 +9,8 @@ mod memberships;
 pub(super) mod order;
 mod scans;
 
-pub(super) use groups::groups;
-pub(super) use individuals::individuals;
+pub(super) use groups::{filter as filter_of_groups, groups};
+pub(super) use individuals::{filter as filter_of_individuals, individuals};
 pub use memberships::MembershipConditions;
 pub(super) use memberships::memberships;
 

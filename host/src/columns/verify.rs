@@ -16,7 +16,7 @@ use super::column::sortable;
 use super::individuals::{self, WordIndex, words_of};
 use super::places::Place;
 use super::tree::SharedTree;
-use super::{Snapshot, groups};
+use super::{Snapshot, groups, seats};
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::change::ChangedRecord;
 use crate::domain::consent::Consent;
@@ -340,6 +340,9 @@ impl Snapshot {
                 return Err(MEMBERS);
             }
             places = places.saturating_add(1);
+        }
+        if index.seats.get(row) != seats::of_members(&self.individuals.rows, &prepared.members) {
+            return Err(MEMBERS);
         }
         Ok(Counts {
             codes: holds_codes(&index.codes, &prepared.terms.codes, row)?,

@@ -24,6 +24,7 @@ pub(in crate::columns) enum Section {
     GroupHousingTypes,
     GroupLastUpdated,
     GroupMembers,
+    GroupSeats,
     PlaceGroups,
     PlaceRoles,
     PlaceStarts,
@@ -53,7 +54,7 @@ pub(in crate::columns) enum Section {
 
 impl Section {
     /// Every part, in the order in which they are written.
-    pub(in crate::columns) const ALL: [Self; 45] = [
+    pub(in crate::columns) const ALL: [Self; 46] = [
         Self::Secret,
         Self::Extensions,
         Self::PeopleRows,
@@ -74,6 +75,7 @@ impl Section {
         Self::GroupHousingTypes,
         Self::GroupLastUpdated,
         Self::GroupMembers,
+        Self::GroupSeats,
         Self::PlaceGroups,
         Self::PlaceRoles,
         Self::PlaceStarts,

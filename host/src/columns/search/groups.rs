@@ -27,7 +27,11 @@ pub(in crate::columns) fn groups(
 }
 
 /// Absent where nothing can match.
-fn filter<'a>(snapshot: &'a Snapshot, query: &'a GroupQuery, limits: SearchLimits<'a>) -> Option<Filter<'a>> {
+pub(in crate::columns) fn filter<'a>(
+    snapshot: &'a Snapshot,
+    query: &'a GroupQuery,
+    limits: SearchLimits<'a>,
+) -> Option<Filter<'a>> {
     let groups = &snapshot.groups;
     let mut conditions = Vec::new();
     let mut push = |test: Test<'a>, field: &str| conditions.push(Condition { test, looked_at: limits.field(field) });

@@ -30,7 +30,11 @@ pub(in crate::columns) fn individuals(
 }
 
 /// Absent where nothing can match.
-fn filter<'a>(snapshot: &'a Snapshot, query: &'a IndividualQuery, limits: SearchLimits<'a>) -> Option<Filter<'a>> {
+pub(in crate::columns) fn filter<'a>(
+    snapshot: &'a Snapshot,
+    query: &'a IndividualQuery,
+    limits: SearchLimits<'a>,
+) -> Option<Filter<'a>> {
     let people = &snapshot.individuals;
     let mut conditions = Vec::new();
     let mut push = |test: Test<'a>, field: &str| conditions.push(Condition { test, looked_at: limits.field(field) });
