@@ -40,6 +40,7 @@ use crate::service::audit::keeper::AuditKeeper;
 use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
+use crate::service::eligibility::preview::desk::PreviewDesk;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -80,6 +81,8 @@ pub struct App {
     pub requests: Arc<Requests>,
     /// Whose turn it is to bring many records.
     pub imports: Arc<ImportDesk>,
+    /// Whose turn it is to look through the register.
+    pub previews: Arc<PreviewDesk>,
     /// The three buckets.
     pub limits: Arc<Limits>,
     /// What the metrics page shows.

@@ -42,7 +42,7 @@ pub use author::{WrapError, wrap};
 use breaker::Admission;
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
-pub use eligibility::{EligibilityEngine, EngineError, RuleSession, RuleTask, run_rule};
+pub use eligibility::{EligibilityEngine, EngineError, RuleSession, RuleTask, run_rule, run_rule_in_background};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;
 pub use inspect::{Inspection, SignatureState};
@@ -76,7 +76,8 @@ use wit::Linked;
 /// How plugins are run.
 #[derive(Debug, Clone, Default)]
 pub struct PluginHostSettings {
-    /// How many threads guests run on; as many as the machine has cores where absent. At least two, at most 32.
+    /// How many threads guests run on; one more than the machine has cores where absent, so that work in the background may use every
+    /// core. At least two, at most 32.
     pub threads: Option<usize>,
     /// How many requests may wait for a thread; 256 where absent.
     pub waiting_max: Option<usize>,
@@ -128,7 +129,7 @@ impl PluginHost {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let size = PoolSize {
             // Each thread holds one instance at a time, so there is always a place for it in the pool of instances.
-            threads: settings.threads.unwrap_or(cores).clamp(2, engine::INSTANCES_MAX),
+            threads: settings.threads.unwrap_or(cores.saturating_add(1)).clamp(2, engine::INSTANCES_MAX),
             interactive_waiting: settings.waiting_max.unwrap_or(WAITING_MAX),
             background_waiting: BACKGROUND_WAITING_MAX,
         };
@@ -268,6 +269,7 @@ impl PluginHost {
     /// Runs `task` with a rule of that engine, on a plugin thread.
     fn submit_rule(
         &self,
+        priority: Priority,
         plugin: &Arc<LoadedPlugin>,
         expression: String,
         schema: Arc<Schema>,
@@ -303,7 +305,7 @@ impl PluginHost {
                 rule::check(&plugin, || rule::try_out(&plugin, linked, &engine));
             }
         };
-        self.pool.submit(Priority::Interactive, &name, job).map_err(|_| {
+        self.pool.submit(priority, &name, job).map_err(|_| {
             stats.record_rejected();
             EngineError::Busy
         })

@@ -10,7 +10,7 @@ use daftar_tests::{Response, TestApp};
 use serde_json::Value;
 
 /// The lines of one request, newest first.
-fn lines(app: &TestApp, response: &Response) -> Vec<Value> {
+pub fn lines(app: &TestApp, response: &Response) -> Vec<Value> {
     let id = response.header("x-request-id").expect("every answer names its request");
     found(app, &format!("request_id={id}"))
 }

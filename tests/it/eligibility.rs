@@ -7,6 +7,7 @@ mod hostile;
 mod household;
 mod inline;
 mod library;
+mod preview;
 mod replay;
 mod scopes;
 mod validate;

@@ -111,6 +111,9 @@ impl Contract {
         }
         let media_type = response.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
         let content = contents.get(media_type).ok_or_else(|| format!("no media type `{media_type}`"))?;
+        if media_type == super::http::LINES {
+            return response.lines().iter().try_for_each(|line| self.matches(&content["schema"], line));
+        }
         if !media_type.ends_with("json") {
             return Ok(());
         }

@@ -106,6 +106,20 @@ impl Connection {
         Response::parse(&answer)
     }
 
+    /// Sends bytes, reads until what came holds `until`, and leaves.
+    pub fn leave_after(&self, bytes: &[u8], until: &str) -> String {
+        let mut stream = self.open();
+        stream.write_all(bytes).expect("the server reads");
+        let mut answer = Vec::new();
+        let mut part = [0; 4_096];
+        while !String::from_utf8_lossy(&answer).contains(until) {
+            let count = stream.read(&mut part).expect("the server answers");
+            assert!(count > 0, "it ended before `{until}`: {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&part[..count]);
+        }
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
     /// As [`Self::exchange`]; none where the server goes away before or while it answers.
     fn try_exchange(&self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
         let mut stream = self.try_open()?;
@@ -198,6 +212,11 @@ impl Request {
         response
     }
 
+    /// Sends it, reads until what came holds `until`, and leaves.
+    pub fn leave_after(self, until: &str) -> String {
+        self.connection.leave_after(&self.bytes(), until)
+    }
+
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", self.method, self.target);
         let length = self.declared_bytes.unwrap_or(self.body.len());
@@ -242,8 +261,12 @@ impl Response {
         let headers = lines.filter_map(|line| line.split_once(':'));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
         let status = status.unwrap_or_else(|| panic!("no status: {head}"));
-        let response = Self { status, headers, body: bytes[end + 4..].to_vec() };
-        assert_eq!(response.header("transfer-encoding"), None, "the server sends whole bodies");
+        let mut response = Self { status, headers, body: bytes[end + 4..].to_vec() };
+        if let Some(encoding) = response.header("transfer-encoding") {
+            assert_eq!(encoding, "chunked");
+            assert_eq!(response.header("content-type"), Some(LINES), "whatever is no stream is sent whole");
+            response.body = unchunked(&response.body);
+        }
         if let Some(length) = response.header("content-length").filter(|_| !is_head) {
             assert_eq!(length, response.body.len().to_string(), "the body is as long as it says: {head}");
         }
@@ -287,6 +310,13 @@ impl Response {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
     }
 
+    /// The body as JSON, a value a line.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Value> {
+        let text = self.text();
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    }
+
     /// The `detail` of a refusal.
     #[must_use]
     pub fn detail(&self) -> String {
@@ -324,6 +354,25 @@ impl Response {
             assert!(is_route(instance), "{request}: `{instance}` is no route");
         }
     }
+}
+
+/// The media type of answers that are sent as they come.
+pub const LINES: &str = "application/x-ndjson";
+
+/// A body without the sizes of its chunks (RFC 9112, section 7.1); one that breaks off ends where it does.
+fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|window| window == b"\r\n") {
+        let size = std::str::from_utf8(&bytes[..end]).expect("a size is ASCII");
+        let size = usize::from_str_radix(size, 16).expect("a size is hexadecimal");
+        let chunk = &bytes[end + 2..];
+        if size == 0 || chunk.len() < size + 2 {
+            break;
+        }
+        body.extend_from_slice(&chunk[..size]);
+        bytes = &chunk[size + 2..];
+    }
+    body
 }
 
 /// Whether a text is the pattern of a route, never a path with somebody's identifier in it.

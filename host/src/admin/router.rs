@@ -50,6 +50,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/consents/{consent_id}", get(consent::show)),
         ("/consents/{consent_id}/withdraw", post(consent::withdraw)),
         ("/eligibility/evaluate", post(eligibility::evaluate)),
+        ("/eligibility/preview", post(eligibility::preview)),
         ("/eligibility/validate", post(eligibility::validate)),
         ("/plugins", get(plugin::list).post(plugin::install)),
         ("/plugins/{name}", get(plugin_use::show).delete(plugin::remove)),

@@ -24,13 +24,15 @@ use crate::context::Clock;
 use crate::domain::manifest::PluginName;
 use crate::limits::Limits;
 use crate::plugin::{
-    HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins,
+    EligibilityEngine, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
+    UnsignedPlugins,
 };
 use crate::service::audit::AuditLog;
 use crate::service::audit::keeper::AuditKeeper;
 use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
+use crate::service::eligibility::preview::desk::PreviewDesk;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -136,6 +138,7 @@ impl App {
             config,
             data_dir,
             imports: Arc::new(ImportDesk::new(clock.clone())),
+            previews: Arc::new(PreviewDesk::new(library.background_threads())),
             description: ServedDescription::new(public_url.clone()),
             public_url,
             clock,

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot::Receiver;
+
 use super::breaker::SetAside;
 use super::fault::PluginFault;
 use super::stats::Usage;
@@ -114,6 +116,15 @@ pub trait EligibilityEngine: Send + Sync {
     /// [`EngineError::Busy`], [`EngineError::SetAside`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
     fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError>;
 
+    /// The same at low priority: it waits while requests do, and never takes the last thread from them.
+    ///
+    /// # Errors
+    /// As [`EligibilityEngine::submit`].
+    fn submit_background(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError>;
+
+    /// How many rules can be evaluated in the background at once.
+    fn background_threads(&self) -> usize;
+
     /// The active engine as the decision block names it: `name@version sha256:…`.
     fn engine_name(&self) -> Option<String>;
 }
@@ -128,6 +139,30 @@ pub async fn run_rule<R: Send + 'static>(
     schema: Arc<Schema>,
     task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
 ) -> Result<R, EngineError> {
+    let (task, answer) = answered(task);
+    engine.submit(expression, schema, task)?;
+    answer.await.map_err(|_| EngineError::Abandoned)?
+}
+
+/// The same as background work.
+///
+/// # Errors
+/// As [`run_rule`].
+pub async fn run_rule_in_background<R: Send + 'static>(
+    engine: &dyn EligibilityEngine,
+    expression: String,
+    schema: Arc<Schema>,
+    task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
+) -> Result<R, EngineError> {
+    let (task, answer) = answered(task);
+    engine.submit_background(expression, schema, task)?;
+    answer.await.map_err(|_| EngineError::Abandoned)?
+}
+
+/// A task whose value is sent to whoever waits for it.
+fn answered<R: Send + 'static>(
+    task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
+) -> (RuleTask, Receiver<Result<R, EngineError>>) {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let answer = move |session: Result<&mut dyn RuleSession, EngineError>| {
         // The request may have been given up while it waited; then nobody reads the answer.
@@ -135,8 +170,7 @@ pub async fn run_rule<R: Send + 'static>(
             let _ = sender.send(session.map(task));
         }
     };
-    engine.submit(expression, schema, Box::new(answer))?;
-    receiver.await.map_err(|_| EngineError::Abandoned)?
+    (Box::new(answer), receiver)
 }
 
 fn of_size(allowed: Option<u64>) -> String {

@@ -34,6 +34,7 @@ use super::eligibility::{EligibilityEngine, EngineError, RuleTask};
 use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep};
 use super::package::{Candidate, Digest};
+use super::pool::Priority;
 use super::signature::Signer;
 use super::{PluginHost, Schema};
 use crate::domain::manifest::{PluginKind, PluginName, PluginVersion};
@@ -301,7 +302,17 @@ impl EligibilityEngine for PluginLibrary {
     fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError> {
         let set = self.current.load();
         let engine = set.engine().ok_or(EngineError::NoEngine)?;
-        self.host.submit_rule(engine.loaded(), expression, schema, task)
+        self.host.submit_rule(Priority::Interactive, engine.loaded(), expression, schema, task)
+    }
+
+    fn submit_background(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError> {
+        let set = self.current.load();
+        let engine = set.engine().ok_or(EngineError::NoEngine)?;
+        self.host.submit_rule(Priority::Background, engine.loaded(), expression, schema, task)
+    }
+
+    fn background_threads(&self) -> usize {
+        self.host.pool_usage().threads.saturating_sub(1).max(1)
     }
 
     fn engine_name(&self) -> Option<String> {

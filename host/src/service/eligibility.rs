@@ -13,6 +13,7 @@ pub mod facts;
 mod failure;
 mod layout;
 mod load;
+pub mod preview;
 pub mod program_rule;
 mod questions;
 pub mod sample;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use change::change;
 pub use create::create;
 pub(super) use create::prepare;
-pub use search::{GroupSearchRequest, check_search, search};
+pub use search::{GroupSearchRequest, check_search, matching, search};
 
 use change::write_change;
 

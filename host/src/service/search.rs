@@ -1,12 +1,14 @@
 //! What the searches of all kinds of records share: codes that are looked for, orders, pages.
 
-use crate::columns::Sorting;
+use std::sync::Arc;
+
+use crate::columns::{RowLimits, RowMarks, Snapshot, Sorting};
 use crate::context::OpContext;
 use crate::domain::code::{CodeNumber, CodeUri};
 use crate::domain::extension::EXTENSION;
 use crate::domain::scope::Resource;
 use crate::domain::search::order::{Position, SortField, SortKey, Window};
-use crate::domain::search::{CodeCondition, CodedPlace};
+use crate::domain::search::{CodeCondition, CodedPlace, Page};
 use crate::domain::vocabulary::CodedField;
 use crate::error::AppError;
 use crate::service::visibility;
@@ -41,6 +43,13 @@ pub struct Paging {
     pub window: Window,
 }
 
+impl Default for Paging {
+    /// The first page in the order of registration.
+    fn default() -> Self {
+        Self { sort: Vec::new(), window: Page::default().into() }
+    }
+}
+
 /// A page of what a search found.
 pub struct FoundPage<T> {
     /// How many there are in all.
@@ -49,6 +58,21 @@ pub struct FoundPage<T> {
     pub records: Vec<T>,
     /// Where the next page begins; absent where this one is the last.
     pub next: Option<Position>,
+}
+
+/// Everything that a search found at one moment, for questions over all of it.
+#[derive(Debug)]
+pub struct Matching {
+    /// The rows of what was found.
+    pub rows: RowMarks,
+    /// The register at that moment.
+    pub snapshot: Arc<Snapshot>,
+    /// Which people exist for the client; all, where absent.
+    pub people: Option<Arc<RowLimits>>,
+    /// Which groups exist for the client; all, where absent.
+    pub groups: Option<Arc<RowLimits>>,
+    /// The fields that it was searched by.
+    pub fields: Vec<String>,
 }
 
 impl CodeFilter {

@@ -23,6 +23,8 @@ pub struct Row {
 
 /// The scope that a row whose status is 403 needs beside those that it names: no caller of this table holds two.
 const NEEDED_BESIDE: &str = "group:read";
+/// The same of a preview.
+const NEEDED_BY_PREVIEW: &str = "individual:read";
 
 /// Stands where every client may call, whatever its token grants.
 const ANY_CLIENT: &str = "any:client";
@@ -168,6 +170,14 @@ pub const ROWS: &[Row] = &[
         status: 200,
         body: Some(rule),
     },
+    Row {
+        method: "POST",
+        path: "/api/v2/Eligibility/$preview",
+        scopes: &["eligibility:read"],
+        // Whom it is about needs the scope to read people.
+        status: 403,
+        body: Some(expression),
+    },
     // A search and a comparison say nothing without their parameters: 400 for whoever may call.
     Row { method: "GET", path: "/api/v2/Vocabulary", scopes: &["vocabulary:read"], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/Vocabulary/$search", scopes: &["vocabulary:read"], status: 400, body: None },
@@ -253,7 +263,11 @@ impl Row {
 
     /// The scopes that a caller who is refused is told to lack.
     pub fn missing(&self, caller: &Caller) -> String {
-        if self.is_open_to(caller) { NEEDED_BESIDE.to_owned() } else { self.scopes.join(" or ") }
+        match self.is_open_to(caller) {
+            true if self.path.ends_with("$preview") => NEEDED_BY_PREVIEW.to_owned(),
+            true => NEEDED_BESIDE.to_owned(),
+            false => self.scopes.join(" or "),
+        }
     }
 
     /// A request that would do, on one of the endpoint's paths.

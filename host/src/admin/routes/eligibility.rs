@@ -1,6 +1,7 @@
 //! `/eligibility`: rules tried out by the administrator, who sees everything. Who was looked at is audited as for clients.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Map, Value};
 
@@ -11,6 +12,7 @@ use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::query::NoParameters;
 use crate::api::routes::eligibility::{checked, evaluated};
+use crate::api::routes::preview::previewed;
 use crate::app::AppState;
 use crate::context::OpContext;
 use crate::domain::subject::Subject;
@@ -41,6 +43,17 @@ pub async fn evaluate(
         members.insert("subjects".to_owned(), Value::Array(picked.into_iter().map(Value::String).collect()));
     }
     evaluated(&ctx, &app, members).await
+}
+
+/// Counts over the whole register; the body is that of `$preview`.
+pub async fn preview(
+    Administrator(ctx): Administrator,
+    _: NoParameters,
+    State(app): State<AppState>,
+    headers: HeaderMap,
+    JsonObject(members): JsonObject,
+) -> Result<Response, ApiError> {
+    previewed(&ctx, &app, &headers, members).await
 }
 
 /// References to as many records as are wanted, of the kind that the rest of the body is about.

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod decision;
+pub mod preview;
 pub mod validation;
 
 use std::sync::Arc;

@@ -14,6 +14,9 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use crate::api::error::Problem;
 use crate::api::router::endpoints;
 
+/// The media type of one JSON value a line.
+pub const LINES: &str = "application/x-ndjson";
+
 /// The media types of the bodies that an endpoint answers with, by its method and each spelling of its path.
 static OFFERED: LazyLock<HashMap<(Method, String), Vec<&'static str>>> = LazyLock::new(|| {
     let mut offered = HashMap::new();
@@ -52,6 +55,12 @@ pub fn check_offered(headers: &HeaderMap, offered: &[&'static str]) -> Result<()
     let known: Vec<String> = offered.iter().map(|media_type| format!("`{media_type}`")).collect();
     let detail = format!("`Accept` admits nothing that is offered here: this is answered as {}", known.join(" or "));
     Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail))
+}
+
+/// Whether a request asks for lines of JSON by name.
+#[must_use]
+pub fn asks_for_lines(headers: &HeaderMap) -> bool {
+    Accepted::read(headers).0.iter().any(|(range, is_wanted)| *is_wanted && range == LINES)
 }
 
 /// The media ranges of a request, in lower case, each with whether it is wanted at all. None where anything will do.

@@ -64,6 +64,12 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
+    /// Parameters that stand in a body; none where they are more than a query may have.
+    #[must_use]
+    pub fn of_pairs(pairs: Vec<(String, String)>) -> Option<Self> {
+        (pairs.len() <= PARAMETERS_MAX).then_some(Self(pairs))
+    }
+
     /// Refuses every parameter that is not among the known ones.
     ///
     /// # Errors

@@ -13,11 +13,13 @@ use crate::api::error::ApiError;
 use crate::api::extract::filters::{self, CodedFilters};
 use crate::api::extract::query::{Parameters, RawQuery, reference};
 use crate::app::AppState;
+use crate::context::OpContext;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
 use crate::domain::search::order::SortField;
 use crate::domain::vocabulary::CodedField;
 use crate::service::group::{self, GroupSearchRequest};
+use crate::service::search::Paging;
 
 /// The filters, beside those by code, each with the field of the record that it looks at; none, where everybody may look.
 const FILTERS: [(&str, Option<&str>); 7] = [
@@ -54,16 +56,35 @@ pub async fn search(
     let names: Vec<&str> = names.collect();
     let of = Searchable { kind: RecordKind::Group, filters: &names, sort: &SORTABLE, elements: GROUP };
     let search = Search::read(&app, &ctx, &query, &of)?;
-    let field_of = |name: &str| {
-        let plain = FILTERS.iter().find(|(known, _)| *known == name).and_then(|(_, field)| *field);
-        plain.map(str::to_owned).or_else(|| coded.field(name))
-    };
-    let looked_at: Vec<String> = search.parameters.names().filter_map(field_of).collect();
+    let looked_at = looked_at(&search.parameters, &coded);
     group::check_search(&ctx, &looked_at, &search.paging)?;
     let request = read_conditions(&search.parameters, &coded)?;
     let paging = (&search.paging, wanted(search.elements()));
     let page = group::search(&ctx, &app.registry, languages(&app, &headers), request, paging).await?;
     search.answer(&app, &ctx, &page, write)
+}
+
+/// What a client asks for by the filters of a search alone, each of which it may look at.
+///
+/// # Errors
+/// 400 that names a parameter that there is not, or a value that cannot be read, and 403 naming a field.
+pub fn filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<GroupSearchRequest, ApiError> {
+    let coded = CodedFilters::new(CODED, app.registry.vocabularies.current().extension_fields());
+    let coded_names = coded.names();
+    let names = FILTERS.iter().map(|(name, _)| *name).chain(coded_names.iter().map(String::as_str));
+    let names: Vec<&str> = names.chain(["_last_updated"]).collect();
+    parameters.expect_only(&names)?;
+    group::check_search(ctx, &looked_at(parameters, &coded), &Paging::default())?;
+    read_conditions(parameters, &coded)
+}
+
+/// The fields of the record that filters look at.
+fn looked_at(parameters: &Parameters, coded: &CodedFilters) -> Vec<String> {
+    let field_of = |name: &str| {
+        let plain = FILTERS.iter().find(|(known, _)| *known == name).and_then(|(_, field)| *field);
+        plain.map(str::to_owned).or_else(|| coded.field(name))
+    };
+    parameters.names().filter_map(field_of).collect()
 }
 
 /// The filters of a search.

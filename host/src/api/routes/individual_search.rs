@@ -13,11 +13,13 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::filters::{self, CodedFilters};
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
+use crate::context::OpContext;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::RecordKind;
 use crate::domain::search::order::SortField;
 use crate::domain::vocabulary::CodedField;
 use crate::service::individual::{self, Beside, GroupFilter, SearchRequest};
+use crate::service::search::Paging;
 
 /// The filters, beside those by code, each with the field of the record that it looks at; none, where everybody may look.
 const FILTERS: [(&str, Option<&str>); 7] = [
@@ -104,6 +106,19 @@ pub fn request(app: &AppState, parameters: &Parameters, others: &[&str]) -> Resu
     let names: Vec<&str> = names.chain(["_last_updated"]).chain(others.iter().copied()).collect();
     parameters.expect_only(&names)?;
     read_conditions(parameters, &coded)
+}
+
+/// What a client asks for by the filters of a search alone, each of which it may look at.
+///
+/// # Errors
+/// 400 as [`request`], and 403 naming a field.
+pub fn filter(app: &AppState, ctx: &OpContext, parameters: &Parameters) -> Result<SearchRequest, ApiError> {
+    let request = request(app, parameters, &[])?;
+    let coded = CodedFilters::new(coded_fields(), app.registry.vocabularies.current().extension_fields());
+    let looked_at: Vec<String> = parameters.names().filter_map(|name| field_of(name, &coded)).collect();
+    let is_by_groups = parameters.names().any(|name| BY_GROUPS.contains(&name));
+    individual::check_search(ctx, &looked_at, is_by_groups, &Paging::default())?;
+    Ok(request)
 }
 
 /// The filters of a search.

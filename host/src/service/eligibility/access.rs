@@ -17,20 +17,29 @@ use crate::service::visibility;
 /// # Errors
 /// [`AppError::MissingScope`], [`AppError::FieldNotGranted`].
 pub(super) fn check(ctx: &OpContext, references: &[Reference], subjects: &[SubjectInput]) -> Result<(), AppError> {
-    for kind in Subject::ALL.into_iter().filter(|kind| subjects.iter().any(|subject| stored(subject) == Some(*kind))) {
-        let mut needs = vec![(resource_of(kind), None)];
-        for reference in references {
-            needs.extend(needs_of(kind, reference.space, &reference.path));
+    Subject::ALL
+        .into_iter()
+        .filter(|kind| subjects.iter().any(|subject| stored(subject) == Some(*kind)))
+        .try_for_each(|kind| check_stored(ctx, kind, references))
+}
+
+/// Checks that the client may read of the register what a rule about subjects of that kind reads.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_stored(ctx: &OpContext, kind: Subject, references: &[Reference]) -> Result<(), AppError> {
+    let mut needs = vec![(resource_of(kind), None)];
+    for reference in references {
+        needs.extend(needs_of(kind, reference.space, &reference.path));
+    }
+    for (resource, _) in &needs {
+        if !ctx.holds(*resource, Action::Read) {
+            return Err(missing_scope(ctx, *resource));
         }
-        for (resource, _) in &needs {
-            if !ctx.holds(*resource, Action::Read) {
-                return Err(missing_scope(ctx, *resource));
-            }
-        }
-        for (resource, path) in needs {
-            if let Some(path) = path {
-                visibility::check_read(ctx, resource, path, FieldUse::Rule)?;
-            }
+    }
+    for (resource, path) in needs {
+        if let Some(path) = path {
+            visibility::check_read(ctx, resource, path, FieldUse::Rule)?;
         }
     }
     Ok(())

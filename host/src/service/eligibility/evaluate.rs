@@ -301,13 +301,13 @@ impl Evaluation {
     }
 }
 
-fn reads_household(references: &[Reference]) -> bool {
+pub(super) fn reads_household(references: &[Reference]) -> bool {
     references.iter().any(|reference| {
         reference.space == RowSpace::Members || (reference.space == RowSpace::Me && reference.path == ROLE_PATH)
     })
 }
 
-fn reads_programs(references: &[Reference]) -> bool {
+pub(super) fn reads_programs(references: &[Reference]) -> bool {
     references.iter().any(|reference| reference.space == RowSpace::Programs)
 }
 

@@ -7,8 +7,8 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use self::column::{Bitmap, add_columns, bit, count};
-use self::row::Row;
+pub(super) use self::column::{Bitmap, add_columns, bit, count};
+pub(super) use self::row::Row;
 use super::facts::{Me, Members, PersonInHousehold, Programs, SubjectFacts};
 use crate::domain::code::CodeNumber;
 use crate::domain::eligibility::{Batch, Children, Column, ColumnValues, Reference, RowSpace, Schema};

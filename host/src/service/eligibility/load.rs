@@ -33,9 +33,9 @@ use crate::vocab::Generation;
 /// How many groups of one person are read before others have their turn.
 const GROUPS_PER_TURN: usize = 32;
 /// The code of a group that is a household.
-const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
+pub(super) const HOUSEHOLD: &str = "urn:svc:vocab:group-type#household";
 /// The most memberships of one subject that a rule looks at.
-const MEMBERSHIPS_MAX: u32 = 1_000;
+pub(super) const MEMBERSHIPS_MAX: u32 = 1_000;
 
 /// What a rule reads beside the subject itself.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,7 @@
 //! Searching groups.
 
+use std::sync::Arc;
+
 use super::{GroupView, Wanted, answer, reference};
 use crate::columns::SearchLimits;
 use crate::context::OpContext;
@@ -13,9 +15,9 @@ use crate::domain::search::{GroupQuery, TextConditions};
 use crate::error::AppError;
 use crate::service::individual::carriers;
 use crate::service::registry::Registry;
-use crate::service::search::{self, CodeFilter, FoundPage, Paging};
+use crate::service::search::{self, CodeFilter, FoundPage, Matching, Paging};
 use crate::service::{audit, open, records, visibility};
-use crate::vocab::LanguagePreference;
+use crate::vocab::{Generation, LanguagePreference};
 
 /// Conditions of a search as a client names them, all of which must hold.
 #[derive(Debug, Clone, Default)]
@@ -53,25 +55,8 @@ pub async fn search(
     request: GroupSearchRequest,
     (paging, wanted): (&Paging, Wanted),
 ) -> Result<FoundPage<GroupView>, AppError> {
-    let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
-    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
-    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
     let fields = searched_fields(&request);
-    let mut members = Vec::with_capacity(request.members.len());
-    for key in &request.members {
-        let mut people = carriers(registry, RecordKind::Individual, key).await?;
-        people.retain(|person| visibility::of(ctx, registry, RecordKind::Individual, *person).is_some());
-        members.push(people);
-    }
-    let query = GroupQuery {
-        identifiers: request.identifiers,
-        texts: request.texts,
-        codes: codes?,
-        active: request.active,
-        members,
-        day: days_since_epoch(utc_day(ctx.now)),
-        last_updated: request.last_updated,
-    };
+    let (query, generation) = resolve(ctx, registry, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
     let snapshot = registry.columns.snapshot();
     let records = visibility::limits(ctx, &snapshot, RecordKind::Group);
@@ -89,6 +74,47 @@ pub async fn search(
     let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     registry.audit.record(ctx, entry.with_note(search::note(fields, &paging.sort))).await?;
     Ok(FoundPage { total: found.total, records: views, next: found.next })
+}
+
+/// Every group that a search finds, by row of one snapshot. What it looks at was checked by [`check_search`].
+///
+/// # Errors
+/// As [`search()`].
+pub async fn matching(ctx: &OpContext, registry: &Registry, request: GroupSearchRequest) -> Result<Matching, AppError> {
+    let fields = searched_fields(&request);
+    let (query, _) = resolve(ctx, registry, request).await?;
+    let snapshot = registry.columns.snapshot();
+    let [people, groups] =
+        [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
+    let rows = snapshot.matching_groups(&query, SearchLimits { records: groups.as_deref(), groups: None });
+    Ok(Matching { rows, snapshot, people, groups, fields })
+}
+
+/// What a client asks for in terms of the register.
+async fn resolve(
+    ctx: &OpContext,
+    registry: &Registry,
+    request: GroupSearchRequest,
+) -> Result<(GroupQuery, Arc<Generation>), AppError> {
+    let codes = || request.codes.iter().map(|filter| filter.code.clone()).collect();
+    let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
+    let codes: Result<Vec<_>, _> = request.codes.iter().map(|filter| filter.resolve(&generation)).collect();
+    let mut members = Vec::with_capacity(request.members.len());
+    for key in &request.members {
+        let mut people = carriers(registry, RecordKind::Individual, key).await?;
+        people.retain(|person| visibility::of(ctx, registry, RecordKind::Individual, *person).is_some());
+        members.push(people);
+    }
+    let query = GroupQuery {
+        identifiers: request.identifiers,
+        texts: request.texts,
+        codes: codes?,
+        active: request.active,
+        members,
+        day: days_since_epoch(utc_day(ctx.now)),
+        last_updated: request.last_updated,
+    };
+    Ok((query, generation))
 }
 
 /// Which fields a search looks at, never for what.

@@ -1,7 +1,7 @@
 //! Codes as readers are shown them.
 
 use super::Generation;
-use crate::domain::code::{CodeNumber, CodedValue};
+use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
 use crate::domain::eligibility::CodeTexts;
 use crate::domain::vocabulary::DisplayedCode;
 use crate::vocab::language::LanguagePreference;
@@ -67,6 +67,14 @@ impl Generation {
             is_fallback: label.is_fallback,
             is_other_edition: self.edition_of(namespace) != Some(value.edition),
         })
+    }
+
+    /// A code as a reader is shown it, whichever version of its vocabulary it was recorded with.
+    #[must_use]
+    pub fn displayed(&self, number: CodeNumber, languages: &LanguagePreference) -> Option<DisplayedCode> {
+        let (namespace, _) = self.table().name(number)?;
+        let edition = self.edition_of(namespace).unwrap_or(EditionNumber(0));
+        self.display(CodedValue { number, edition }, languages).map(|shown| shown.to_displayed())
     }
 
     /// What a rule may read of a code; its display is in the vocabulary's default language.

@@ -296,6 +296,17 @@ pub const ROWS: &[Row] = &[
         fields: &["me.gender"],
         shown: None,
     },
+    Row {
+        method: "POST",
+        path: "/Eligibility/$preview",
+        target: |_| "/Eligibility/$preview".to_owned(),
+        body: Some(|| json!({"expression": "is_female(me)", "sample": 1})),
+        status: 200,
+        action: "evaluate",
+        records: &[P1],
+        fields: &["me.gender"],
+        shown: None,
+    },
 ];
 
 /// A membership of the person in the program.

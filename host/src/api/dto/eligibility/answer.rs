@@ -96,8 +96,19 @@ fn value(told: &Told) -> Value {
     }
 }
 
+/// An outcome as answers call it.
+#[must_use]
+pub fn outcome_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Eligible => "eligible",
+        Verdict::NotEligible => "not_eligible",
+        Verdict::Undetermined => "undetermined",
+    }
+}
+
+/// An error while one subject was evaluated.
 #[derive(Debug, Serialize)]
-struct RowErrorBody<'a> {
+pub struct RowErrorBody<'a> {
     code: &'a str,
     line: u32,
     column: u32,
@@ -133,11 +144,7 @@ pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated) -> EvaluatedBody
     let results = names.iter().zip(&evaluated.results).map(|(subject, result)| match result {
         SubjectResult::Outcome { verdict, missing, errors, explanation } => ResultBody {
             subject,
-            outcome: Some(match verdict {
-                Verdict::Eligible => "eligible",
-                Verdict::NotEligible => "not_eligible",
-                Verdict::Undetermined => "undetermined",
-            }),
+            outcome: Some(outcome_name(*verdict)),
             missing: Some(missing),
             errors: errors.iter().map(RowErrorBody::from).collect(),
             explanation: explanation.as_deref().map(ExplanationBody::from),

@@ -9,7 +9,7 @@ use crate::error::AppError;
 ///
 /// # Errors
 /// [`AppError::Internal`] when the schema does not have the field.
-pub(super) fn add_columns(
+pub(in crate::service::eligibility) fn add_columns(
     schema: &Schema,
     reference: &Reference,
     rows: &[Row<'_>],
@@ -123,25 +123,25 @@ fn values(kind: FieldType, path: &str, rows: &[Row<'_>]) -> Result<(Vec<u8>, Col
 }
 
 /// A number of rows as columns hold it.
-pub(super) fn count(rows: usize) -> Result<u32, AppError> {
+pub(in crate::service::eligibility) fn count(rows: usize) -> Result<u32, AppError> {
     u32::try_from(rows).map_err(|_| AppError::internal("a batch has more than 2^32 rows"))
 }
 
 /// Whether a row has a value.
-pub(super) fn bit(bitmap: &[u8], row: usize) -> bool {
+pub(in crate::service::eligibility) fn bit(bitmap: &[u8], row: usize) -> bool {
     bitmap.is_empty() || bitmap.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
 }
 
 /// Bits by row, the lowest first.
 #[derive(Default)]
-pub(super) struct Bitmap {
+pub(in crate::service::eligibility) struct Bitmap {
     bytes: Vec<u8>,
     rows: usize,
     is_full: Option<bool>,
 }
 
 impl Bitmap {
-    pub(super) fn push(&mut self, is_set: bool) {
+    pub(in crate::service::eligibility) fn push(&mut self, is_set: bool) {
         if self.rows.is_multiple_of(8) {
             self.bytes.push(0);
         }
@@ -153,7 +153,7 @@ impl Bitmap {
     }
 
     /// The bits; empty where every one is set, as the interface has it.
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub(in crate::service::eligibility) fn finish(self) -> Vec<u8> {
         if self.is_full.unwrap_or(true) { Vec::new() } else { self.bytes }
     }
 }

@@ -14,7 +14,7 @@ use crate::service::eligibility::schema::ROLE_PATH;
 
 /// One row of a space; what its fields do not allow is missing to the rule.
 #[derive(Clone, Copy)]
-pub(super) enum Row<'a> {
+pub(in crate::service::eligibility) enum Row<'a> {
     Person(&'a IndividualDetails, Option<CodedValue>, &'a FieldSet),
     Group(&'a GroupDetails, &'a FieldSet),
     Address(&'a Address),

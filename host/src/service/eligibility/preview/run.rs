@@ -1,0 +1,404 @@
+//! A preview on its way: its turns, and what comes together of them.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use futures_util::{StreamExt, stream};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinHandle;
+
+use super::super::decision::Decision;
+use super::super::exhausted::Asked;
+use super::super::failure::{Failure, refused, unless_exhausted};
+use super::super::questions;
+use super::desk::PreviewDesk;
+use super::facts::{BATCH_ROWS_MAX, Facts, codes_with_texts, needs_texts};
+use super::tally::{Breakdowns, RowOutcome, Tally, outcome_of};
+use super::{Counts, Preview, PreviewEvent, REGIONS_MAX, Shown};
+use crate::columns::{RegionCount, RowMarks};
+use crate::domain::address::Address;
+use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
+use crate::domain::consent::ConsentId;
+use crate::domain::eligibility::{Diagnostic, Reference, Subject};
+use crate::domain::person_name::search_phrase;
+use crate::domain::subject::SubjectReference;
+use crate::error::AppError;
+use crate::plugin::{EligibilityEngine, EngineError, RuleSession, run_rule_in_background};
+use crate::service::{audit, search, subjects};
+use crate::vocab::Generation;
+
+/// The subjects of a turn where no record is read: compiling the rule takes as long as a few thousand of them.
+const TURN_ROWS: usize = 16 * BATCH_ROWS_MAX;
+/// The subjects of a turn where records are read, be it to tell who the subjects are.
+const TURN_RECORDS: usize = 2_048;
+
+/// A preview that is ready.
+pub(super) struct Run {
+    pub facts: Arc<Facts>,
+    pub engine: Arc<dyn EligibilityEngine>,
+    pub desk: Arc<PreviewDesk>,
+    pub generation: Arc<Generation>,
+    pub expression: String,
+    pub rows: Arc<RowMarks>,
+    pub searched_by: Vec<String>,
+    pub sample: u32,
+    pub breakdowns: Breakdowns,
+    pub withheld: Vec<&'static str>,
+    pub asked: Asked,
+    pub decision: Decision,
+    pub warnings: Vec<Diagnostic>,
+    /// Whether the status of the answer was sent already.
+    pub is_streamed: bool,
+}
+
+/// What a turn brought.
+#[derive(Default)]
+struct Part {
+    tally: Tally,
+    decided: u64,
+    sample: Vec<RowOutcome>,
+    told: Vec<RowOutcome>,
+    consents: BTreeSet<ConsentId>,
+    /// Subjects for whom there was no room.
+    left: Vec<u32>,
+}
+
+/// Everything that a turn needs on its thread.
+#[derive(Clone)]
+struct Work {
+    facts: Arc<Facts>,
+    generation: Arc<Generation>,
+    engine: Arc<dyn EligibilityEngine>,
+    engine_name: String,
+    desk: Arc<PreviewDesk>,
+    expression: String,
+    breakdowns: Breakdowns,
+    tells_subjects: bool,
+    sample: Arc<[u32]>,
+    is_given_up: Arc<AtomicBool>,
+}
+
+/// Ends what still runs when it is dropped.
+struct GiveUp(Arc<AtomicBool>);
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Spawned<T>(JoinHandle<T>);
+
+impl<T> Future for Spawned<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Spawned<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Run {
+    /// Runs every turn, and writes down who was looked at.
+    ///
+    /// # Errors
+    /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
+    pub async fn to_the_end(
+        mut self,
+        events: Option<Sender<PreviewEvent>>,
+        tells_subjects: bool,
+    ) -> Result<Preview, AppError> {
+        self.is_streamed = events.is_some();
+        let mut trace = Trace { line: Some(self.line()), facts: Arc::clone(&self.facts) };
+        let asked = self.asked.clone();
+        let turns = self.turns(events.as_ref(), tells_subjects);
+        let counted = unless_exhausted(&self.facts.ctx, &self.facts.registry, asked, turns).await;
+        let finished = match counted {
+            Ok((tally, sample)) => self.finish(tally, sample).await,
+            Err(error) => Err(error),
+        };
+        trace.end(finished.as_ref()).await?;
+        finished
+    }
+
+    async fn turns(
+        &self,
+        events: Option<&Sender<PreviewEvent>>,
+        tells_subjects: bool,
+    ) -> Result<(Tally, Vec<RowOutcome>), Failure> {
+        let total = self.rows.len();
+        let given_up = GiveUp(Arc::default());
+        let work = Work {
+            facts: Arc::clone(&self.facts),
+            generation: Arc::clone(&self.generation),
+            engine: Arc::clone(&self.engine),
+            engine_name: self.decision.engine.clone(),
+            desk: Arc::clone(&self.desk),
+            expression: self.expression.clone(),
+            breakdowns: self.breakdowns,
+            tells_subjects,
+            sample: self.sampled().into(),
+            is_given_up: Arc::clone(&given_up.0),
+        };
+        tell(events, PreviewEvent::Progress(0, total)).await?;
+        let is_fast = !tells_subjects && !self.facts.reads_records() && !needs_texts(&self.facts.references);
+        let turn_rows = if is_fast { TURN_ROWS } else { TURN_RECORDS };
+        let rows = Arc::clone(&self.rows);
+        let turns = stream::unfold(Some(0_u32), move |first| {
+            let turn = rows.from(first.unwrap_or_default(), turn_rows);
+            let next = turn.last().and_then(|last| last.checked_add(1));
+            std::future::ready(first.filter(|_| !turn.is_empty()).map(|_| (turn, next)))
+        });
+        let turns = turns.map(|rows| Spawned(tokio::spawn(work.clone().turn(rows))));
+        // In the order of registration, however many run at once.
+        let mut parts = std::pin::pin!(turns.buffered(self.desk.turns_max()));
+        let (mut tally, mut sample, mut done) = (Tally::default(), Vec::new(), 0);
+        while let Some(part) = parts.next().await {
+            let part = part.map_err(|error| Failure::App(AppError::Internal(error.into())))??;
+            done += part.decided;
+            tally.merge(part.tally);
+            sample.extend(part.sample);
+            if tells_subjects {
+                let shown = self.shown(part.told).await?;
+                let targets = shown.iter().map(|shown| shown.subject.clone()).collect();
+                let line = self.line_of(targets, "shown by a preview").with_consents(part.consents);
+                self.facts.registry.audit.record(&self.facts.ctx, line).await?;
+                tell(events, PreviewEvent::Subjects(shown)).await?;
+            }
+            tell(events, PreviewEvent::Progress(done, total)).await?;
+        }
+        Ok((tally, sample))
+    }
+
+    /// The rows of the sample, ascending.
+    fn sampled(&self) -> Vec<u32> {
+        let (total, wanted) = (self.rows.len(), u64::from(self.sample));
+        let places = (0..wanted.min(total)).map(|at| if total <= wanted { at } else { at * total / wanted });
+        places.filter_map(|place| self.rows.nth(place)).collect()
+    }
+
+    async fn finish(&self, tally: Tally, sample: Vec<RowOutcome>) -> Result<Preview, AppError> {
+        let by_region = if self.breakdowns.by_region { Some(self.by_region(&tally).await?) } else { None };
+        let is_withheld = |name: &str| self.withheld.contains(&name);
+        // Those without a value, which sort first, are told last.
+        let mut by_gender: Vec<_> = tally.by_gender.into_iter().collect();
+        by_gender.sort_by_key(|(gender, _)| {
+            (gender.is_none(), gender.and_then(|number| self.generation.code_texts(number)).map(|texts| texts.code))
+        });
+        let mut by_age_band: Vec<_> = tally.by_age_band.into_iter().collect();
+        by_age_band.sort_by_key(|(band, _)| (band.is_none(), *band));
+        let mut missing: Vec<(String, u64)> = tally.missing.into_iter().collect();
+        missing.sort_by(|(one, of_one), (other, of_other)| of_other.cmp(of_one).then_with(|| one.cmp(other)));
+        Ok(Preview {
+            counts: tally.counts,
+            by_gender: (!is_withheld("by_gender")).then_some(by_gender),
+            by_age_band: (!is_withheld("by_age_band")).then_some(by_age_band),
+            by_region,
+            missing,
+            sample: self.shown(sample).await?,
+            withheld: self.withheld.clone(),
+            decision: self.decision.clone(),
+            warnings: self.warnings.clone(),
+            generation: Arc::clone(&self.generation),
+        })
+    }
+
+    async fn by_region(&self, tally: &Tally) -> Result<Vec<(Option<String>, Counts)>, AppError> {
+        let facts = &self.facts;
+        let marks = [&tally.eligible, &tally.undetermined, &tally.errors];
+        let limits = facts.limits(facts.kind);
+        let mut regions = facts.snapshot.by_region(facts.kind, &self.rows, limits, &marks);
+        regions.sort_by(|one, other| {
+            let key = |region: &RegionCount| (region.row.is_none(), std::cmp::Reverse(region.total));
+            key(one).cmp(&key(other)).then_with(|| one.phrase.cmp(&other.phrase))
+        });
+        let named = regions.iter().filter(|region| region.row.is_some()).take(REGIONS_MAX);
+        let regions: Vec<&RegionCount> = named.chain(regions.iter().filter(|region| region.row.is_none())).collect();
+        let mut told = Vec::with_capacity(regions.len());
+        for region in regions {
+            let of_mark = |at: usize| region.marked.get(at).copied().unwrap_or_default();
+            let (eligible, undetermined, errors) = (of_mark(0), of_mark(1), of_mark(2));
+            let not_eligible = region.total.saturating_sub(eligible).saturating_sub(undetermined);
+            let name = match region.row {
+                Some(row) => Some(self.spelt(row, &region.phrase).await?),
+                None => None,
+            };
+            told.push((name, Counts { total: region.total, eligible, not_eligible, undetermined, errors }));
+        }
+        Ok(told)
+    }
+
+    /// A region as the record of that row spells it.
+    async fn spelt(&self, row: u32, phrase: &str) -> Result<String, AppError> {
+        let facts = &self.facts;
+        let addresses: Option<Vec<Address>> = match (facts.kind, facts.snapshot.id_at(facts.kind, row)) {
+            (_, None) => None,
+            (Subject::Individual, Some(id)) => {
+                facts.registry.store.individual(id).await?.and_then(|record| record.details.address.clone())
+            }
+            (Subject::Group, Some(id)) => {
+                facts.registry.store.group(id).await?.and_then(|record| record.details.address.clone())
+            }
+        };
+        let mut regions = addresses.into_iter().flatten().filter_map(|address| address.region);
+        // The record may have moved since: then the region is told as it is compared.
+        Ok(regions.find(|region| search_phrase(region) == phrase).unwrap_or_else(|| phrase.to_owned()))
+    }
+
+    /// Outcomes with the references of their subjects.
+    async fn shown(&self, outcomes: Vec<RowOutcome>) -> Result<Vec<Shown>, AppError> {
+        let facts = &self.facts;
+        let mut shown = Vec::with_capacity(outcomes.len());
+        for RowOutcome { row, verdict, missing, errors } in outcomes {
+            let Some(id) = facts.snapshot.id_at(facts.kind, row) else { continue };
+            let subject = subjects::called(&*facts.registry.store, SubjectReference { kind: facts.kind, id }).await?;
+            shown.push(Shown { subject, verdict, missing, errors });
+        }
+        Ok(shown)
+    }
+
+    /// The line of the whole preview, its sample not yet in it.
+    fn line(&self) -> AuditEntry {
+        let by = search::note(self.searched_by.clone(), &[]);
+        let note = format!("a preview over {} subjects, {by}", self.rows.len());
+        let mut line = self.line_of(Vec::new(), &note);
+        line.outcome = AuditOutcome::Failed;
+        line
+    }
+
+    fn line_of(&self, targets: Vec<String>, note: &str) -> AuditEntry {
+        let line = audit::entry(&self.facts.ctx, AuditAction::Evaluate, AuditOutcome::Allowed, targets);
+        let line = line.with_fields(self.facts.references.iter().map(Reference::name)).with_note(note);
+        if self.is_streamed { line.with_status(STREAMED) } else { line }
+    }
+}
+
+/// Tells how far it is, if somebody listens; whoever listened and left ends it.
+async fn tell(events: Option<&Sender<PreviewEvent>>, event: PreviewEvent) -> Result<(), Failure> {
+    match events {
+        Some(events) => events.send(event).await.map_err(|_| Failure::Engine(EngineError::Abandoned)),
+        None => Ok(()),
+    }
+}
+
+impl Work {
+    /// Decides about some subjects, in as many turns as they need.
+    async fn turn(self, mut rows: Vec<u32>) -> Result<Part, Failure> {
+        let mut whole = Part::default();
+        let runtime = Handle::current();
+        while !rows.is_empty() {
+            let turn = self.desk.turn(&self.facts.ctx.actor).await?;
+            let (work, runtime) = (self.clone(), runtime.clone());
+            let decide = move |session: &mut dyn RuleSession| {
+                let _turn = turn;
+                work.decide(&runtime, session, rows)
+            };
+            let (expression, schema) = (self.expression.clone(), Arc::clone(&self.facts.schema));
+            let part = run_rule_in_background(self.engine.as_ref(), expression, schema, decide).await??;
+            whole.tally.merge(part.tally);
+            whole.decided += part.decided;
+            whole.sample.extend(part.sample);
+            whole.told.extend(part.told);
+            whole.consents.extend(part.consents);
+            rows = part.left;
+        }
+        Ok(whole)
+    }
+
+    /// One turn, on a thread of the sandbox.
+    fn decide(&self, runtime: &Handle, session: &mut dyn RuleSession, rows: Vec<u32>) -> Result<Part, Failure> {
+        if session.engine_name() != self.engine_name {
+            return Err(Failure::App(AppError::Busy));
+        }
+        let mut part = Part::default();
+        let mut left = rows.as_slice();
+        let mut is_bound = false;
+        while !left.is_empty() {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return Err(Failure::Engine(EngineError::Abandoned));
+            }
+            let (batch, taken) = runtime.block_on(self.facts.batch(left))?;
+            let with_texts = codes_with_texts(&self.facts.references, &batch);
+            // A rule is bound once, to the texts of the codes that it meets.
+            if is_bound && !with_texts.is_empty() {
+                break;
+            }
+            if !is_bound {
+                let bindings =
+                    questions::bindings(&self.generation, session.questions(), &with_texts).map_err(refused)?;
+                session.bind(&bindings)?;
+                is_bound = true;
+            }
+            let outcomes = session.evaluate(&batch)?;
+            let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
+            part.tally.add(&self.facts, self.breakdowns, these, &outcomes);
+            part.decided += these.len() as u64;
+            for (at, row) in these.iter().enumerate() {
+                if self.sample.binary_search(row).is_ok() {
+                    part.sample.push(outcome_of(&outcomes, at, *row));
+                }
+                if self.tells_subjects {
+                    part.told.push(outcome_of(&outcomes, at, *row));
+                    part.consents.extend(self.facts.consents(self.facts.kind, *row));
+                }
+            }
+            left = others;
+        }
+        part.left = left.to_vec();
+        Ok(part)
+    }
+}
+
+/// The line of a preview in the audit log: written when it ends, however it ends.
+struct Trace {
+    line: Option<AuditEntry>,
+    facts: Arc<Facts>,
+}
+
+/// What access logs call a call whose caller left.
+const CALLER_LEFT: u16 = 499;
+/// The status of an answer whose lines are sent as they come.
+const STREAMED: u16 = 200;
+
+impl Trace {
+    /// Writes the line of a preview that came to its end.
+    async fn end(&mut self, finished: Result<&Preview, &AppError>) -> Result<(), AppError> {
+        let Some(mut line) = self.line.take() else { return Ok(()) };
+        match finished {
+            Ok(preview) => {
+                line.outcome = AuditOutcome::Allowed;
+                line.targets = preview.sample.iter().map(|shown| shown.subject.clone()).collect();
+                line.consents = self.facts.ctx.trail.relied_on();
+            }
+            Err(AppError::Expression(_)) => line.outcome = AuditOutcome::Refused,
+            Err(_) => line.outcome = AuditOutcome::Failed,
+        }
+        self.facts.registry.audit.record(&self.facts.ctx, line).await
+    }
+}
+
+impl Drop for Trace {
+    /// Nobody waits for it any more: that it was begun is written down all the same.
+    fn drop(&mut self) {
+        let Some(line) = self.line.take() else { return };
+        // Whoever ends the request says why.
+        let Err(line) = self.facts.ctx.trail.collect(line) else { return };
+        let line = line.with_status(CALLER_LEFT).with_reason("the caller left before the preview was at its end");
+        let (facts, Ok(runtime)) = (Arc::clone(&self.facts), Handle::try_current()) else { return };
+        runtime.spawn(async move {
+            if let Err(error) = facts.registry.audit.record_now(vec![line]).await {
+                tracing::error!(error = %error, "a preview whose caller left could not be audited");
+            }
+        });
+    }
+}
