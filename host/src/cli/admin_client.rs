@@ -65,6 +65,8 @@ pub enum Payload<'a> {
     Empty,
     /// JSON.
     Json(&'a Value),
+    /// JSON that is to be answered with lines of JSON.
+    ForLines(&'a Value),
     /// Lines of JSON.
     Lines(Vec<u8>),
     /// A plugin.
@@ -225,6 +227,10 @@ fn headers_and_body(payload: Payload<'_>) -> (Vec<(&'static str, String)>, Vec<u
     match payload {
         Payload::Empty => (Vec::new(), Vec::new()),
         Payload::Json(value) => (vec![content_type("application/json")], value.to_string().into_bytes()),
+        Payload::ForLines(value) => {
+            let accept = (header::ACCEPT.as_str(), "application/x-ndjson".to_owned());
+            (vec![content_type("application/json"), accept], value.to_string().into_bytes())
+        }
         Payload::Lines(bytes) => (vec![content_type("application/x-ndjson")], bytes),
         Payload::Plugin { bytes, signature } => {
             let signature = signature.map(|line| (SIGNATURE_HEADER, line.trim_end().to_owned()));

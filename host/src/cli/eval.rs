@@ -5,6 +5,7 @@
 mod cases;
 pub mod drawing;
 pub mod paint;
+mod preview;
 mod tree;
 
 use std::io::Read;
@@ -14,6 +15,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use self::paint::Paint;
+use self::preview::PreviewArgs;
 use super::admin_client::{AdminClient, Payload};
 use super::client::part;
 use super::{CliError, GlobalArgs, output};
@@ -58,6 +60,8 @@ pub struct EvalArgs {
     /// Run the named cases of a rule file, or of all rule files of a folder, and compare
     #[arg(long, value_name = "PATH", num_args = 1..)]
     cases: Vec<PathBuf>,
+    #[command(flatten)]
+    preview: PreviewArgs,
 }
 
 /// Runs the command.
@@ -147,7 +151,13 @@ fn try_rule(
     if !is_valid {
         return Err(CliError::failed("the expression is not valid"));
     }
-    if args.check { Ok(()) } else { evaluate(global, admin, args, &rule, subjects) }
+    if args.check {
+        return Ok(());
+    }
+    if args.preview.preview {
+        return preview::run(global, admin, &args.preview, &rule, args.as_of.as_deref());
+    }
+    evaluate(global, admin, args, &rule, subjects)
 }
 
 fn evaluate(

@@ -51,6 +51,24 @@ fn sees_who_is_eligible(app: &TestApp) {
 }
 
 #[test]
+fn a_preview_counts_the_register_draws_bars_and_writes_a_table() {
+    let app = register();
+    let drawn = eval(&app, &[RULE, "--preview"]).expect_success().stdout;
+    assert!(drawn.starts_with("3 in all: 1 eligible, 1 not eligible, 1 undetermined\n"), "{drawn}");
+    assert!(drawn.contains("eligible by age") && drawn.contains(" 1 of 1\n"), "{drawn}");
+    assert!(drawn.contains("1  me.birth_date") && drawn.contains("1  me.gender"), "{drawn}");
+    let table = eval(&app, &[RULE, "--preview", "--csv", "--filter", "birth_date=le2000-01-01"]).expect_success();
+    let expected = format!(
+        "subject,outcome,missing,errors\nIndividual/{NATIONAL_ID}|1,eligible,,\nIndividual/{NATIONAL_ID}|2,not_eligible,,\n"
+    );
+    assert_eq!(table.stdout, expected);
+    let answer = eval(&app, &["--json", RULE, "--preview"]).expect_success().json();
+    assert_eq!((&answer["total"], &answer["by_gender"][0]["eligible"]), (&json!(3), &json!(0)));
+    let wrong = eval(&app, &[RULE, "--preview", "--filter", "birth_dat=le2000-01-01"]);
+    assert!(wrong.stderr.contains("did you mean `birth_date`?"), "{}", wrong.stderr);
+}
+
+#[test]
 fn a_rule_is_tried_on_a_running_server() {
     let app = register();
     sees_who_is_eligible(&app);
