@@ -13,7 +13,7 @@ use super::routes::{
     plugin, plugin_use, program, upgrade_report, verification,
 };
 use crate::api::error::{ApiError, Problem};
-use crate::api::extract::accept::check_offered;
+use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::middleware::answer::{answer, answer_administrator};
 use crate::app::AppState;
 
@@ -66,7 +66,8 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
 fn offered(method: &Method, path: &str) -> &'static [&'static str] {
     match (method.as_str(), path) {
         ("POST", "/backup") => &[backup::CONTENT_TYPE],
-        ("GET", "/export" | "/verification") | ("POST", "/import") => &["application/x-ndjson"],
+        ("GET", "/export" | "/verification") | ("POST", "/import") => &[LINES],
+        ("POST", "/eligibility/preview") => &["application/json", LINES],
         ("DELETE", "/identifier-systems/{uri}" | "/import" | "/plugins/{name}") => &[],
         (_, _) => &["application/json"],
     }
