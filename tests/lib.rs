@@ -17,7 +17,7 @@ pub use support::app::{TestApp, TestAppBuilder};
 pub use support::artifacts;
 pub use support::client::{ApiClient, Credentials};
 pub use support::contract;
-pub use support::http::{Connection, Request, Response, fresh_address};
+pub use support::http::{Connection, Held, Request, Response, fresh_address};
 pub use support::packs;
 pub use support::process::{self, Finished, Server};
 pub use support::records;

@@ -40,6 +40,7 @@ use crate::service::audit::keeper::AuditKeeper;
 use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
+use crate::service::eligibility::preview::KeptColumns;
 use crate::service::eligibility::preview::desk::PreviewDesk;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
@@ -83,6 +84,8 @@ pub struct App {
     pub imports: Arc<ImportDesk>,
     /// Whose turn it is to look through the register.
     pub previews: Arc<PreviewDesk>,
+    /// What previews read of records, kept for those that come.
+    pub rule_columns: Arc<KeptColumns>,
     /// The three buckets.
     pub limits: Arc<Limits>,
     /// What the metrics page shows.

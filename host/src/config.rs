@@ -17,8 +17,8 @@ use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use sections::{
     AuditConfig, CACHE_MIB_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, REQUEST_TIMEOUT_MS_DEFAULT,
-    ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
-    VocabularyConfig,
+    RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT,
+    TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig, VocabularyConfig,
 };
 
 /// The biggest configuration file that is read.
@@ -149,6 +149,9 @@ impl Config {
         }
         if !(8..=65_536).contains(&self.store.cache_mib) {
             problems.push("`store.cache_mib` lies between 8 and 65536".to_owned());
+        }
+        if self.store.rule_columns_mib > RULE_COLUMNS_MIB_MAX {
+            problems.push(format!("`store.rule_columns_mib` lies between 0 and {RULE_COLUMNS_MIB_MAX}"));
         }
         let keys = &self.plugins.trusted_keys;
         for (place, key) in keys.iter().enumerate() {

@@ -106,8 +106,8 @@ impl Connection {
         Response::parse(&answer)
     }
 
-    /// Sends bytes, reads until what came holds `until`, and leaves.
-    pub fn leave_after(&self, bytes: &[u8], until: &str) -> String {
+    /// Sends bytes and reads until what came holds `until`.
+    fn hold_after(&self, bytes: &[u8], until: &str) -> Held {
         let mut stream = self.open();
         stream.write_all(bytes).expect("the server reads");
         let mut answer = Vec::new();
@@ -117,7 +117,7 @@ impl Connection {
             assert!(count > 0, "it ended before `{until}`: {}", String::from_utf8_lossy(&answer));
             answer.extend_from_slice(&part[..count]);
         }
-        String::from_utf8_lossy(&answer).into_owned()
+        Held { stream, answer }
     }
 
     /// As [`Self::exchange`]; none where the server goes away before or while it answers.
@@ -144,6 +144,22 @@ impl Connection {
 
     fn server(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port.load(Ordering::Acquire)))
+    }
+}
+
+/// An answer that has begun. Whoever drops it leaves.
+#[derive(Debug)]
+pub struct Held {
+    stream: TcpStream,
+    answer: Vec<u8>,
+}
+
+impl Held {
+    /// The answer, read to its end.
+    #[must_use]
+    pub fn finish(mut self) -> Response {
+        self.stream.read_to_end(&mut self.answer).expect("the server answers to the end");
+        Response::parse(&self.answer)
     }
 }
 
@@ -212,9 +228,21 @@ impl Request {
         response
     }
 
+    /// Sends it and reads until what came holds `until`.
+    #[must_use]
+    pub fn hold_after(self, until: &str) -> Held {
+        self.connection.hold_after(&self.bytes(), until)
+    }
+
     /// Sends it, reads until what came holds `until`, and leaves.
     pub fn leave_after(self, until: &str) -> String {
-        self.connection.leave_after(&self.bytes(), until)
+        String::from_utf8_lossy(&self.hold_after(until).answer).into_owned()
+    }
+
+    /// Sends it and waits for nothing.
+    #[must_use]
+    pub fn hold(self) -> Held {
+        self.hold_after("")
     }
 
     fn bytes(&self) -> Vec<u8> {

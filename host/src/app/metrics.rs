@@ -11,6 +11,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 use super::App;
 use crate::plugin::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
+use crate::service::eligibility::preview::KeptUsage;
+use crate::service::eligibility::preview::desk::DeskUsage;
 use crate::service::plugin::InstalledPlugin;
 
 /// Upper bounds of the times that are told apart, in seconds.
@@ -91,6 +93,7 @@ impl App {
         now.gauge("daftar_plugin_threads", &[], number(pool.threads));
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "interactive")], number(pool.interactive_waiting));
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
+        now.previews(self.previews.usage(), self.rule_columns.usage());
         for plugin in self.plugins.list() {
             now.plugin(&plugin);
         }
@@ -110,6 +113,9 @@ impl Snapshot {
             ("process_resident_memory_bytes", "Resident memory of the process."),
             ("daftar_plugin_threads", "Threads that plugins run on."),
             ("daftar_plugin_queue_waiting", "Work that waits for a plugin thread."),
+            ("daftar_previews", "Previews of rules that have begun and not ended."),
+            ("daftar_preview_turns", "Turns of previews that are held or waited for."),
+            ("daftar_rule_columns_bytes", "Memory of fields that previews read of records and that are kept."),
             ("daftar_plugin_info", "The installed version of each plugin."),
             ("daftar_plugin_requests", "Requests that wait for a plugin or run in it."),
             ("daftar_plugin_instances", "Instances of a plugin that are alive."),
@@ -119,6 +125,8 @@ impl Snapshot {
             ("daftar_plugin_breaker_state", "1 for the state that a plugin's breaker is in."),
         ];
         let counters = [
+            ("daftar_rule_columns_parts_total", "Parts of fields that previews asked for, by where they came from."),
+            ("daftar_rule_columns_dropped_total", "Kept fields that went because there was no room."),
             ("daftar_plugin_calls_total", "Calls into a plugin."),
             ("daftar_plugin_faults_total", "Calls that a plugin did not answer, by kind."),
             ("daftar_plugin_fuel_total", "Fuel burnt."),
@@ -163,6 +171,16 @@ impl Snapshot {
             self.gauge("daftar_plugin_limit", &[of, ("limit", limit)], allowed);
             self.gauge("daftar_plugin_limit_peak", &[of, ("limit", limit)], peak);
         }
+    }
+
+    fn previews(&self, desk: DeskUsage, kept: KeptUsage) {
+        self.gauge("daftar_previews", &[], number(desk.previews));
+        self.gauge("daftar_preview_turns", &[("state", "running")], number(desk.turns));
+        self.gauge("daftar_preview_turns", &[("state", "waiting")], number(desk.waiting));
+        self.gauge("daftar_rule_columns_bytes", &[], number(kept.bytes));
+        self.counter("daftar_rule_columns_parts_total", &[("from", "memory")], kept.found);
+        self.counter("daftar_rule_columns_parts_total", &[("from", "records")], kept.read);
+        self.counter("daftar_rule_columns_dropped_total", &[], kept.dropped);
     }
 
     fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {

@@ -32,6 +32,7 @@ use crate::service::audit::keeper::AuditKeeper;
 use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
+use crate::service::eligibility::preview::KeptColumns;
 use crate::service::eligibility::preview::desk::PreviewDesk;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
@@ -133,12 +134,14 @@ impl App {
             clock: clock.clone(),
             changing: Arc::default(),
         };
+        let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
         Ok(AppState::new(Self {
             config,
             data_dir,
             imports: Arc::new(ImportDesk::new(clock.clone())),
             previews: Arc::new(PreviewDesk::new(library.background_threads())),
+            rule_columns,
             description: ServedDescription::new(public_url.clone()),
             public_url,
             clock,

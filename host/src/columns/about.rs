@@ -10,6 +10,7 @@ use super::blobs::Blobs;
 use super::checkpoint::{Loading, Section, Sections};
 use super::column::Column;
 use super::image::Teller;
+use super::individuals::version_cell;
 use super::stored::{Bytes, Stored, Unsound, put_text};
 use super::terms::{Prepared as PreparedTerms, TermIndex};
 use crate::domain::calendar::days_since_epoch;
@@ -73,6 +74,8 @@ pub(super) struct MembershipColumns {
     pub(super) exit_dates: Column<i32>,
     /// In milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
+    /// At which version each record is.
+    pub(super) versions: Column<u32>,
 }
 
 /// The terms of each row.
@@ -147,12 +150,13 @@ impl About {
     /// What a checkpoint holds of it: everything but the programs, which are few and read from the store.
     pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
         let Self { programs: _, memberships, of_memberships, consents } = self;
-        let MembershipColumns { statuses, enrollment_dates, exit_dates, last_updated } = of_memberships;
+        let MembershipColumns { statuses, enrollment_dates, exit_dates, last_updated, versions } = of_memberships;
         memberships.store(checkpoint, Section::MembershipRows, Section::MembershipTerms)?;
         statuses.store(checkpoint.section(Section::MembershipStatuses)?)?;
         enrollment_dates.store(checkpoint.section(Section::MembershipEnrollmentDates)?)?;
         exit_dates.store(checkpoint.section(Section::MembershipExitDates)?)?;
         last_updated.store(checkpoint.section(Section::MembershipLastUpdated)?)?;
+        versions.store(checkpoint.section(Section::MembershipVersions)?)?;
         consents.store(checkpoint, Section::ConsentRows, Section::ConsentTerms)
     }
 
@@ -163,6 +167,7 @@ impl About {
             enrollment_dates: checkpoint.read(Section::MembershipEnrollmentDates, Column::load)?,
             exit_dates: checkpoint.read(Section::MembershipExitDates, Column::load)?,
             last_updated: checkpoint.read(Section::MembershipLastUpdated, Column::load)?,
+            versions: checkpoint.read(Section::MembershipVersions, Column::load)?,
         };
         Ok(Self {
             programs: Arc::default(),
@@ -180,7 +185,7 @@ impl About {
         let columns = &self.of_memberships;
         teller.of_rows("columns of memberships", self.memberships.rows(), |row| {
             let days = (columns.enrollment_dates.get(row), columns.exit_dates.get(row));
-            (columns.statuses.get(row), days, columns.last_updated.get(row))
+            (columns.statuses.get(row), days, (columns.last_updated.get(row), columns.versions.get(row)))
         });
         self.consents.tell(teller, "consents", "terms of consents");
     }
@@ -239,6 +244,7 @@ impl MembershipColumns {
         self.enrollment_dates.set(row, details.enrollment_date.map(days_since_epoch));
         self.exit_dates.set(row, details.exit_date.map(days_since_epoch));
         self.last_updated.set(row, Some(membership.meta.last_updated.as_millisecond()));
+        self.versions.set(row, Some(version_cell(membership.meta.version)));
     }
 }
 

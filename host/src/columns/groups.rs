@@ -11,7 +11,7 @@ use super::column::{Column, TextColumn, sortable};
 use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::image::Teller;
-use super::individuals::{WordIndex, WordKind, extension_codes, words_of, words_of_address};
+use super::individuals::{WordIndex, WordKind, extension_codes, version_cell, words_of, words_of_address};
 use super::places::{Place as PlaceInGroup, Places};
 use super::rows::{Place, Rows};
 use super::seats;
@@ -45,6 +45,8 @@ pub(super) struct Groups {
     pub(super) housing_types: Column<u32>,
     /// When records were last written, in milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
+    /// At which version each record is.
+    pub(super) versions: Column<u32>,
     /// A person and a group that names the person.
     pub(super) memberships: SharedTree<(RecordId, RecordId), ()>,
     /// Who belongs to it, as [`super::seats`] has it.
@@ -85,6 +87,7 @@ pub(super) struct Prepared {
     pub(super) group_type: Option<CodeNumber>,
     pub(super) housing_type: Option<CodeNumber>,
     pub(super) last_updated: i64,
+    pub(super) version: u32,
     pub(super) members: Vec<Member>,
 }
 
@@ -124,6 +127,7 @@ impl Prepared {
             group_type: number(CodedField::GroupType),
             housing_type: number(CodedField::HousingType),
             last_updated: group.meta.last_updated.as_millisecond(),
+            version: version_cell(group.meta.version),
             members: members().cloned().collect(),
         }
     }
@@ -192,13 +196,14 @@ impl Groups {
         self.group_types.set(row, prepared.group_type.map(|number| number.0));
         self.housing_types.set(row, prepared.housing_type.map(|number| number.0));
         self.last_updated.set(row, Some(prepared.last_updated));
+        self.versions.set(row, Some(prepared.version));
         terms::set_row(all_terms, row, &prepared.terms);
     }
 
     /// What a checkpoint holds of it.
     pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
         let Self { rows, codes, words, identifiers, inactive, names, .. } = self;
-        let Self { group_types, housing_types, last_updated, memberships, seats, .. } = self;
+        let Self { group_types, housing_types, last_updated, versions, memberships, seats, .. } = self;
         rows.store(checkpoint.section(Section::GroupRows)?)?;
         codes.store(checkpoint.section(Section::GroupCodes)?)?;
         words.store(checkpoint.section(Section::GroupWords)?)?;
@@ -208,6 +213,7 @@ impl Groups {
         group_types.store(checkpoint.section(Section::GroupTypes)?)?;
         housing_types.store(checkpoint.section(Section::GroupHousingTypes)?)?;
         last_updated.store(checkpoint.section(Section::GroupLastUpdated)?)?;
+        versions.store(checkpoint.section(Section::GroupVersions)?)?;
         memberships.store(checkpoint.section(Section::GroupMembers)?)?;
         seats.store(checkpoint.section(Section::GroupSeats)?)
     }
@@ -225,6 +231,7 @@ impl Groups {
             group_types: checkpoint.read(Section::GroupTypes, Column::load)?,
             housing_types: checkpoint.read(Section::GroupHousingTypes, Column::load)?,
             last_updated: checkpoint.read(Section::GroupLastUpdated, Column::load)?,
+            versions: checkpoint.read(Section::GroupVersions, Column::load)?,
             memberships: checkpoint.read(Section::GroupMembers, SharedTree::load)?,
             seats: checkpoint.read(Section::GroupSeats, Blobs::load)?,
             rows,
@@ -242,6 +249,7 @@ impl Groups {
         teller.of_rows("names of groups", rows, |row| names.get(row).map(<[u8]>::to_vec));
         let columns = |row| (self.group_types.get(row), self.housing_types.get(row), self.last_updated.get(row));
         teller.of_rows("columns of groups", rows, columns);
+        teller.of_rows("versions of groups", rows, |row| self.versions.get(row));
         teller.values("members of groups", self.memberships.iter().map(|(entry, ())| *entry));
         teller.of_rows("seats of groups", rows, |row| self.seats.get(row).to_vec());
     }

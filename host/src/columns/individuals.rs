@@ -24,7 +24,7 @@ use crate::domain::calendar::days_since_epoch;
 use crate::domain::extension::Extension;
 use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::person_name::{PersonName, indexed_words, search_phrase};
-use crate::domain::record::RecordId;
+use crate::domain::record::{RecordId, VersionId};
 
 /// Rows by word, each under a letter that says what it is a word of.
 pub(super) type WordIndex = SharedTree<Arc<str>, Posting>;
@@ -72,6 +72,8 @@ pub(super) struct Individuals {
     pub(super) names: TextColumn,
     /// When records were last written, in milliseconds since 1970-01-01.
     pub(super) last_updated: Column<i64>,
+    /// At which version each record is.
+    pub(super) versions: Column<u32>,
     chunks: Arc<Vec<Arc<Chunk>>>,
 }
 
@@ -105,6 +107,7 @@ pub(super) struct Prepared {
     pub(super) values: RowValues,
     pub(super) name: String,
     pub(super) last_updated: i64,
+    pub(super) version: u32,
     pub(super) terms: Terms,
 }
 
@@ -145,7 +148,8 @@ impl Prepared {
             identifiers: sorted_once(details.identifiers.iter().map(|identifier| hasher.hash(&identifier.key))).into(),
         };
         let name = details.name.as_ref().map(PersonName::sort_text).unwrap_or_default();
-        Self { id: individual.id, values, name, last_updated: individual.meta.last_updated.as_millisecond(), terms }
+        let last_updated = individual.meta.last_updated.as_millisecond();
+        Self { id: individual.id, values, name, last_updated, version: version_cell(individual.meta.version), terms }
     }
 
     /// Every code in its place, sorted, each once.
@@ -206,6 +210,7 @@ impl Individuals {
         }
         self.names.set(row, sortable(&prepared.name));
         self.last_updated.set(row, Some(prepared.last_updated));
+        self.versions.set(row, Some(prepared.version));
         let chunks = Arc::make_mut(&mut self.chunks);
         while chunks.len() <= at {
             chunks.push(Arc::default());
@@ -218,7 +223,7 @@ impl Individuals {
 
     /// What a checkpoint holds of it.
     pub(super) fn store(&self, checkpoint: &mut dyn Sections) -> io::Result<()> {
-        let Self { rows, codes, words, identifiers, inactive, names, last_updated, chunks } = self;
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks } = self;
         rows.store(checkpoint.section(Section::PeopleRows)?)?;
         codes.store(checkpoint.section(Section::PeopleCodes)?)?;
         words.store(checkpoint.section(Section::PeopleWords)?)?;
@@ -226,6 +231,7 @@ impl Individuals {
         checkpoint.section(Section::PeopleInactive)?.add(&|to| inactive.put(to))?;
         names.store(checkpoint.section(Section::PeopleNames)?)?;
         last_updated.store(checkpoint.section(Section::PeopleLastUpdated)?)?;
+        versions.store(checkpoint.section(Section::PeopleVersions)?)?;
         let frames = checkpoint.section(Section::PeopleColumns)?;
         chunks.iter().try_for_each(|chunk| frames.add(&|to| chunk.put(to)))
     }
@@ -238,6 +244,7 @@ impl Individuals {
                 let names = |frames: &mut FramesOf<'_>| TextColumn::load(frames, rows.count());
                 let names = checkpoint.read(Section::PeopleNames, names)?;
                 let last_updated = checkpoint.read(Section::PeopleLastUpdated, Column::load)?;
+                let versions = checkpoint.read(Section::PeopleVersions, Column::load)?;
                 let chunks = checkpoint.read(Section::PeopleColumns, |frames| {
                     let mut chunks = Vec::new();
                     frames.each(|from| {
@@ -246,7 +253,7 @@ impl Individuals {
                     })?;
                     Ok(Arc::new(chunks))
                 })?;
-                Ok((rows, names, last_updated, chunks))
+                Ok((rows, names, (last_updated, versions), chunks))
             },
             || {
                 let words = checkpoint.read(Section::PeopleWords, SharedTree::load)?;
@@ -256,14 +263,14 @@ impl Individuals {
                 Ok((words, codes, identifiers, inactive))
             },
         )?;
-        let (rows, names, last_updated, chunks) = columns;
+        let (rows, names, (last_updated, versions), chunks) = columns;
         let (words, codes, identifiers, inactive) = indexes;
-        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, chunks })
+        Ok(Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks })
     }
 
     /// Tells what it holds, so that two can be compared.
     pub(super) fn tell(&self, teller: &mut Teller) {
-        let Self { rows, codes, words, identifiers, inactive, names, last_updated, chunks: _ } = self;
+        let Self { rows, codes, words, identifiers, inactive, names, last_updated, versions, chunks: _ } = self;
         teller.rows("individuals", rows);
         teller.postings("codes of individuals", codes.iter());
         teller.postings("words of individuals", words.iter());
@@ -271,6 +278,7 @@ impl Individuals {
         teller.postings("individuals not in use", [(&(), inactive)]);
         teller.of_rows("names of individuals", rows, |row| names.get(row).map(<[u8]>::to_vec));
         teller.of_rows("last writes of individuals", rows, |row| last_updated.get(row));
+        teller.of_rows("versions of individuals", rows, |row| versions.get(row));
         teller.of_rows("columns of individuals", rows, |row| {
             let (chunk, slot) = chunk::split(row);
             self.chunk(chunk).map(|chunk| chunk.get(slot)).unwrap_or_default()
@@ -282,6 +290,11 @@ impl Individuals {
         let columns = columns.map(|(field, number)| CodeKey { place: CodeAt::Field(field), number });
         sorted_once(columns.chain(terms.codes.iter().copied()))
     }
+}
+
+/// A version as columns hold it: no record is written four thousand million times.
+pub(super) fn version_cell(version: VersionId) -> u32 {
+    u32::try_from(version.0).unwrap_or(u32::MAX - 1)
 }
 
 /// The words that a row set.

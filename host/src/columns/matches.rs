@@ -6,6 +6,8 @@ use roaring::RoaringBitmap;
 
 use super::Snapshot;
 use super::bitmaps::{RowSet, join};
+use super::chunk;
+use super::column::Column;
 use super::gather::{self, Gathered};
 use super::individuals::WordKind;
 use super::limits::{RowLimits, SearchLimits};
@@ -13,7 +15,7 @@ use super::places::Place;
 use super::search;
 use super::search::filter::Filter;
 use super::seats::{self, Seat};
-use crate::domain::record::RecordId;
+use crate::domain::record::{RecordId, VersionId};
 use crate::domain::search::{GroupQuery, IndividualQuery};
 use crate::domain::subject::Subject;
 
@@ -112,20 +114,33 @@ impl Snapshot {
         }
     }
 
-    /// When the record of a row was last written, in milliseconds since 1970-01-01.
+    /// At which version the record of a row is.
     #[must_use]
-    pub fn last_updated_at(&self, kind: Subject, row: u32) -> Option<i64> {
-        match kind {
-            Subject::Individual => self.individuals.last_updated.get(row),
-            Subject::Group => self.groups.last_updated.get(row),
-        }
+    pub fn version_at(&self, kind: Subject, row: u32) -> Option<VersionId> {
+        self.versions(kind).get(row).map(|version| VersionId(version.into()))
     }
 
-    /// When a membership in a program was last written, in milliseconds since 1970-01-01; none of one that is not there yet.
+    /// The versions of neighbouring rows as numbers, up to the end of the register. Neighbours are of one chunk: `count` divides its
+    /// 4,096 rows, and `first` is a multiple of it.
     #[must_use]
-    pub fn membership_last_updated(&self, membership: RecordId) -> Option<i64> {
+    pub fn versions_from(&self, kind: Subject, first: u32, count: usize) -> &[u32] {
+        let (chunk, slot) = chunk::split(first);
+        let versions = self.versions(kind).chunk(chunk).get(slot..).unwrap_or_default();
+        versions.get(..count).unwrap_or(versions)
+    }
+
+    /// At which version a membership in a program is; none of one that is not there yet.
+    #[must_use]
+    pub fn membership_version(&self, membership: RecordId) -> Option<VersionId> {
         let row = self.about.memberships.row(membership)?;
-        self.about.of_memberships.last_updated.get(row)
+        self.about.of_memberships.versions.get(row).map(|version| VersionId(version.into()))
+    }
+
+    fn versions(&self, kind: Subject) -> &Column<u32> {
+        match kind {
+            Subject::Individual => &self.individuals.versions,
+            Subject::Group => &self.groups.versions,
+        }
     }
 
     /// The values of one field of groups by row, as [`Snapshot::gather`] gives those of individuals: `group_type` and `housing_type`.

@@ -13,7 +13,7 @@ use super::bitmaps::{Posting, SEGMENT_ROWS, join};
 use super::chunk::{RowValues, split};
 use super::codes::CodeIndex;
 use super::column::sortable;
-use super::individuals::{self, WordIndex, words_of};
+use super::individuals::{self, WordIndex, version_cell, words_of};
 use super::places::Place;
 use super::tree::SharedTree;
 use super::{Snapshot, groups, seats};
@@ -273,6 +273,7 @@ impl Snapshot {
         let is_same = self.values_at(row) == prepared.values
             && index.names.get(row) == sortable(&prepared.name).map(str::as_bytes)
             && index.last_updated.get(row) == Some(prepared.last_updated)
+            && index.versions.get(row) == Some(prepared.version)
             && index.inactive.contains(row) == (prepared.values.active == Some(false));
         if !is_same {
             return Err(VALUES);
@@ -318,6 +319,7 @@ impl Snapshot {
         let index = &self.groups;
         let is_same = index.names.get(row) == sortable(&prepared.name).map(str::as_bytes)
             && index.last_updated.get(row) == Some(prepared.last_updated)
+            && index.versions.get(row) == Some(prepared.version)
             && index.group_types.get(row) == prepared.group_type.map(|number| number.0)
             && index.housing_types.get(row) == prepared.housing_type.map(|number| number.0)
             && index.inactive.contains(row) == (prepared.active == Some(false));
@@ -360,6 +362,7 @@ impl Snapshot {
             && columns.enrollment_dates.get(row) == details.enrollment_date.map(days_since_epoch)
             && columns.exit_dates.get(row) == details.exit_date.map(days_since_epoch)
             && columns.last_updated.get(row) == Some(record.meta.last_updated.as_millisecond())
+            && columns.versions.get(row) == Some(version_cell(record.meta.version))
             && self.covers.beneficiary(record.id) == Some(details.beneficiary);
         if !is_same {
             return Err(VALUES);

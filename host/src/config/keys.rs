@@ -23,6 +23,7 @@ const KNOWN: &[&str] = &[
     "store",
     "store.path",
     "store.cache_mib",
+    "store.rule_columns_mib",
     "plugins",
     "plugins.dir",
     "plugins.engine",

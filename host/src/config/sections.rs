@@ -19,6 +19,10 @@ pub const TOKEN_LIFETIME_S_DEFAULT: u64 = 86_400;
 pub const TOKEN_LIFETIME_S_MAX: u64 = 31 * 86_400;
 /// How much memory the store may use for its cache.
 pub const CACHE_MIB_DEFAULT: u64 = 128;
+/// How much memory the fields take that previews read of records: enough for a few fields of a million people.
+pub const RULE_COLUMNS_MIB_DEFAULT: u64 = 128;
+/// The most of it.
+pub const RULE_COLUMNS_MIB_MAX: u64 = 65_536;
 /// Listeners.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -106,6 +110,8 @@ pub struct StoreConfig {
     pub path: Option<PathBuf>,
     /// Memory for the store's cache.
     pub cache_mib: u64,
+    /// Memory for fields that previews of rules read of records; the field asked for longest ago goes first.
+    pub rule_columns_mib: u64,
 }
 
 impl StoreConfig {
@@ -118,7 +124,7 @@ impl StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { path: None, cache_mib: CACHE_MIB_DEFAULT }
+        Self { path: None, cache_mib: CACHE_MIB_DEFAULT, rule_columns_mib: RULE_COLUMNS_MIB_DEFAULT }
     }
 }
 

@@ -29,7 +29,7 @@ impl RowSpace {
 }
 
 /// The type of one value of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldType {
     /// True or false.
     Boolean,

@@ -3,6 +3,8 @@
 mod agreement;
 mod refusals;
 mod streaming;
+mod turns;
+mod writes;
 
 use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, person, reference, with};
 use daftar_tests::{ApiClient, TestApp};

@@ -29,7 +29,7 @@ use crate::context::OpContext;
 use crate::domain::eligibility::Subject;
 use crate::error::AppError;
 use crate::service::codes::LanguagePreference;
-use crate::service::eligibility::preview::{Among, Preview, PreviewEvent, PreviewRequest, prepare};
+use crate::service::eligibility::preview::{Among, Means, Preview, PreviewEvent, PreviewRequest, prepare};
 
 /// How many events wait to be sent: subjects come some thousands an event.
 const WAITING_MAX: usize = 2;
@@ -66,7 +66,8 @@ pub async fn previewed(
         Subject::Group => Among::Groups(group_search::filter(app, ctx, &filter)?),
     };
     let request = PreviewRequest { expression, among, sample, as_of };
-    let ready = prepare(ctx, &app.registry, (&app.engine, &app.previews), request).await?;
+    let means = Means { engine: &app.engine, desk: &app.previews, kept: &app.rule_columns };
+    let ready = prepare(ctx, &app.registry, means, request).await?;
     let languages = languages(app, headers);
     if !is_streamed {
         let preview = ready.run(None, false).await?;

@@ -97,7 +97,7 @@ fn filters(given: &[String]) -> Result<Value, CliError> {
 
 fn bar(is_hidden: bool) -> ProgressBar {
     let bar = if is_hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    let style = ProgressStyle::with_template("[{wide_bar}] {human_pos}/{human_len} {per_sec}");
+    let style = ProgressStyle::with_template("[{wide_bar}] {human_pos}/{human_len} {eta}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 

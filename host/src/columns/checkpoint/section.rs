@@ -13,6 +13,7 @@ pub(in crate::columns) enum Section {
     PeopleInactive,
     PeopleNames,
     PeopleLastUpdated,
+    PeopleVersions,
     PeopleColumns,
     GroupRows,
     GroupCodes,
@@ -23,6 +24,7 @@ pub(in crate::columns) enum Section {
     GroupTypes,
     GroupHousingTypes,
     GroupLastUpdated,
+    GroupVersions,
     GroupMembers,
     GroupSeats,
     PlaceGroups,
@@ -37,6 +39,7 @@ pub(in crate::columns) enum Section {
     MembershipEnrollmentDates,
     MembershipExitDates,
     MembershipLastUpdated,
+    MembershipVersions,
     ConsentRows,
     ConsentTerms,
     CoverNames,
@@ -54,7 +57,7 @@ pub(in crate::columns) enum Section {
 
 impl Section {
     /// Every part, in the order in which they are written.
-    pub(in crate::columns) const ALL: [Self; 46] = [
+    pub(in crate::columns) const ALL: [Self; 49] = [
         Self::Secret,
         Self::Extensions,
         Self::PeopleRows,
@@ -64,6 +67,7 @@ impl Section {
         Self::PeopleInactive,
         Self::PeopleNames,
         Self::PeopleLastUpdated,
+        Self::PeopleVersions,
         Self::PeopleColumns,
         Self::GroupRows,
         Self::GroupCodes,
@@ -74,6 +78,7 @@ impl Section {
         Self::GroupTypes,
         Self::GroupHousingTypes,
         Self::GroupLastUpdated,
+        Self::GroupVersions,
         Self::GroupMembers,
         Self::GroupSeats,
         Self::PlaceGroups,
@@ -88,6 +93,7 @@ impl Section {
         Self::MembershipEnrollmentDates,
         Self::MembershipExitDates,
         Self::MembershipLastUpdated,
+        Self::MembershipVersions,
         Self::ConsentRows,
         Self::ConsentTerms,
         Self::CoverNames,

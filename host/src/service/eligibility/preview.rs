@@ -12,6 +12,7 @@
 pub mod desk;
 mod facts;
 mod households;
+mod kept;
 mod run;
 mod tally;
 
@@ -21,10 +22,11 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use tokio::sync::mpsc::Sender;
 
+pub use self::kept::{KeptColumns, KeptUsage};
 pub use self::tally::{AGE_BANDS, Counts};
 
 use self::desk::{Place, PreviewDesk};
-use self::facts::{BATCH_ROWS_MAX, Facts};
+use self::facts::{BATCH_ROWS_MAX, Facts, Keeping};
 use self::run::Run;
 use self::tally::Breakdowns;
 use super::access;
@@ -123,6 +125,17 @@ pub struct Preview {
     pub generation: Arc<Generation>,
 }
 
+/// What previews are made with.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// Decides.
+    pub engine: &'a Arc<dyn EligibilityEngine>,
+    /// Says whose turn it is.
+    pub desk: &'a Arc<PreviewDesk>,
+    /// What was read of records before.
+    pub kept: &'a Arc<KeptColumns>,
+}
+
 /// A preview whose rule is sound and may be asked, ready to be run.
 pub struct Ready {
     run: Run,
@@ -145,7 +158,7 @@ struct Setting {
 pub async fn prepare(
     ctx: &OpContext,
     registry: &Registry,
-    (engine, desk): (&Arc<dyn EligibilityEngine>, &Arc<PreviewDesk>),
+    Means { engine, desk, kept }: Means<'_>,
     request: PreviewRequest,
 ) -> Result<Ready, AppError> {
     let engine_name = engine.engine_name().ok_or(AppError::NoEngine)?;
@@ -178,7 +191,7 @@ pub async fn prepare(
     let compiled = async { run_rule(engine.as_ref(), request.expression.clone(), schema.clone(), described).await? };
     let setting = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
     let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| setting.generation.number_of(&uri));
-    let facts = Facts {
+    let mut facts = Facts {
         ctx: ctx.clone(),
         registry: registry.clone(),
         snapshot,
@@ -189,7 +202,9 @@ pub async fn prepare(
         kind,
         as_of,
         household: household.map(|number| number.0),
+        keeping: None,
     };
+    facts.keeping = keeping(&facts, rows.len(), kept);
     let (breakdowns, withheld) = breakdowns(ctx, kind);
     let run = Run {
         facts: Arc::new(facts),
@@ -217,7 +232,7 @@ impl Ready {
     /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
     pub async fn run(self, events: Option<Sender<PreviewEvent>>, tells_subjects: bool) -> Result<Preview, AppError> {
         let Self { run, place } = self;
-        let preview = run.to_the_end(events, tells_subjects).await;
+        let preview = run.complete(events, tells_subjects).await;
         drop(place);
         preview
     }
@@ -252,6 +267,18 @@ fn setting(
         is_by_consent: ctx.consent.is_some(),
     };
     Ok(Setting { references, generation, warnings: session.warnings().to_vec(), decision })
+}
+
+/// Where what a rule reads of records about so many subjects is kept; nowhere, where it reads none or is about a few, since a part is read as a
+/// whole. What a client sees by consent is not what others see, and is kept nowhere either.
+fn keeping(facts: &Facts, subjects: u64, kept: &Arc<KeptColumns>) -> Option<Keeping> {
+    let all = match facts.kind {
+        Subject::Individual => facts.snapshot.individual_count(),
+        Subject::Group => facts.snapshot.group_count(),
+    };
+    let sees_all = facts.limits(Subject::Individual).is_none() && facts.limits(Subject::Group).is_none();
+    let is_worth_it = sees_all && subjects.saturating_mul(2) >= all && facts.reads_records();
+    is_worth_it.then(|| Keeping { columns: Arc::clone(kept), asking: kept.begin() })
 }
 
 /// What is broken down for the client, and what is left out as it may not see it.

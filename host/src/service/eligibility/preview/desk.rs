@@ -41,6 +41,17 @@ struct State {
     waiting: VecDeque<(Actor, oneshot::Sender<Turn>)>,
 }
 
+/// What the metrics page tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeskUsage {
+    /// Previews that have begun and not ended.
+    pub previews: usize,
+    /// Turns that are held.
+    pub turns: usize,
+    /// Turns that are waited for.
+    pub waiting: usize,
+}
+
 /// Room for one preview; ends when it is dropped.
 #[derive(Debug)]
 pub struct Place {
@@ -66,6 +77,14 @@ impl PreviewDesk {
     #[must_use]
     pub fn turns_max(&self) -> usize {
         self.turns_max
+    }
+
+    /// How many previews there are, how many turns are held, and how many are waited for.
+    #[must_use]
+    pub fn usage(&self) -> DeskUsage {
+        let mut state = self.lock();
+        state.waiting.retain(|(_, sender)| !sender.is_closed());
+        DeskUsage { previews: state.previews.len(), turns: state.turns.len(), waiting: state.waiting.len() }
     }
 
     /// Makes room for a preview.

@@ -5,33 +5,28 @@
 //! **Invariant:** what a client may not see is missing to its rule, exactly as if it were not recorded. That its grants open what the rule
 //! reads was checked before; what is left are its consents, row by row.
 
-use std::collections::BTreeMap;
+mod programs;
+mod records;
+
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::super::facts::MembershipFact;
-use super::super::layout::{self, Bitmap, Row, add_columns, bit, count};
-use super::super::load::MEMBERSHIPS_MAX;
+pub(super) use self::records::Keeping;
+
+use super::super::layout::{self, Bitmap, bit, count};
 use super::super::schema::ROLE_PATH;
 use super::households::Households;
-use crate::columns::{MembershipTerm, RowLimits, Snapshot};
+use super::kept::PART_ROWS;
+use crate::columns::{RowLimits, Snapshot};
 use crate::context::OpContext;
 use crate::domain::calendar::{days_since_epoch, utc_day};
-use crate::domain::change::Details;
 use crate::domain::consent::ConsentId;
-use crate::domain::eligibility::{Batch, Children, Column, ColumnValues, Reference, RowSpace, Schema, Subject};
-use crate::domain::field::{FieldSet, field_of_path};
-use crate::domain::group::{Group, GroupDetails};
-use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::program_membership::ProgramMembership;
-use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
-use crate::domain::search::Page;
+use crate::domain::eligibility::{Batch, Column, ColumnValues, Reference, RowSpace, Schema, Subject};
+use crate::domain::field::field_of_path;
 use crate::domain::subject::SubjectReference;
 use crate::error::AppError;
-use crate::service::program_membership;
 use crate::service::registry::Registry;
-use crate::service::{records, visibility};
 
 /// The most subjects of one batch.
 pub const BATCH_ROWS_MAX: usize = 4_096;
@@ -55,10 +50,9 @@ pub(super) struct Facts {
     pub as_of: Date,
     /// The number of the code of groups that are households; absent where no such code was ever stored.
     pub household: Option<u32>,
+    /// Where fields that are read of records are kept; absent where what is read is not worth it, or not the same for everybody.
+    pub keeping: Option<Keeping>,
 }
-
-/// A record with what the rule may see of it.
-type SeenRecord<D> = (Arc<Record<D>>, FieldSet);
 
 impl Facts {
     /// Whether a record has to be read for the rule.
@@ -74,6 +68,7 @@ impl Facts {
     pub async fn batch(&self, subjects: &[u32]) -> Result<(Batch, usize), AppError> {
         let people_max = if self.reads_records() { BATCH_RECORDS_MAX } else { BATCH_PEOPLE_MAX };
         let subjects = subjects.get(..subjects.len().min(BATCH_ROWS_MAX).min(people_max)).unwrap_or(subjects);
+        let subjects = if self.keeping.is_some() { within_a_part(subjects) } else { subjects };
         let households = Households::of(self, subjects, people_max);
         let taken = households.as_ref().map_or(subjects.len(), Households::subjects);
         let subjects = subjects.get(..taken).unwrap_or(subjects);
@@ -157,27 +152,8 @@ impl Facts {
             };
             push(columns, reference, column);
         }
-        if of_me().all(|reference| self.is_column(reference)) {
-            return Ok(());
-        }
-        let others = of_me().filter(|reference| !self.is_column(reference));
-        match self.kind {
-            Subject::Individual => {
-                let people = self.individuals(subjects).await?;
-                let rows = rows_of(subjects, &people, |(record, fields)| Row::Person(&record.details, None, fields))?;
-                for reference in others {
-                    add_columns(&self.schema, reference, &rows, columns)?;
-                }
-            }
-            Subject::Group => {
-                let groups = self.group_records(subjects).await?;
-                let rows = rows_of(subjects, &groups, |(record, fields)| Row::Group(&record.details, fields))?;
-                for reference in others {
-                    add_columns(&self.schema, reference, &rows, columns)?;
-                }
-            }
-        }
-        Ok(())
+        let others: Vec<&Reference> = of_me().filter(|reference| !self.is_column(reference)).collect();
+        self.add_of_records(self.kind, subjects, &others, columns).await
     }
 
     async fn add_members(&self, households: &Households, columns: &mut Vec<Column>) -> Result<(), AppError> {
@@ -194,110 +170,8 @@ impl Facts {
             };
             push(columns, reference, column);
         }
-        if of_members().all(|reference| self.is_column(reference)) {
-            return Ok(());
-        }
-        let people = self.individuals(&people_rows).await?;
-        let rows = rows_of(&people_rows, &people, |(record, fields)| Row::Person(&record.details, None, fields))?;
-        for reference in of_members().filter(|reference| !self.is_column(reference)) {
-            add_columns(&self.schema, reference, &rows, columns)?;
-        }
-        Ok(())
-    }
-
-    async fn add_programs(&self, subjects: &[u32], columns: &mut Vec<Column>) -> Result<Option<Children>, AppError> {
-        let of_programs = || self.references.iter().filter(|reference| reference.space == RowSpace::Programs);
-        if of_programs().next().is_none() {
-            return Ok(None);
-        }
-        let (mut facts, mut offsets, mut known) = (Vec::new(), vec![0], Bitmap::default());
-        for row in subjects {
-            let found = self.memberships(*row).await?;
-            known.push(found.is_some());
-            facts.extend(found.into_iter().flatten());
-            offsets.push(count(facts.len())?);
-        }
-        let rows: Vec<Row<'_>> = facts.iter().map(Row::Membership).collect();
-        for reference in of_programs().filter(|reference| !reference.path.is_empty()) {
-            add_columns(&self.schema, reference, &rows, columns)?;
-        }
-        Ok(Some(Children { offsets, known: known.finish() }))
-    }
-
-    /// The memberships of a subject in programs; not known where they are more than a rule looks at.
-    async fn memberships(&self, row: u32) -> Result<Option<Vec<MembershipFact>>, AppError> {
-        let Some(id) = self.snapshot.id_at(self.kind, row) else { return Ok(Some(Vec::new())) };
-        let of_subject = [vec![MembershipTerm::Beneficiary(SubjectReference { kind: self.kind, id })]];
-        let found = self.snapshot.memberships(&of_subject, Page { offset: 0, count: MEMBERSHIPS_MAX });
-        let mut facts = Vec::new();
-        for id in &found.ids {
-            let seen = visibility::of(&self.ctx, &self.registry, RecordKind::ProgramMembership, *id);
-            let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
-            let present: Arc<ProgramMembership> = records::by_id(&*self.registry.store, *id).await?;
-            let then = self.snapshot.membership_last_updated(*id);
-            let record = self.as_it_stood(RecordKind::ProgramMembership, present, then).await?;
-            let view = program_membership::view(&self.registry, record, fields).await?;
-            facts.push(MembershipFact::from(&view));
-        }
-        let are_too_many = found.total > u64::from(MEMBERSHIPS_MAX) && !facts.is_empty();
-        Ok((!are_too_many).then_some(facts))
-    }
-
-    /// The people of some rows, by row.
-    async fn individuals(&self, rows: &[u32]) -> Result<BTreeMap<u32, SeenRecord<IndividualDetails>>, AppError> {
-        let rows = self.ids(Subject::Individual, rows);
-        let ids: Vec<RecordId> = rows.keys().copied().collect();
-        let mut seen = BTreeMap::new();
-        for present in self.registry.store.individuals(&ids).await? {
-            let Some(row) = rows.get(&present.id).copied() else { continue };
-            let Some(fields) = self.seen(Subject::Individual, present.id) else { continue };
-            let then = self.snapshot.last_updated_at(Subject::Individual, row);
-            let record: Arc<Individual> = self.as_it_stood(RecordKind::Individual, present, then).await?;
-            seen.insert(row, (record, fields));
-        }
-        Ok(seen)
-    }
-
-    /// The groups of some rows, by row.
-    async fn group_records(&self, rows: &[u32]) -> Result<BTreeMap<u32, SeenRecord<GroupDetails>>, AppError> {
-        let mut seen = BTreeMap::new();
-        for (id, row) in self.ids(Subject::Group, rows) {
-            let Some(fields) = self.seen(Subject::Group, id) else { continue };
-            let Some(present) = self.registry.store.group(id).await? else { continue };
-            let then = self.snapshot.last_updated_at(Subject::Group, row);
-            let record: Arc<Group> = self.as_it_stood(RecordKind::Group, present, then).await?;
-            seen.insert(row, (record, fields));
-        }
-        Ok(seen)
-    }
-
-    fn ids(&self, kind: Subject, rows: &[u32]) -> BTreeMap<RecordId, u32> {
-        rows.iter().filter_map(|row| Some((self.snapshot.id_at(kind, *row)?, *row))).collect()
-    }
-
-    /// A record as it stood when the snapshot was taken, which holds what was written up to `then`, in milliseconds.
-    async fn as_it_stood<D: Details>(
-        &self,
-        kind: RecordKind,
-        present: Arc<Record<D>>,
-        then: Option<i64>,
-    ) -> Result<Arc<Record<D>>, AppError> {
-        let Some(then) = then else { return Ok(present) };
-        let mut record = present;
-        while record.meta.last_updated.as_millisecond() > then && record.meta.version > VersionId::FIRST {
-            let before = VersionId(record.meta.version.0.saturating_sub(1));
-            let older = self.registry.store.record_version(kind, record.id, before).await?.and_then(D::of);
-            record = older.ok_or_else(|| AppError::internal(format!("an older version of a {kind} is not there")))?;
-        }
-        Ok(record)
-    }
-
-    /// What consents open of a record; nothing, where it is not there for the client.
-    fn seen(&self, kind: Subject, id: RecordId) -> Option<FieldSet> {
-        let Some(filter) = &self.ctx.consent else { return Some(FieldSet::All) };
-        let subject = SubjectReference { kind, id };
-        let day = utc_day(self.ctx.now);
-        Some(self.snapshot.opened(kind.record_kind().resource(), subject, filter, day)?.fields)
+        let others: Vec<&Reference> = of_members().filter(|reference| !self.is_column(reference)).collect();
+        self.add_of_records(Subject::Individual, &people_rows, &others, columns).await
     }
 
     /// The consents that open the record of a row.
@@ -325,6 +199,13 @@ impl Facts {
     }
 }
 
+/// The first of some ascending rows, up to the end of their part: so that parts are read by one batch each.
+fn within_a_part(rows: &[u32]) -> &[u32] {
+    let part_of = |row: &u32| row / PART_ROWS;
+    let end = rows.partition_point(|row| rows.first().is_some_and(|first| part_of(row) == part_of(first)));
+    rows.get(..end).unwrap_or(rows)
+}
+
 /// Whether the rule needs the texts of codes.
 pub(super) fn needs_texts(references: &[Reference]) -> bool {
     references.iter().any(|reference| reference.needs_texts)
@@ -337,15 +218,4 @@ fn push(columns: &mut Vec<Column>, reference: &Reference, column: Option<(Vec<u8
     if let Some((valid, values)) = column.filter(|_| !is_there) {
         columns.push(Column { space: reference.space, path: reference.path.clone(), valid, values });
     }
-}
-
-/// One row of a space for each of some rows, from what was read of them.
-fn rows_of<'r, D>(
-    rows: &[u32],
-    read: &'r BTreeMap<u32, SeenRecord<D>>,
-    row: impl Fn(&'r SeenRecord<D>) -> Row<'r>,
-) -> Result<Vec<Row<'r>>, AppError> {
-    let found = rows.iter().map(|at| read.get(at).map(&row));
-    let found: Option<Vec<Row<'r>>> = found.collect();
-    found.ok_or_else(|| AppError::internal("a record that the columns have is not there"))
 }

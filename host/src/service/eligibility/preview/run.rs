@@ -1,33 +1,35 @@
 //! A preview on its way: its turns, and what comes together of them.
 
-use std::collections::BTreeSet;
+mod trace;
+mod turn;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::{StreamExt, stream};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
 
+use self::trace::{STREAMED, Trace};
+use self::turn::Work;
 use super::super::decision::Decision;
 use super::super::exhausted::Asked;
-use super::super::failure::{Failure, refused, unless_exhausted};
-use super::super::questions;
+use super::super::failure::{Failure, unless_exhausted};
 use super::desk::PreviewDesk;
-use super::facts::{BATCH_ROWS_MAX, Facts, codes_with_texts, needs_texts};
-use super::tally::{Breakdowns, RowOutcome, Tally, outcome_of};
+use super::facts::{BATCH_ROWS_MAX, Facts, needs_texts};
+use super::kept::PART_ROWS;
+use super::tally::{Breakdowns, RowOutcome, Tally};
 use super::{Counts, Preview, PreviewEvent, REGIONS_MAX, Shown};
 use crate::columns::{RegionCount, RowMarks};
 use crate::domain::address::Address;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
-use crate::domain::consent::ConsentId;
 use crate::domain::eligibility::{Diagnostic, Reference, Subject};
 use crate::domain::person_name::search_phrase;
 use crate::domain::subject::SubjectReference;
 use crate::error::AppError;
-use crate::plugin::{EligibilityEngine, EngineError, RuleSession, run_rule_in_background};
+use crate::plugin::{EligibilityEngine, EngineError};
 use crate::service::{audit, search, subjects};
 use crate::vocab::Generation;
 
@@ -53,33 +55,6 @@ pub(super) struct Run {
     pub warnings: Vec<Diagnostic>,
     /// Whether the status of the answer was sent already.
     pub is_streamed: bool,
-}
-
-/// What a turn brought.
-#[derive(Default)]
-struct Part {
-    tally: Tally,
-    decided: u64,
-    sample: Vec<RowOutcome>,
-    told: Vec<RowOutcome>,
-    consents: BTreeSet<ConsentId>,
-    /// Subjects for whom there was no room.
-    left: Vec<u32>,
-}
-
-/// Everything that a turn needs on its thread.
-#[derive(Clone)]
-struct Work {
-    facts: Arc<Facts>,
-    generation: Arc<Generation>,
-    engine: Arc<dyn EligibilityEngine>,
-    engine_name: String,
-    desk: Arc<PreviewDesk>,
-    expression: String,
-    breakdowns: Breakdowns,
-    tells_subjects: bool,
-    sample: Arc<[u32]>,
-    is_given_up: Arc<AtomicBool>,
 }
 
 /// Ends what still runs when it is dropped.
@@ -113,7 +88,7 @@ impl Run {
     ///
     /// # Errors
     /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
-    pub async fn to_the_end(
+    pub async fn complete(
         mut self,
         events: Option<Sender<PreviewEvent>>,
         tells_subjects: bool,
@@ -153,9 +128,13 @@ impl Run {
         tell(events, PreviewEvent::Progress(0, total)).await?;
         let is_fast = !tells_subjects && !self.facts.reads_records() && !needs_texts(&self.facts.references);
         let turn_rows = if is_fast { TURN_ROWS } else { TURN_RECORDS };
+        let ends_with_a_part = !is_fast && self.facts.keeping.is_some();
         let rows = Arc::clone(&self.rows);
         let turns = stream::unfold(Some(0_u32), move |first| {
-            let turn = rows.from(first.unwrap_or_default(), turn_rows);
+            let mut turn = rows.from(first.unwrap_or_default(), turn_rows);
+            if ends_with_a_part {
+                end_with_a_part(&mut turn);
+            }
             let next = turn.last().and_then(|last| last.checked_add(1));
             std::future::ready(first.filter(|_| !turn.is_empty()).map(|_| (turn, next)))
         });
@@ -283,122 +262,18 @@ impl Run {
     }
 }
 
+/// Cuts ascending rows where a part ends that fields are kept in, so that no two turns read the same one.
+fn end_with_a_part(rows: &mut Vec<u32>) {
+    let Some(first) = rows.first() else { return };
+    let parts = u32::try_from(TURN_RECORDS).unwrap_or(u32::MAX);
+    let end = (first - first % PART_ROWS).saturating_add(parts);
+    rows.truncate(rows.partition_point(|row| *row < end));
+}
+
 /// Tells how far it is, if somebody listens; whoever listened and left ends it.
 async fn tell(events: Option<&Sender<PreviewEvent>>, event: PreviewEvent) -> Result<(), Failure> {
     match events {
         Some(events) => events.send(event).await.map_err(|_| Failure::Engine(EngineError::Abandoned)),
         None => Ok(()),
-    }
-}
-
-impl Work {
-    /// Decides about some subjects, in as many turns as they need.
-    async fn turn(self, mut rows: Vec<u32>) -> Result<Part, Failure> {
-        let mut whole = Part::default();
-        let runtime = Handle::current();
-        while !rows.is_empty() {
-            let turn = self.desk.turn(&self.facts.ctx.actor).await?;
-            let (work, runtime) = (self.clone(), runtime.clone());
-            let decide = move |session: &mut dyn RuleSession| {
-                let _turn = turn;
-                work.decide(&runtime, session, rows)
-            };
-            let (expression, schema) = (self.expression.clone(), Arc::clone(&self.facts.schema));
-            let part = run_rule_in_background(self.engine.as_ref(), expression, schema, decide).await??;
-            whole.tally.merge(part.tally);
-            whole.decided += part.decided;
-            whole.sample.extend(part.sample);
-            whole.told.extend(part.told);
-            whole.consents.extend(part.consents);
-            rows = part.left;
-        }
-        Ok(whole)
-    }
-
-    /// One turn, on a thread of the sandbox.
-    fn decide(&self, runtime: &Handle, session: &mut dyn RuleSession, rows: Vec<u32>) -> Result<Part, Failure> {
-        if session.engine_name() != self.engine_name {
-            return Err(Failure::App(AppError::Busy));
-        }
-        let mut part = Part::default();
-        let mut left = rows.as_slice();
-        let mut is_bound = false;
-        while !left.is_empty() {
-            if self.is_given_up.load(Ordering::Relaxed) {
-                return Err(Failure::Engine(EngineError::Abandoned));
-            }
-            let (batch, taken) = runtime.block_on(self.facts.batch(left))?;
-            let with_texts = codes_with_texts(&self.facts.references, &batch);
-            // A rule is bound once, to the texts of the codes that it meets.
-            if is_bound && !with_texts.is_empty() {
-                break;
-            }
-            if !is_bound {
-                let bindings =
-                    questions::bindings(&self.generation, session.questions(), &with_texts).map_err(refused)?;
-                session.bind(&bindings)?;
-                is_bound = true;
-            }
-            let outcomes = session.evaluate(&batch)?;
-            let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
-            part.tally.add(&self.facts, self.breakdowns, these, &outcomes);
-            part.decided += these.len() as u64;
-            for (at, row) in these.iter().enumerate() {
-                if self.sample.binary_search(row).is_ok() {
-                    part.sample.push(outcome_of(&outcomes, at, *row));
-                }
-                if self.tells_subjects {
-                    part.told.push(outcome_of(&outcomes, at, *row));
-                    part.consents.extend(self.facts.consents(self.facts.kind, *row));
-                }
-            }
-            left = others;
-        }
-        part.left = left.to_vec();
-        Ok(part)
-    }
-}
-
-/// The line of a preview in the audit log: written when it ends, however it ends.
-struct Trace {
-    line: Option<AuditEntry>,
-    facts: Arc<Facts>,
-}
-
-/// What access logs call a call whose caller left.
-const CALLER_LEFT: u16 = 499;
-/// The status of an answer whose lines are sent as they come.
-const STREAMED: u16 = 200;
-
-impl Trace {
-    /// Writes the line of a preview that came to its end.
-    async fn end(&mut self, finished: Result<&Preview, &AppError>) -> Result<(), AppError> {
-        let Some(mut line) = self.line.take() else { return Ok(()) };
-        match finished {
-            Ok(preview) => {
-                line.outcome = AuditOutcome::Allowed;
-                line.targets = preview.sample.iter().map(|shown| shown.subject.clone()).collect();
-                line.consents = self.facts.ctx.trail.relied_on();
-            }
-            Err(AppError::Expression(_)) => line.outcome = AuditOutcome::Refused,
-            Err(_) => line.outcome = AuditOutcome::Failed,
-        }
-        self.facts.registry.audit.record(&self.facts.ctx, line).await
-    }
-}
-
-impl Drop for Trace {
-    /// Nobody waits for it any more: that it was begun is written down all the same.
-    fn drop(&mut self) {
-        let Some(line) = self.line.take() else { return };
-        // Whoever ends the request says why.
-        let Err(line) = self.facts.ctx.trail.collect(line) else { return };
-        let line = line.with_status(CALLER_LEFT).with_reason("the caller left before the preview was at its end");
-        let (facts, Ok(runtime)) = (Arc::clone(&self.facts), Handle::try_current()) else { return };
-        runtime.spawn(async move {
-            if let Err(error) = facts.registry.audit.record_now(vec![line]).await {
-                tracing::error!(error = %error, "a preview whose caller left could not be audited");
-            }
-        });
     }
 }

@@ -1,0 +1,117 @@
+//! Some subjects of a preview, decided about on a thread of the sandbox.
+//!
+//! **Invariant:** a turn is over when its subjects are decided about, or when a batch begins after nobody waits for it any more.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::runtime::Handle;
+
+use super::super::super::failure::{Failure, refused};
+use super::super::super::questions;
+use super::super::desk::PreviewDesk;
+use super::super::facts::{Facts, codes_with_texts};
+use super::super::tally::{Breakdowns, RowOutcome, Tally, outcome_of};
+use crate::domain::consent::ConsentId;
+use crate::error::AppError;
+use crate::plugin::{EligibilityEngine, EngineError, RuleSession, run_rule_in_background};
+use crate::vocab::Generation;
+
+/// What a turn brought.
+#[derive(Default)]
+pub(super) struct Part {
+    pub tally: Tally,
+    pub decided: u64,
+    pub sample: Vec<RowOutcome>,
+    pub told: Vec<RowOutcome>,
+    pub consents: BTreeSet<ConsentId>,
+    /// Subjects for whom there was no room.
+    pub left: Vec<u32>,
+}
+
+/// Everything that a turn needs on its thread.
+#[derive(Clone)]
+pub(super) struct Work {
+    pub facts: Arc<Facts>,
+    pub generation: Arc<Generation>,
+    pub engine: Arc<dyn EligibilityEngine>,
+    pub engine_name: String,
+    pub desk: Arc<PreviewDesk>,
+    pub expression: String,
+    pub breakdowns: Breakdowns,
+    pub tells_subjects: bool,
+    pub sample: Arc<[u32]>,
+    pub is_given_up: Arc<AtomicBool>,
+}
+
+impl Work {
+    /// Decides about some subjects, in as many turns as they need.
+    ///
+    /// # Errors
+    /// As a preview as a whole.
+    pub async fn turn(self, mut rows: Vec<u32>) -> Result<Part, Failure> {
+        let mut whole = Part::default();
+        let runtime = Handle::current();
+        while !rows.is_empty() {
+            let turn = self.desk.turn(&self.facts.ctx.actor).await?;
+            let (work, runtime) = (self.clone(), runtime.clone());
+            let decide = move |session: &mut dyn RuleSession| {
+                let _turn = turn;
+                work.decide(&runtime, session, rows)
+            };
+            let (expression, schema) = (self.expression.clone(), Arc::clone(&self.facts.schema));
+            let part = run_rule_in_background(self.engine.as_ref(), expression, schema, decide).await??;
+            whole.tally.merge(part.tally);
+            whole.decided += part.decided;
+            whole.sample.extend(part.sample);
+            whole.told.extend(part.told);
+            whole.consents.extend(part.consents);
+            rows = part.left;
+        }
+        Ok(whole)
+    }
+
+    /// One turn, on a thread of the sandbox.
+    fn decide(&self, runtime: &Handle, session: &mut dyn RuleSession, rows: Vec<u32>) -> Result<Part, Failure> {
+        if session.engine_name() != self.engine_name {
+            return Err(Failure::App(AppError::Busy));
+        }
+        let mut part = Part::default();
+        let mut left = rows.as_slice();
+        let mut is_bound = false;
+        while !left.is_empty() {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return Err(Failure::Engine(EngineError::Abandoned));
+            }
+            let (batch, taken) = runtime.block_on(self.facts.batch(left))?;
+            let with_texts = codes_with_texts(&self.facts.references, &batch);
+            // A rule is bound once, to the texts of the codes that it meets.
+            if is_bound && !with_texts.is_empty() {
+                break;
+            }
+            if !is_bound {
+                let bindings =
+                    questions::bindings(&self.generation, session.questions(), &with_texts).map_err(refused)?;
+                session.bind(&bindings)?;
+                is_bound = true;
+            }
+            let outcomes = session.evaluate(&batch)?;
+            let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
+            part.tally.add(&self.facts, self.breakdowns, these, &outcomes);
+            part.decided += these.len() as u64;
+            for (at, row) in these.iter().enumerate() {
+                if self.sample.binary_search(row).is_ok() {
+                    part.sample.push(outcome_of(&outcomes, at, *row));
+                }
+                if self.tells_subjects {
+                    part.told.push(outcome_of(&outcomes, at, *row));
+                    part.consents.extend(self.facts.consents(self.facts.kind, *row));
+                }
+            }
+            left = others;
+        }
+        part.left = left.to_vec();
+        Ok(part)
+    }
+}

@@ -1,0 +1,138 @@
+//! Turns of previews: who leaves ends the work, nobody is starved, and there is an end to how many there may be.
+//!
+//! The engine here does what its expression says. One that loops holds a turn until its time is over, so that others wait for sure.
+
+use daftar::domain::manifest::PluginName;
+use daftar_tests::records::person;
+use daftar_tests::{ApiClient, Held, TestApp, artifacts};
+use serde_json::{Value, json};
+
+/// A register of two people whose engine loops for so long where it is told to.
+fn looping(call_ms: u64) -> (TestApp, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    for path in std::fs::read_dir(artifacts::plugins()).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.file_stem().unwrap() != "eligibility-cel" {
+            std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    std::fs::copy(artifacts::fixture("misbehaving-engine"), folder.path().join("engine.wasm")).unwrap();
+    let app = TestApp::builder().plugins(folder.path()).config(|config| {
+        let limits = config.plugins.limits.entry(PluginName::parse("misbehaving-engine").unwrap()).or_default();
+        // Fuel enough for the clock to be what stops it.
+        (limits.call_ms, limits.fuel_base) = (Some(call_ms), Some(50_000_000_000));
+    });
+    let app = app.start();
+    let clerk = app.client(&["individual:all"]);
+    for number in ["1", "2"] {
+        drop(clerk.create_individual(&person(number, json!({}))));
+    }
+    (app, folder)
+}
+
+fn analyst(app: &TestApp) -> ApiClient {
+    app.client(&["individual:read", "eligibility:read"])
+}
+
+/// A preview that loops, begun and not ended. Blanks make each another expression: one that was stopped is not tried again at once.
+fn begin(client: &ApiClient, number: usize) -> Held {
+    let body = json!({"expression": format!("loop{} in evaluate", " ".repeat(number))});
+    let request = client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
+    request.json(&body).hold_after("\"progress\"")
+}
+
+fn counted(client: &ApiClient) -> Value {
+    client.post("/Eligibility/$preview", &json!({"expression": "everybody"})).expect(200).json()["eligible"].clone()
+}
+
+/// What the server says of itself: previews, turns that are held, turns that are waited for, calls that were stopped by the clock.
+fn figures(app: &TestApp) -> [u64; 4] {
+    let token = app.admin().token().to_owned();
+    let page = app.admin_listener().request("GET", "/metrics").bearer(&token).send().expect(200).text();
+    let figure = |series: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map_or(0, |figure| figure.parse().unwrap())
+    };
+    [
+        figure("daftar_previews"),
+        figure("daftar_preview_turns{state=\"running\"}"),
+        figure("daftar_preview_turns{state=\"waiting\"}"),
+        figure("daftar_plugin_faults_total{plugin=\"misbehaving-engine\",kind=\"timeout\"}"),
+    ]
+}
+
+/// Looks again until the figures are as they are to be; what they are then.
+fn until(app: &TestApp, are_right: impl Fn([u64; 4]) -> bool) -> [u64; 4] {
+    loop {
+        let now = figures(app);
+        if are_right(now) {
+            return now;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn who_leaves_ends_the_work_also_where_it_waited_for_its_turn() {
+    let (app, _folder) = looping(5_000);
+    let client = analyst(&app);
+    let held: Vec<Held> = (0..8).map(|number| begin(&client, number)).collect();
+    let [previews, running, waiting, _] = until(&app, |[_, running, waiting, _]| running > 0 && running + waiting == 8);
+    assert_eq!(previews, 8);
+    assert!(waiting > 0, "{running} of 8 run at once");
+    drop(held);
+    // Who waited is gone at once, who ran when the batch is over. None of those who waited was ever begun.
+    let [.., stopped] = until(&app, |[previews, running, waiting, _]| previews + running + waiting == 0);
+    assert!(stopped <= running, "{stopped} were stopped by the clock, of {running} that ran");
+    assert_eq!(counted(&client), 2);
+    let lines = app.admin().get("/audit?action=evaluate").expect(200).json();
+    let left = lines["data"].as_array().unwrap().iter().filter(|line| line["status"] == 499).count();
+    assert_eq!(left, 8, "{lines}");
+}
+
+#[test]
+fn a_preview_answered_as_one_object_ends_as_well_when_its_caller_leaves() {
+    let (app, _folder) = looping(2_000);
+    let client = analyst(&app);
+    let body = json!({"expression": "loop in evaluate"});
+    let held = client.request("POST", "/Eligibility/$preview").json(&body).hold();
+    assert_eq!(until(&app, |[_, running, ..]| running == 1)[0], 1);
+    drop(held);
+    until(&app, |[previews, running, ..]| previews + running == 0);
+    assert_eq!(counted(&client), 2);
+}
+
+#[test]
+fn many_previews_of_one_client_do_not_starve_that_of_another() {
+    let (app, _folder) = looping(1_500);
+    let (greedy, modest) = (analyst(&app), analyst(&app));
+    let held: Vec<Held> = (0..12).map(|number| begin(&greedy, number)).collect();
+    let [_, running, ..] = until(&app, |[_, running, waiting, _]| running > 0 && waiting > 0);
+    let [.., before] = figures(&app);
+    assert_eq!(counted(&modest), 2);
+    let [previews, _, _, after] = figures(&app);
+    // Those that ran have to end, and may be followed by as many; with first come first served it would be all twelve.
+    assert!(after - before <= 2 * running, "{} turns of the other client came first", after - before);
+    assert!(previews + after >= 12 && previews > 0, "{previews} of the others still wait");
+    drop(held);
+    until(&app, |[previews, running, waiting, _]| previews + running + waiting == 0);
+}
+
+#[test]
+fn a_client_has_sixty_four_previews_at_once_and_no_more() {
+    let (app, _folder) = looping(10_000);
+    let (greedy, modest) = (analyst(&app), analyst(&app));
+    let mut held: Vec<Held> = (0..63).map(|number| begin(&greedy, number)).collect();
+    assert_eq!(figures(&app)[0], 63);
+    held.push(begin(&greedy, 63));
+    let refused = greedy.post("/Eligibility/$preview", &json!({"expression": "everybody"})).expect(503);
+    assert!(refused.number("retry-after") > 0, "{refused:?}");
+    let streamed = greedy.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
+    let refused = streamed.json(&json!({"expression": "everybody"})).send().expect(503);
+    assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    let _of_another = begin(&modest, 0);
+    assert_eq!(figures(&app)[0], 65);
+    drop(held.pop());
+    until(&app, |[previews, ..]| previews == 64);
+    held.push(begin(&greedy, 64));
+    assert_eq!(figures(&app)[0], 65);
+}
