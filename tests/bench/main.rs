@@ -4,6 +4,7 @@
 
 mod codes;
 mod consent;
+mod eligibility;
 mod hostile;
 mod import;
 mod load;
@@ -31,6 +32,7 @@ type Benchmark = (&'static str, fn() -> Result<(), String>);
 const BENCHMARKS: &[Benchmark] = &[
     ("codes", codes::run),
     ("consent", consent::run),
+    ("eligibility", || eligibility::run(&[])),
     ("hostile", hostile::run),
     ("import", import::run),
     ("mixed", mixed::run),
@@ -43,11 +45,18 @@ const BENCHMARKS: &[Benchmark] = &[
 
 /// Runs for an hour, so only where it is asked for by name; further arguments are how many people the registers have.
 const SCALE: &str = "scale";
+/// Further arguments that are numbers are how many people the registers have.
+const ELIGIBILITY: &str = "eligibility";
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     if let Some((SCALE, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes)) {
         return finish(scale::run(sizes));
+    }
+    if let Some((ELIGIBILITY, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes))
+        && sizes.iter().all(|size| size.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return finish(eligibility::run(sizes));
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
     if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|(known, _)| known != name)) {

@@ -9,7 +9,7 @@ use daftar::domain::calendar::date_from_days;
 use daftar::domain::code::{CodeNumber, CodedValue, EditionNumber, Namespace};
 use daftar::domain::group::{Group, GroupDetails, Member};
 use daftar::domain::identifier::{Identifier, IdentifierKey};
-use daftar::domain::individual::{Individual, IndividualDetails};
+use daftar::domain::individual::{Income, Individual, IndividualDetails};
 use daftar::domain::person_name::PersonName;
 use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
 use daftar::domain::vocabulary::CodedField;
@@ -205,6 +205,11 @@ pub fn person(seed: u64, id: u64, codes: &Codes) -> Result<Arc<Individual>, Stri
         birth_date: if dice.below(30) == 0 { None } else { date_from_days(day) },
         codes: coded,
         address: Some(vec![address]),
+        income: (dice.below(20) > 0).then(|| Income {
+            amount: dice.below(10_000) as f64,
+            currency: None,
+            period: None,
+        }),
         ..IndividualDetails::default()
     };
     Ok(record(id, details))

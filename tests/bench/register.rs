@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use daftar::domain::code::{CodeUri, CodedValue};
-use daftar::domain::individual::{Individual, IndividualDetails};
+use daftar::domain::individual::{Income, Individual, IndividualDetails};
 use daftar::service::codes::LanguagePreference;
 use daftar::service::individual;
 use daftar::store::{Operation, Write};
@@ -85,6 +85,7 @@ pub fn with_codes(person: &Individual, generation: &Generation) -> IndividualDet
             };
             addresses.into_iter().map(plain).collect()
         }),
+        income: details.income.map(|income| Income { amount: income.amount, currency: None, period: income.period }),
         ..IndividualDetails::default()
     }
 }

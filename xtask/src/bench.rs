@@ -15,7 +15,11 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     let mut programs = workspace.cargo(&PROGRAMS);
     steps.run("compile the server and the benchmarks (several minutes the first time)", &mut programs)?;
     build::finish_with(workspace, steps, Profile::Release, workspace.cargo(&PROGRAMS))?;
-    if arguments.is_empty() || arguments.iter().any(|name| name == "plugins" || name == "eligibility") {
+    let wants = |name: &str| arguments.is_empty() || arguments.iter().any(|wanted| wanted == name);
+    if wants("eligibility") {
+        guests::rows_engine(workspace, steps)?;
+    }
+    if wants("plugins") || wants("eligibility") {
         let mut engine = workspace.cargo(&["bench", "--package", "daftar-cel", "--bench", "eligibility"]);
         steps.run("run the benchmark of the eligibility engine outside of the sandbox", &mut engine)?;
     }

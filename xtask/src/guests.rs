@@ -20,6 +20,8 @@ const ENGINE_MANIFEST: &str = "plugins/cel/plugin.toml";
 const ENGINE_PLUGIN: &str = "eligibility-cel.wasm";
 /// The engine's loops over columns become SIMD instructions; relaxed ones, whose results differ between machines, stay off.
 const ENGINE_FLAG: &str = "-Ctarget-feature=+simd128";
+/// The engine of a benchmark, by name.
+const ROWS_ENGINE: &str = "eligibility-cel-rows";
 const FIXTURES: &str = "tests/fixtures/guests";
 
 /// Packs with logic of their own, by package and folder. They are optional: their plugins go to the modules.
@@ -96,6 +98,22 @@ pub fn initialise_engine(workspace: &Workspace, steps: &Steps, server: &Path) ->
     wrap.args(["plugin", "wrap"]).arg(&core).arg("--manifest").arg(&manifest).arg("-o").arg(&plugin);
     steps.run("initialise the eligibility engine", &mut wrap)?;
     std::fs::write(&marker, []).map_err(|error| Failure::file(&marker, error))
+}
+
+/// The engine built to go row by row, as `bench/eligibility-cel-rows.wasm`: what the columns are measured against in the sandbox.
+pub fn rows_engine(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    let folder = workspace.target().join("bench");
+    let built = folder.join("guest");
+    let target = built.display().to_string();
+    // A folder of its own: the shipped engine keeps its place.
+    let arguments = ["-p", "daftar-cel", "--lib", "--features", "rows", "--target-dir", &target];
+    compile(workspace, steps, "compile the eligibility engine that goes row by row", &arguments, &[ENGINE_FLAG])?;
+    let mut manifest = wrap::read_manifest(&workspace.root().join(ENGINE_MANIFEST))?;
+    if let Some(name) = manifest.get_mut("name") {
+        *name = json!(ROWS_ENGINE);
+    }
+    let core = built.join(GUEST_TARGET).join("guest").join("daftar_cel.wasm");
+    wrap::wrap(&core, &manifest, &folder.join(format!("{ROWS_ENGINE}.wasm")))
 }
 
 /// The misbehaving guests.
