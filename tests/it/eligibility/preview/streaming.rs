@@ -82,7 +82,7 @@ fn a_register_of_many_batches_comes_in_many_lines_of_progress() {
     let (_app, client) = register();
     for part in 0..6 {
         let entry = |number: usize| {
-            let gender = if number % 2 == 0 { FEMALE } else { MALE };
+            let gender = if number.is_multiple_of(2) { FEMALE } else { MALE };
             let body = person(&format!("P{}", part * 500 + number), json!({"gender": gender}));
             json!({"request": {"method": "POST", "url": "Individual"}, "resource": body})
         };
