@@ -3,6 +3,8 @@
 //! **Invariant:** no answer passes through here without its request id and API version, and no problem without the shape
 //! that problems have, and none that the OpenAPI document does not tell of.
 
+mod held;
+
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -13,6 +15,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
+
+pub use self::held::Held;
 
 use super::contract;
 
@@ -110,14 +114,7 @@ impl Connection {
     fn hold_after(&self, bytes: &[u8], until: &str) -> Held {
         let mut stream = self.open();
         stream.write_all(bytes).expect("the server reads");
-        let mut answer = Vec::new();
-        let mut part = [0; 4_096];
-        while !String::from_utf8_lossy(&answer).contains(until) {
-            let count = stream.read(&mut part).expect("the server answers");
-            assert!(count > 0, "it ended before `{until}`: {}", String::from_utf8_lossy(&answer));
-            answer.extend_from_slice(&part[..count]);
-        }
-        Held { stream, answer }
+        Held::after(stream, until)
     }
 
     /// As [`Self::exchange`]; none where the server goes away before or while it answers.
@@ -144,22 +141,6 @@ impl Connection {
 
     fn server(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port.load(Ordering::Acquire)))
-    }
-}
-
-/// An answer that has begun. Whoever drops it leaves.
-#[derive(Debug)]
-pub struct Held {
-    stream: TcpStream,
-    answer: Vec<u8>,
-}
-
-impl Held {
-    /// The answer, read to its end.
-    #[must_use]
-    pub fn finish(mut self) -> Response {
-        self.stream.read_to_end(&mut self.answer).expect("the server answers to the end");
-        Response::parse(&self.answer)
     }
 }
 
@@ -236,7 +217,7 @@ impl Request {
 
     /// Sends it, reads until what came holds `until`, and leaves.
     pub fn leave_after(self, until: &str) -> String {
-        String::from_utf8_lossy(&self.hold_after(until).answer).into_owned()
+        self.hold_after(until).text()
     }
 
     /// Sends it and waits for nothing.

@@ -1,0 +1,40 @@
+//! An answer that is read as far as a test wants, and then to its end or not at all.
+
+use std::io::Read;
+use std::net::TcpStream;
+
+use super::Response;
+
+/// An answer that has begun. Whoever drops it leaves.
+#[derive(Debug)]
+pub struct Held {
+    stream: TcpStream,
+    answer: Vec<u8>,
+}
+
+impl Held {
+    /// Reads until what came holds `until`.
+    pub(super) fn after(mut stream: TcpStream, until: &str) -> Self {
+        let mut answer = Vec::new();
+        let mut part = [0; 4_096];
+        while !String::from_utf8_lossy(&answer).contains(until) {
+            let count = stream.read(&mut part).expect("the server answers");
+            assert!(count > 0, "it ended before `{until}`: {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&part[..count]);
+        }
+        Self { stream, answer }
+    }
+
+    /// What came so far.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.answer).into_owned()
+    }
+
+    /// The answer, read to its end.
+    #[must_use]
+    pub fn finish(mut self) -> Response {
+        self.stream.read_to_end(&mut self.answer).expect("the server answers to the end");
+        Response::parse(&self.answer)
+    }
+}
