@@ -86,7 +86,7 @@ pub fn preview() -> Operation {
             "expression": "is_female(me) && age_years(me.birth_date) >= 60", "as_of": "2026-01-01",
         })))
         .example(Example::new("filtered", "Among those in use, with five of them").body(json!({
-            "expression": "age_years(me.birth_date) >= 60", "filter": {"active": true, "birth_date": "le1990-01-01"}, "sample": 5,
+            "expression": "age_years(me.birth_date) >= 60", "filter": {"active": true}, "sample": 5,
         })))
         .example(Example::new("misspelt", "A field that there is not").answered(422).body(json!({
             "expression": "age_years(me.birthdate) >= 60",
@@ -248,7 +248,7 @@ fn result() -> Shape {
 
 fn preview_asked() -> Shape {
     let filter = ObjectBuilder::new().schema_type(Type::Object).description(Some(
-        "The filters of a search by name, each with one value or a list of them; everybody where absent.",
+        "The filters of a search by name, those of `GET /Individual` or of `GET /Group` as `subject` says, each with one value or a list of them; everybody where absent.",
     ));
     let sample = shape::whole(0).maximum(Some(f64::from(SAMPLE_MAX))).description(Some("So many subjects are shown."));
     Members::sent("An expression to be tried over the register.")
