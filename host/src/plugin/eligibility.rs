@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot::Receiver;
-
 use super::breaker::SetAside;
 use super::fault::PluginFault;
 use super::stats::Usage;
@@ -139,9 +137,7 @@ pub async fn run_rule<R: Send + 'static>(
     schema: Arc<Schema>,
     task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
 ) -> Result<R, EngineError> {
-    let (task, answer) = answered(task);
-    engine.submit(expression, schema, task)?;
-    answer.await.map_err(|_| EngineError::Abandoned)?
+    answered(task, |task| engine.submit(expression, schema, task)).await
 }
 
 /// The same as background work.
@@ -154,15 +150,14 @@ pub async fn run_rule_in_background<R: Send + 'static>(
     schema: Arc<Schema>,
     task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
 ) -> Result<R, EngineError> {
-    let (task, answer) = answered(task);
-    engine.submit_background(expression, schema, task)?;
-    answer.await.map_err(|_| EngineError::Abandoned)?
+    answered(task, |task| engine.submit_background(expression, schema, task)).await
 }
 
-/// A task whose value is sent to whoever waits for it.
-fn answered<R: Send + 'static>(
+/// Submits a task and waits for its value.
+async fn answered<R: Send + 'static>(
     task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
-) -> (RuleTask, Receiver<Result<R, EngineError>>) {
+    submit: impl FnOnce(RuleTask) -> Result<(), EngineError>,
+) -> Result<R, EngineError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let answer = move |session: Result<&mut dyn RuleSession, EngineError>| {
         // The request may have been given up while it waited; then nobody reads the answer.
@@ -170,7 +165,8 @@ fn answered<R: Send + 'static>(
             let _ = sender.send(session.map(task));
         }
     };
-    (Box::new(answer), receiver)
+    submit(Box::new(answer))?;
+    receiver.await.map_err(|_| EngineError::Abandoned)?
 }
 
 fn of_size(allowed: Option<u64>) -> String {

@@ -76,7 +76,7 @@ pub fn evaluate(
     let Some(program) = compile::compile(tree, bindings, columns) else {
         return evaluate_rows(tree, source, bindings, columns, collector);
     };
-    let mut rows = Rows { tree, source, evaluator: Evaluator::new(bindings, columns), work: Work::default() };
+    let mut rows = Rows::new(tree, source, bindings, columns);
     let mut run = Run::new(&program, bindings, columns);
     let mut start = 0;
     let mut block_rows = BLOCK_ROWS_MAX;
@@ -110,7 +110,7 @@ pub fn evaluate_rows(
     columns: &Columns,
     collector: &mut Collector,
 ) -> Result<Work, Budget> {
-    let mut rows = Rows { tree, source, evaluator: Evaluator::new(bindings, columns), work: Work::default() };
+    let mut rows = Rows::new(tree, source, bindings, columns);
     rows.evaluate(0, columns.rows(), collector)?;
     Ok(rows.work)
 }
@@ -123,7 +123,11 @@ struct Rows<'a> {
     work: Work,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    fn new(tree: &'a Node, source: &'a str, bindings: &'a Bindings, columns: &'a Columns) -> Self {
+        Self { tree, source, evaluator: Evaluator::new(bindings, columns), work: Work::default() }
+    }
+
     fn evaluate(&mut self, start: u32, end: u32, collector: &mut Collector) -> Result<(), Budget> {
         for row in start..end {
             let truth = self.evaluator.verdict(self.tree, row)?;
