@@ -119,11 +119,18 @@ impl Dice {
 
 /// The codes that people hold, as the register numbers them.
 pub struct Codes {
+    /// The first ones are given far more often than the last.
     pub genders: Vec<CodeNumber>,
     pub marital_statuses: Vec<CodeNumber>,
     pub occupations: Vec<CodeNumber>,
+    /// What the members of a household are, in their order: the last one stands for all that follow.
     pub roles: Vec<CodeNumber>,
 }
+
+/// The vocabulary of sexes, the most frequent one first.
+const GENDERS: (&str, &[&str]) = ("urn:iso:std:iso:5218", &["2", "1", "0", "9"]);
+/// The vocabulary of roles, and those that made-up households have.
+const ROLES: (&str, &[&str]) = ("urn:svc:vocab:relationship", &["head", "spouse", "child"]);
 
 impl Codes {
     /// The codes of a generation.
@@ -133,11 +140,19 @@ impl Codes {
             let numbers = generation.table().numbers_in(&namespace).to_vec();
             if numbers.is_empty() { Err(format!("the vocabulary `{namespace}` is not there")) } else { Ok(numbers) }
         };
+        let named = |(namespace, codes): (&str, &[&str])| {
+            let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;
+            let number = |code: &&str| {
+                let number = generation.table().number_of(&namespace, code);
+                number.ok_or_else(|| format!("the code `{namespace}#{code}` is not there"))
+            };
+            codes.iter().map(number).collect::<Result<Vec<_>, _>>()
+        };
         Ok(Self {
-            genders: numbers("urn:iso:std:iso:5218")?,
+            genders: named(GENDERS)?,
             marital_statuses: numbers("urn:un:unsd:pop-census:marital-status")?,
             occupations: numbers("urn:ilo:isco-08")?,
-            roles: numbers("urn:svc:vocab:relationship")?,
+            roles: named(ROLES)?,
         })
     }
 }
