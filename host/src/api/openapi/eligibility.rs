@@ -1,12 +1,16 @@
 //! `/Eligibility`: goes with `dto/eligibility.rs` and `routes/eligibility.rs`.
 
+mod preview;
+
+pub use preview::preview;
+
 use serde_json::json;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
 
 use super::example::Example;
 use super::group::described_sent;
 use super::individual::person_sent;
-use super::operation::{Answer, Operation, Tag};
+use super::operation::{Operation, Tag};
 use super::parameter::SAMPLE_PERSON;
 use super::shape::{self, Members, Shape, any_of, date, list, named, plain, text, word, written};
 use super::shared::{self, code_sent_of, list_sent};
@@ -18,7 +22,6 @@ use crate::domain::record::RecordKind;
 use crate::domain::subject::Subject;
 use crate::domain::vocabulary::CodedField;
 use crate::service::eligibility::evaluate::{EXPRESSION_BYTES_MAX, SUBJECTS_MAX};
-use crate::service::eligibility::preview::SAMPLE_MAX;
 
 /// `POST /Eligibility/$validate`
 #[must_use]
@@ -69,34 +72,10 @@ pub fn evaluate() -> Operation {
         })))
 }
 
-/// `POST /Eligibility/$preview`
-#[must_use]
-pub fn preview() -> Operation {
-    let lines =
-        any_of(["PreviewProgress", "PreviewSubject", "Previewed", "PreviewFailed"].map(|name| named(name).into()));
-    Operation::new(Tag::Eligibility, "previewRule", "Count who is eligible in the whole register")
-        .says("Evaluates an expression over everybody whom `filter` finds, a search's own parameters, as the register stands at that moment, and counts the outcomes, also by gender, age band and region. It needs `individual:read` (for groups `group:read`), and what the expression and the filter read. A breakdown that the client may not see is left out and named in `withheld`. With `Accept: application/x-ndjson` the answer comes as lines: progress, with `subjects: true` one for each subject in the order of registration, and the result as the last one, or `error` where it fails on the way. Closing the connection ends it. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
-        .body("The expression and whom it is asked about.", named("PreviewAsked"))
-        .in_languages()
-        .answer(
-            Answer::json(200, "Who is eligible, counted.", named("Previewed"))
-                .or("application/x-ndjson", lines),
-        )
-        .example(Example::new("pension", "Women of 60 and more").body(json!({
-            "expression": "is_female(me) && age_years(me.birth_date) >= 60", "as_of": "2026-01-01",
-        })))
-        .example(Example::new("filtered", "Among those in use, with five of them").body(json!({
-            "expression": "age_years(me.birth_date) >= 60", "filter": {"active": true}, "sample": 5,
-        })))
-        .example(Example::new("misspelt", "A field that there is not").answered(422).body(json!({
-            "expression": "age_years(me.birthdate) >= 60",
-        })))
-}
-
 /// The shapes of this noun, by name.
 #[must_use]
 pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
-    [
+    let shapes = [
         ("Validation", validation()),
         ("Validated", validated()),
         ("EvaluationOfIndividuals", of_individuals()),
@@ -110,14 +89,8 @@ pub fn shapes(fields: &ExtensionFields) -> Vec<(String, Shape)> {
         ("Result", result()),
         ("Explanation", explanation()),
         ("Decision", decision()),
-        ("PreviewAsked", preview_asked()),
-        ("Previewed", previewed()),
-        ("PreviewProgress", preview_progress()),
-        ("PreviewSubject", preview_subject()),
-        ("PreviewFailed", preview_failed()),
-    ]
-    .map(|(name, shape)| (name.to_owned(), shape))
-    .into()
+    ];
+    shapes.map(|(name, shape)| (name.to_owned(), shape)).into_iter().chain(preview::shapes(fields)).collect()
 }
 
 fn validation() -> Shape {
@@ -244,72 +217,6 @@ fn result() -> Shape {
         .may("explanation", named("Explanation"))
         .may("error", error)
         .into()
-}
-
-fn preview_asked() -> Shape {
-    let filter = ObjectBuilder::new().schema_type(Type::Object).description(Some(
-        "The filters of a search by name, those of `GET /Individual` or of `GET /Group` as `subject` says, each with one value or a list of them; everybody where absent.",
-    ));
-    let sample = shape::whole(0).maximum(Some(f64::from(SAMPLE_MAX))).description(Some("So many subjects are shown."));
-    Members::sent("An expression to be tried over the register.")
-        .needs("expression", expression())
-        .may("subject", word(Subject::ALL.map(Subject::name)))
-        .may("filter", filter)
-        .may("sample", sample)
-        .may("subjects", shape::boolean().description(Some("Tell the outcome of every subject, as lines.")))
-        .may("as_of", date().description(Some("The day that counts as today.")))
-        .into()
-}
-
-/// How many have which outcome.
-fn counted(members: Members) -> Members {
-    members
-        .needs("total", shape::whole(0))
-        .needs("eligible", shape::whole(0))
-        .needs("not_eligible", shape::whole(0))
-        .needs("undetermined", shape::whole(0))
-        .needs("errors", shape::whole(0).description(Some("Those of the undetermined for whom something went wrong.")))
-}
-
-fn previewed() -> Shape {
-    let gender = Members::answered("Those of one gender, or without one.")
-        .needs("code", shape::or_null(text()))
-        .needs("display", shape::or_null(text()));
-    let band = Members::answered("Those of one age, both years included, or whose age is not known.")
-        .needs("from", shape::or_null(shape::whole(0)))
-        .needs("to", shape::or_null(shape::whole(0)));
-    let region =
-        Members::answered("Those with an address in one region, or without any. Who has several counts in each.")
-            .needs("region", shape::or_null(text()));
-    let missing = Members::answered("A fact that would decide.").needs("field", text()).needs("count", shape::whole(0));
-    counted(Members::answered("Who is eligible, counted."))
-        .may("by_gender", list(Shape::from(counted(gender))))
-        .may("by_age_band", list(Shape::from(counted(band))))
-        .may("by_region", list(Shape::from(counted(region))))
-        .needs("missing", list(Shape::from(missing)))
-        .needs("sample", list(named("PreviewSubject")))
-        .needs("withheld", list(text()).description(Some("The breakdowns that the client may not see.")))
-        .needs("decision", named("Decision"))
-        .may("warnings", list(named("Diagnostic")))
-        .into()
-}
-
-fn preview_progress() -> Shape {
-    let progress = Members::answered("How far it is.").needs("done", shape::whole(0)).needs("total", shape::whole(0));
-    Members::answered("A line that tells how far a preview is.").needs("progress", progress).into()
-}
-
-fn preview_subject() -> Shape {
-    Members::answered("What the rule says of one subject.")
-        .needs("subject", text())
-        .needs("outcome", word(["eligible", "not_eligible", "undetermined"]))
-        .needs("missing", list(text()))
-        .may("errors", list(row_error()))
-        .into()
-}
-
-fn preview_failed() -> Shape {
-    Members::answered("The last line of a preview that failed.").needs("error", named("Problem")).into()
 }
 
 fn row_error() -> Shape {

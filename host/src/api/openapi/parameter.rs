@@ -12,6 +12,8 @@ use crate::domain::search::PAGE_COUNT_MAX;
 
 /// An identifier as paths and filters have it, decoded.
 pub const KEY_PATTERN: &str = r"^[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7B\x7D\x7E]+\|[^\x00-\x1F\x7F-\x9F\s]([^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s])?$";
+/// What is said of a parameter that may stand several times.
+pub const SEVERAL: &str = "May stand several times: all must hold.";
 /// A namespace.
 pub const NAMESPACE_PATTERN: &str = r"^[\x21\x22\x24-\x7B\x7D\x7E]+$";
 
@@ -47,7 +49,7 @@ pub fn needed(name: &str, description: &str, shape: impl Into<Shape>) -> Paramet
 /// A parameter of the query that may stand several times: all of them must hold.
 #[must_use]
 pub fn repeatable(name: &str, description: &str, shape: impl Into<Shape>) -> Parameter {
-    let description = format!("{description} May stand several times: all must hold.");
+    let description = format!("{description} {SEVERAL}");
     ParameterBuilder::from(query(name, &description, shape::list(shape)))
         .style(Some(ParameterStyle::Form))
         .explode(Some(true))

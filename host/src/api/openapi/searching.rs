@@ -1,10 +1,12 @@
 //! Parameters of searches: goes with `extract/filters.rs` and `routes/record_search.rs`.
 
+use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
+use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema};
 
 use super::operation::Operation;
-use super::parameter::{self, KEY_PATTERN, key, query, repeatable};
-use super::shape::{self, Shape, boolean, date_condition, instant_condition, pattern, searched, word};
+use super::parameter::{self, KEY_PATTERN, SEVERAL, key, query, repeatable};
+use super::shape::{self, Members, Shape, any_of, boolean, date_condition, instant_condition, pattern, searched, word};
 use super::shared::code_pattern_of;
 use crate::domain::code::CODE_BYTES_MAX;
 use crate::domain::extension::{EXTENSION, ExtensionFields};
@@ -13,6 +15,10 @@ use crate::domain::record::RecordKind;
 use crate::domain::search::order::{SORT_KEYS_MAX, SortField};
 use crate::domain::vocabulary::CodedField;
 
+/// The one filter whose name begins as that of what is not a filter.
+const LAST_UPDATED: &str = "_last_updated";
+/// What [`SEVERAL`] is where a filter is a member of an object.
+const SEVERAL_LISTED: &str = "Of several in a list all must hold.";
 /// The longest text that is searched for, in bytes.
 const TEXT_BYTES_MAX: usize = 1_000;
 
@@ -79,6 +85,39 @@ pub fn of_modules<'f>(operation: &Operation, fields: &'f ExtensionFields) -> imp
     })
 }
 
+/// The filters of a search as members of an object, each with one value or, where it may stand several times, a list of them.
+#[must_use]
+pub fn filters(search: &Operation, fields: &ExtensionFields) -> Shape {
+    let parameters = search.parameters.iter().cloned().chain(of_modules(search, fields));
+    let filters = parameters.filter(|parameter| !parameter.name.starts_with('_') || parameter.name == LAST_UPDATED);
+    let members = Members::sent("Filters of a search by name: all of them must hold.");
+    filters
+        .fold(members, |members, Parameter { name, description, schema, .. }| match schema {
+            Some(schema) => {
+                // Written in JSON, not in a URL.
+                let description = description.unwrap_or_default().replace("%23", "#").replace(SEVERAL, SEVERAL_LISTED);
+                members.may(&name, one_or_several(schema, &description))
+            }
+            None => members,
+        })
+        .into()
+}
+
+/// An item of a list, or the list; of what is no list just that.
+fn one_or_several(shape: Shape, description: &str) -> Shape {
+    match shape {
+        RefOr::T(Schema::Array(list)) => {
+            let one = match list.items.clone() {
+                ArrayItems::RefOrSchema(item) => vec![*item],
+                ArrayItems::False => vec![],
+            };
+            any_of(one.into_iter().chain([list.into()])).description(Some(description)).into()
+        }
+        RefOr::T(Schema::Object(object)) => ObjectBuilder::from(object).description(Some(description)).into(),
+        other => other,
+    }
+}
+
 /// A reference to a record of that kind, which need not be named.
 #[must_use]
 pub fn reference(kind: RecordKind) -> Shape {
@@ -102,7 +141,7 @@ pub fn envelope(elements: Parameter, sortable: &[SortField]) -> Vec<Parameter> {
     parameters.push(ParameterBuilder::from(sort).style(Some(ParameterStyle::Form)).explode(Some(false)).build());
     let changed =
         "When the record was changed last: a day or an instant, perhaps after `eq`, `ne`, `gt`, `ge`, `lt` or `le`.";
-    parameters.push(repeatable("_last_updated", changed, instant_condition()));
+    parameters.push(repeatable(LAST_UPDATED, changed, instant_condition()));
     parameters.push(elements);
     parameters
 }
