@@ -1,7 +1,7 @@
 //! `cargo xtask build`: guests, server and packs in the target folder.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 use crate::steps::Steps;
@@ -43,8 +43,18 @@ pub fn finish_with(workspace: &Workspace, steps: &Steps, profile: Profile, link:
     let (server, plugins, modules) = (workspace.server(profile), workspace.plugins(), workspace.modules());
     packs::build_all(workspace, steps, &server, &plugins, &modules)?;
     pin(workspace, steps, profile, &[&plugins, &modules], link)?;
+    if let (Profile::Release, Some(engine)) = (profile, guests::engine(workspace)) {
+        try_out(steps, &server, &engine)?;
+    }
     steps.say(&format!("ready: {} with {}", server.display(), plugins.display()));
     Ok(())
+}
+
+/// Lets the program compile the engine under its own bounds, as a server does at its first start: tests run another build of it.
+fn try_out(steps: &Steps, server: &Path, engine: &Path) -> Result<(), Failure> {
+    let mut inspect = Command::new(server);
+    inspect.args(["plugin", "inspect"]).arg(engine).stdout(Stdio::null());
+    steps.run("try the eligibility engine in the server", &mut inspect)
 }
 
 /// Links the program once more if the plugins are others than those it knows.

@@ -55,9 +55,13 @@ fn pack_with_bomb(count: u32) -> Vec<u8> {
 }
 
 fn inspect(count: u32, worker: WorkerBounds) -> Inspection {
+    inspect_bytes(pack_with_bomb(count), worker)
+}
+
+fn inspect_bytes(bytes: Vec<u8>, worker: WorkerBounds) -> Inspection {
     let bounds = CompileBounds { worker, wall: Duration::from_secs(60), ..CompileBounds::default() };
     let compile_in = CompileIn::Child { program: artifacts::program(), bounds };
-    Inspection::of(pack_with_bomb(count), None, &TrustPolicy::default(), &compile_in).unwrap()
+    Inspection::of(bytes, None, &TrustPolicy::default(), &compile_in).unwrap()
 }
 
 #[test]
@@ -73,6 +77,19 @@ fn a_child_with_too_little_memory_or_time_refuses_and_with_enough_does_not() {
     let refused = inspect(4_000, short).refusal.unwrap();
     assert_eq!(refused.step, InstallStep::CompileBudget, "{refused}");
     assert!(refused.reason.contains("1 s of processor time"), "{refused}");
+}
+
+#[test]
+fn the_bound_of_memory_is_one_of_what_a_plugin_takes() {
+    let engine = || fs::read(artifacts::plugin("eligibility-cel")).unwrap();
+    let usual = CompileBounds::default().worker;
+    // The engine needs some 250 MiB: what the compiling process has reserved for itself must not be lent to it.
+    let refused = inspect_bytes(engine(), WorkerBounds { memory_bytes: 96 << 20, ..usual }).refusal.unwrap();
+    assert_eq!(refused.step, InstallStep::CompileBudget, "{refused}");
+    assert!(refused.reason.contains("96 MiB"), "{refused}");
+    // Half of the usual bound is enough, for the engine and for the stack.
+    let whole = inspect_bytes(engine(), WorkerBounds { memory_bytes: usual.memory_bytes / 2, ..usual });
+    assert!(whole.compiled_bytes.is_some() && whole.refusal.is_none(), "{whole:?}");
 }
 
 /// Begins to install a bomb on the server of `data` in that folder.
