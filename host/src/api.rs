@@ -12,6 +12,7 @@ pub mod dto;
 pub mod elements;
 pub mod error;
 pub mod extract;
+pub mod lines;
 pub mod middleware;
 mod once;
 pub mod openapi;

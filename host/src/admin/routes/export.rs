@@ -13,6 +13,7 @@ use crate::admin::access::Administrator;
 use crate::admin::export::body::{self, Codes, Meta};
 use crate::admin::export::cursor::ExportCursor;
 use crate::api::error::{ApiError, Problem};
+use crate::api::extract::accept::LINES;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::api::routes::individual_search;
 use crate::app::AppState;
@@ -58,7 +59,7 @@ pub async fn export(
         let (bytes, is_over) = sending.next().await;
         Some((Ok::<_, std::convert::Infallible>(bytes), if is_over { None } else { Some(sending) }))
     });
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
+    Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(lines)).into_response())
 }
 
 async fn asked(ctx: &OpContext, app: &AppState, parameters: &Parameters) -> Result<Asked, ApiError> {

@@ -14,6 +14,7 @@ use crate::admin::import::lines::{LINE_BYTES_MAX, RawLine, batches};
 use crate::admin::import::read::{self, Reading};
 use crate::admin::import::told::{Counts, Told};
 use crate::api::error::{ApiError, Problem};
+use crate::api::extract::accept::LINES;
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
@@ -81,7 +82,7 @@ pub async fn import(
         let (bytes, is_over) = progress.next().await;
         Some((Ok::<_, std::convert::Infallible>(bytes), if is_over { None } else { Some(progress) }))
     });
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(told)).into_response())
+    Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(told)).into_response())
 }
 
 /// Says that an import has ended, so that another may begin at once.

@@ -1,21 +1,14 @@
 //! `/verification`
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
-use futures_util::Stream;
-use futures_util::future::BoxFuture;
-use tokio::sync::mpsc::{Receiver, channel};
+use axum::response::Response;
+use tokio::sync::mpsc::channel;
 
 use crate::admin::access::Administrator;
 use crate::admin::dto::verification::VerificationLine;
 use crate::api::error::ApiError;
 use crate::api::extract::query::NoParameters;
+use crate::api::lines::{self, Telling};
 use crate::app::AppState;
 use crate::domain::verification::{VerificationEvent, VerificationResult};
 use crate::error::AppError;
@@ -31,58 +24,25 @@ pub async fn verify(
 ) -> Result<Response, ApiError> {
     let look = app.verifier.begin(&ctx).await?;
     let (events, told) = channel(WAITING_MAX);
-    let lines = Lines {
-        look: Some(Box::pin(look.run(events))),
-        told,
-        result: VerificationResult::default(),
-        failure: None,
-        is_over: false,
-    };
-    let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
-    Ok((headers, Body::from_stream(lines)).into_response())
+    Ok(lines::answer(look.run(events), told, Lines(VerificationResult::default())))
 }
 
-/// The lines of a look, which goes on as they are sent and ends with them.
-struct Lines {
-    /// None, once it has ended.
-    look: Option<BoxFuture<'static, Result<(), AppError>>>,
-    told: Receiver<VerificationEvent>,
-    result: VerificationResult,
-    failure: Option<String>,
-    is_over: bool,
-}
+/// What a look tells as lines; counts on the way what it came to.
+struct Lines(VerificationResult);
 
-impl Stream for Lines {
-    type Item = Result<Vec<u8>, Infallible>;
+impl Telling for Lines {
+    type Event = VerificationEvent;
+    type End = Result<(), AppError>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.is_over {
-            return Poll::Ready(None);
-        }
-        if let Some(look) = &mut self.look
-            && let Poll::Ready(ended) = look.as_mut().poll(context)
-        {
-            self.failure = ended.err().map(|error| error.to_string());
-            self.look = None;
-        }
-        loop {
-            let line = match self.told.poll_recv(context) {
-                Poll::Ready(Some(event)) => {
-                    if !self.result.count(&event) {
-                        continue;
-                    }
-                    VerificationLine::from(event)
-                }
-                Poll::Ready(None) => {
-                    self.is_over = true;
-                    match self.failure.take() {
-                        Some(failure) => VerificationLine::Error(failure),
-                        None => VerificationLine::Result((&self.result).into()),
-                    }
-                }
-                Poll::Pending => return Poll::Pending,
-            };
-            return Poll::Ready(Some(Ok(line.to_bytes())));
-        }
+    fn lines(&mut self, event: VerificationEvent) -> Option<Vec<u8>> {
+        self.0.count(&event).then(|| VerificationLine::from(event).to_bytes())
+    }
+
+    fn last(&mut self, end: Self::End) -> Vec<u8> {
+        let line = match end {
+            Err(failure) => VerificationLine::Error(failure.to_string()),
+            Ok(()) => VerificationLine::Result((&self.0).into()),
+        };
+        line.to_bytes()
     }
 }

@@ -1,19 +1,13 @@
 //! `POST /Eligibility/$preview`
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use futures_util::Stream;
-use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::channel;
 
 use super::search::languages;
 use super::{group_search, individual_search};
@@ -21,9 +15,10 @@ use crate::api::access::{Auth, scope};
 use crate::api::dto::eligibility::preview::{self as body, PreviewAsked, PreviewBody};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
-use crate::api::extract::accept::{LINES, asks_for_lines};
+use crate::api::extract::accept::asks_for_lines;
 use crate::api::extract::body::JsonObject;
 use crate::api::extract::query::NoParameters;
+use crate::api::lines::{self, Telling};
 use crate::app::AppState;
 use crate::context::OpContext;
 use crate::domain::eligibility::Subject;
@@ -74,45 +69,25 @@ pub async fn previewed(
         return Ok(Json(PreviewBody::new(&preview, &languages)).into_response());
     }
     let (events, told) = channel(WAITING_MAX);
-    let preview = Some(Box::pin(ready.run(Some(events), tells_subjects)) as BoxFuture<'static, _>);
-    let request_id = Arc::clone(&ctx.request_id);
-    let lines = Lines { preview, told, ended: None, languages, request_id, is_over: false };
-    Ok(([(header::CONTENT_TYPE, LINES)], Body::from_stream(lines)).into_response())
+    let lines = Lines { languages, request_id: Arc::clone(&ctx.request_id) };
+    Ok(lines::answer(ready.run(Some(events), tells_subjects), told, lines))
 }
 
-/// The lines of a preview, which goes on as they are sent and ends with them.
+/// What a preview tells as lines.
 struct Lines {
-    /// None, once it has ended.
-    preview: Option<BoxFuture<'static, Result<Preview, AppError>>>,
-    told: Receiver<PreviewEvent>,
-    ended: Option<Result<Preview, AppError>>,
     languages: LanguagePreference,
     request_id: Arc<str>,
-    is_over: bool,
 }
 
-impl Stream for Lines {
-    type Item = Result<Vec<u8>, Infallible>;
+impl Telling for Lines {
+    type Event = PreviewEvent;
+    type End = Result<Preview, AppError>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.is_over {
-            return Poll::Ready(None);
-        }
-        if let Some(preview) = &mut self.preview
-            && let Poll::Ready(ended) = preview.as_mut().poll(context)
-        {
-            self.ended = Some(ended);
-            self.preview = None;
-        }
-        match self.told.poll_recv(context) {
-            Poll::Ready(Some(event)) => Poll::Ready(Some(Ok(body::event_lines(&event)))),
-            Poll::Ready(None) => {
-                self.is_over = true;
-                let ended = self.ended.take();
-                let ended = ended.unwrap_or_else(|| Err(AppError::internal("a preview ended without an answer")));
-                Poll::Ready(Some(Ok(body::last_line(ended, &self.languages, &self.request_id))))
-            }
-            Poll::Pending => Poll::Pending,
-        }
+    fn lines(&mut self, event: PreviewEvent) -> Option<Vec<u8>> {
+        Some(body::event_lines(&event))
+    }
+
+    fn last(&mut self, end: Self::End) -> Vec<u8> {
+        body::last_line(end, &self.languages, &self.request_id)
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{expression, row_error};
+use crate::api::extract::accept::LINES;
 use crate::api::openapi::example::Example;
 use crate::api::openapi::operation::{Answer, Operation, Tag};
 use crate::api::openapi::searching::filters;
@@ -26,7 +27,7 @@ pub fn preview() -> Operation {
         .in_languages()
         .answer(
             Answer::json(200, "Who is eligible, counted.", named("Previewed"))
-                .or("application/x-ndjson", lines),
+                .or(LINES, lines),
         )
         .example(Example::new("pension", "Women of 60 and more").body(json!({
             "expression": "is_female(me) && age_years(me.birth_date) >= 60", "as_of": "2026-01-01",
