@@ -62,27 +62,66 @@ fn cells<T: Cell>(
 
 /// The cells of the chunks that `column` gives with `blank` where there is no value, and the bitmap that says where there is one.
 fn cells_of<'c, T: Cell + 'c>(rows: &[u32], blank: T, column: impl Fn(usize) -> &'c [T]) -> (Vec<u8>, Vec<T>) {
-    let mut valid = vec![0_u8; rows.len().div_ceil(8)];
-    let mut values = Vec::with_capacity(rows.len());
-    let mut is_complete = true;
-    let mut current: (Option<usize>, &[T]) = (None, &[]);
-    for (rows, bits) in rows.chunks(8).zip(valid.iter_mut()) {
-        for (bit, row) in rows.iter().enumerate() {
-            let (at, slot) = chunk::split(*row);
-            if current.0 != Some(at) {
-                current = (Some(at), column(at));
-            }
-            match current.1.get(slot).filter(|cell| !cell.is_missing()) {
-                Some(value) => {
-                    *bits |= 1 << bit;
-                    values.push(*value);
-                }
-                None => {
-                    is_complete = false;
-                    values.push(blank);
-                }
-            }
+    let mut found = Vec::with_capacity(rows.len());
+    for rows in rows.chunk_by(|one, next| chunk::split(*one).0 == chunk::split(*next).0) {
+        let Some(first) = rows.first() else { continue };
+        let (at, slot) = chunk::split(*first);
+        let cells = column(at);
+        if (*first..).zip(rows).all(|(next, row)| next == *row) {
+            // One row after the other, as everybody's are: copied as they lie there.
+            let cells = cells.get(slot..).unwrap_or_default();
+            found.extend_from_slice(cells.get(..rows.len()).unwrap_or(cells));
+            let missing = rows.len().saturating_sub(cells.len());
+            found.extend(std::iter::repeat_n(T::MISSING, missing));
+        } else {
+            found.extend(rows.iter().map(|row| cells.get(chunk::split(*row).1).copied().unwrap_or(T::MISSING)));
         }
     }
-    (if is_complete { Vec::new() } else { valid }, values)
+    let is_complete = found.iter().all(|cell| !cell.is_missing());
+    let valid = if is_complete { Vec::new() } else { found.chunks(8).map(present).collect() };
+    for cell in found.iter_mut().filter(|cell| cell.is_missing()) {
+        *cell = blank;
+    }
+    (valid, found)
+}
+
+/// Which of up to eight cells have a value, the first one in the lowest bit.
+fn present<T: Cell>(cells: &[T]) -> u8 {
+    cells.iter().rev().fold(0, |bits, cell| bits << 1 | u8::from(!cell.is_missing()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chunk::CHUNK_ROWS;
+    use super::*;
+
+    #[test]
+    fn gathers_the_same_from_rows_in_a_row_and_from_any() {
+        let whole: Vec<u32> =
+            (0..CHUNK_ROWS as u32).map(|at| if at % 5 == 3 { u32::MISSING } else { at * 10 }).collect();
+        let chunks = [whole.as_slice(), &whole[..7], &[]];
+        let column = |at: usize| chunks.get(at).copied().unwrap_or_default();
+        let end = CHUNK_ROWS as u32;
+        let orders: [Vec<u32>; 7] = [
+            (0..end).collect(),
+            (end - 9..end + 12).collect(),
+            vec![1, 3, 2, 4],
+            vec![2, 2, 3, 3],
+            vec![end + 1, 0, end, 1, 3 * end],
+            (0..40).rev().collect(),
+            vec![],
+        ];
+        for rows in orders {
+            let cell = |row: &u32| column(chunk::split(*row).0).get(chunk::split(*row).1).copied();
+            let expected: Vec<Option<u32>> =
+                rows.iter().map(|row| cell(row).filter(|cell| !cell.is_missing())).collect();
+            let (valid, values) = cells_of(&rows, 0, column);
+            let there = |at: usize| valid.is_empty() || valid[at / 8] >> (at % 8) & 1 == 1;
+            let found: Vec<Option<u32>> = (0..rows.len()).map(|at| there(at).then(|| values[at])).collect();
+            assert_eq!(found, expected, "{rows:?}");
+            assert!(values.iter().enumerate().all(|(at, value)| there(at) || *value == 0), "blank where nothing is");
+            assert_eq!(valid.is_empty(), expected.iter().all(Option::is_some));
+            assert!(valid.is_empty() || valid.len() == rows.len().div_ceil(8));
+        }
+    }
 }

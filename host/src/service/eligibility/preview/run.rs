@@ -33,8 +33,10 @@ use crate::plugin::{EligibilityEngine, EngineError};
 use crate::service::{audit, search, subjects};
 use crate::vocab::Generation;
 
-/// The subjects of a turn where no record is read: compiling the rule takes as long as a few thousand of them.
-const TURN_ROWS: usize = 16 * BATCH_ROWS_MAX;
+/// The most subjects of a turn where no record is read: some milliseconds.
+const TURN_ROWS_MAX: usize = 64 * BATCH_ROWS_MAX;
+/// The least of them: an instance of the engine that compiles the rule takes as long as some ten thousand subjects.
+const TURN_ROWS_MIN: usize = 4 * BATCH_ROWS_MAX;
 /// The subjects of a turn where records are read, be it to tell who the subjects are.
 const TURN_RECORDS: usize = 2_048;
 
@@ -127,7 +129,7 @@ impl Run {
         };
         tell(events, PreviewEvent::Progress(0, total)).await?;
         let is_fast = !tells_subjects && !self.facts.reads_records() && !needs_texts(&self.facts.references);
-        let turn_rows = if is_fast { TURN_ROWS } else { TURN_RECORDS };
+        let turn_rows = if is_fast { turn_rows(total, self.desk.turns_max()) } else { TURN_RECORDS };
         let ends_with_a_part = !is_fast && self.facts.keeping.is_some();
         let rows = Arc::clone(&self.rows);
         let turns = stream::unfold(Some(0_u32), move |first| {
@@ -262,6 +264,14 @@ impl Run {
     }
 }
 
+/// How many of so many subjects a turn has: as few turns as there may be, and no thread without one.
+fn turn_rows(total: u64, at_once: usize) -> usize {
+    let total = usize::try_from(total).unwrap_or(usize::MAX);
+    let rounds = total.div_ceil(TURN_ROWS_MAX).div_ceil(at_once).max(1);
+    let each = total.div_ceil(rounds.saturating_mul(at_once));
+    each.next_multiple_of(BATCH_ROWS_MAX).clamp(TURN_ROWS_MIN, TURN_ROWS_MAX)
+}
+
 /// Cuts ascending rows where a part ends that fields are kept in, so that no two turns read the same one.
 fn end_with_a_part(rows: &mut Vec<u32>) {
     let Some(first) = rows.first() else { return };
@@ -275,5 +285,23 @@ async fn tell(events: Option<&Sender<PreviewEvent>>, event: PreviewEvent) -> Res
     match events {
         Some(events) => events.send(event).await.map_err(|_| Failure::Engine(EngineError::Abandoned)),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_few_and_none_waits_for_another() {
+        let turns = |total: u64, at_once| total.div_ceil(turn_rows(total, at_once) as u64);
+        assert_eq!(turns(1, 3), 1, "compiling a rule costs more than it");
+        assert_eq!(turns(TURN_ROWS_MIN as u64, 3), 1);
+        assert_eq!(turns(3 * TURN_ROWS_MIN as u64, 3), 3);
+        assert_eq!(turns(200_000, 3), 3);
+        assert_eq!((turns(1_000_000, 2), turns(1_000_000, 3)), (4, 6));
+        for (total, at_once) in [(0, 1), (u64::from(u32::MAX), 1), (u64::from(u32::MAX), 64)] {
+            assert!((TURN_ROWS_MIN..=TURN_ROWS_MAX).contains(&turn_rows(total, at_once)));
+        }
     }
 }

@@ -62,16 +62,6 @@ pub(super) struct Breakdowns {
 }
 
 impl Counts {
-    fn add(&mut self, verdict: Verdict, has_error: bool) {
-        self.total += 1;
-        match verdict {
-            Verdict::Eligible => self.eligible += 1,
-            Verdict::NotEligible => self.not_eligible += 1,
-            Verdict::Undetermined => self.undetermined += 1,
-        }
-        self.errors += u64::from(has_error);
-    }
-
     fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.eligible += other.eligible;
@@ -81,35 +71,66 @@ impl Counts {
     }
 }
 
+/// What an outcome is counted as: its verdict, and whether something went wrong.
+type Kind = u8;
+/// Added to the kind of an outcome where something went wrong.
+const WITH_ERROR: Kind = 3;
+/// How many kinds there are.
+const KINDS: usize = 6;
+
+/// How many outcomes of each kind there are.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfKind([u32; KINDS]);
+
+impl OfKind {
+    fn count(&mut self, kind: Kind) {
+        if let Some(count) = self.0.get_mut(usize::from(kind)) {
+            *count += 1;
+        }
+    }
+
+    fn counts(self) -> Counts {
+        let [eligible, not_eligible, undetermined, eligible_errors, not_eligible_errors, undetermined_errors] =
+            self.0.map(u64::from);
+        let errors = eligible_errors + not_eligible_errors + undetermined_errors;
+        Counts {
+            total: eligible + not_eligible + undetermined + errors,
+            eligible: eligible + eligible_errors,
+            not_eligible: not_eligible + not_eligible_errors,
+            undetermined: undetermined + undetermined_errors,
+            errors,
+        }
+    }
+}
+
 impl Tally {
     /// Counts the outcomes of some subjects.
     pub fn add(&mut self, facts: &Facts, asked: Breakdowns, rows: &[u32], outcomes: &Outcomes) {
-        let mut has_error = vec![false; rows.len()];
-        for error in &outcomes.errors {
-            if let Some(at) = has_error.get_mut(error.row as usize) {
-                *at = true;
+        let kinds = kinds(rows.len(), outcomes);
+        let genders = if asked.by_gender { genders(facts, rows) } else { Genders::default() };
+        let bands = if asked.by_age_band { bands(facts, rows) } else { Vec::new() };
+        // By gender and band at once, so that a subject is counted once.
+        let mut counted = vec![[OfKind::default(); BANDS]; genders.codes.len().max(1)];
+        for (at, kind) in kinds.iter().enumerate() {
+            let gender = genders.places.get(at).copied().unwrap_or_default();
+            let band = bands.get(at).copied().unwrap_or_default();
+            let counted = counted.get_mut(usize::from(gender)).and_then(|bands| bands.get_mut(usize::from(band)));
+            if let Some(counted) = counted {
+                counted.count(*kind);
             }
         }
-        let genders = asked.by_gender.then(|| genders(facts, rows));
-        let ages = asked.by_age_band.then(|| ages(facts, rows));
-        let mut marked: [Vec<u32>; 3] = Default::default();
-        for (at, ((row, verdict), has_error)) in rows.iter().zip(&outcomes.verdicts).zip(&has_error).enumerate() {
-            self.counts.add(*verdict, *has_error);
-            if let Some(genders) = &genders {
-                let gender = genders.get(at).copied().flatten();
-                self.by_gender.entry(gender).or_default().add(*verdict, *has_error);
-            }
-            if let Some(ages) = &ages {
-                self.by_age_band.entry(ages.get(at).copied().flatten()).or_default().add(*verdict, *has_error);
-            }
-            let [eligible, undetermined, errors] = &mut marked;
-            match verdict {
-                Verdict::Eligible => eligible.push(*row),
-                Verdict::NotEligible => {}
-                Verdict::Undetermined => undetermined.push(*row),
-            }
-            if *has_error {
-                errors.push(*row);
+        for (gender, bands) in counted.iter().enumerate() {
+            for (band, counts) in bands.iter().map(|counted| counted.counts()).enumerate() {
+                if counts.total == 0 {
+                    continue;
+                }
+                self.counts.merge(counts);
+                if asked.by_gender {
+                    self.by_gender.entry(genders.codes.get(gender).copied().flatten()).or_default().merge(counts);
+                }
+                if asked.by_age_band {
+                    self.by_age_band.entry(band.checked_sub(1)).or_default().merge(counts);
+                }
             }
         }
         let mut by_name = vec![0_u64; outcomes.missing_names.len()];
@@ -122,10 +143,9 @@ impl Tally {
             *self.missing.entry(name.clone()).or_default() += count;
         }
         if asked.by_region {
-            let [eligible, undetermined, errors] = marked.map(|rows| RowMarks::from_sorted(&rows));
-            self.eligible.merge(&eligible);
-            self.undetermined.merge(&undetermined);
-            self.errors.merge(&errors);
+            self.eligible.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Eligible)));
+            self.undetermined.merge(&marked(rows, &kinds, |kind| kind % WITH_ERROR == kind_of(Verdict::Undetermined)));
+            self.errors.merge(&marked(rows, &kinds, |kind| kind >= WITH_ERROR));
         }
     }
 
@@ -158,23 +178,85 @@ pub(super) fn outcome_of(outcomes: &Outcomes, at: usize, row: u32) -> RowOutcome
     }
 }
 
-fn genders(facts: &Facts, rows: &[u32]) -> Vec<Option<CodeNumber>> {
-    match facts.column(Subject::Individual, "gender", rows) {
-        Some((valid, ColumnValues::Codes(codes))) => {
-            codes.into_iter().enumerate().map(|(at, code)| bit(&valid, at).then_some(CodeNumber(code))).collect()
-        }
-        Some(_) | None => Vec::new(),
+/// What a verdict is counted as.
+const fn kind_of(verdict: Verdict) -> Kind {
+    match verdict {
+        Verdict::Eligible => 0,
+        Verdict::NotEligible => 1,
+        Verdict::Undetermined => 2,
     }
 }
 
-/// The place of each subject's age in [`AGE_BANDS`].
-fn ages(facts: &Facts, rows: &[u32]) -> Vec<Option<usize>> {
+/// What each of so many subjects is counted as.
+fn kinds(subjects: usize, outcomes: &Outcomes) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = outcomes.verdicts.iter().take(subjects).map(|verdict| kind_of(*verdict)).collect();
+    for error in &outcomes.errors {
+        if let Some(kind) = kinds.get_mut(error.row as usize).filter(|kind| **kind < WITH_ERROR) {
+            *kind += WITH_ERROR;
+        }
+    }
+    kinds
+}
+
+/// The rows of some kinds.
+fn marked(rows: &[u32], kinds: &[Kind], is_marked: impl Fn(Kind) -> bool) -> RowMarks {
+    let marked = rows.iter().zip(kinds).filter(|(_, kind)| is_marked(**kind)).map(|(row, _)| *row);
+    RowMarks::from_sorted(&marked.collect::<Vec<u32>>())
+}
+
+/// The genders of some subjects.
+#[derive(Default)]
+struct Genders {
+    /// Those that there are.
+    codes: Vec<Option<CodeNumber>>,
+    /// The place in `codes` of each subject's.
+    places: Vec<u16>,
+}
+
+fn genders(facts: &Facts, rows: &[u32]) -> Genders {
+    let mut genders = Genders { codes: vec![None], places: Vec::with_capacity(rows.len()) };
+    let Some((valid, ColumnValues::Codes(codes))) = facts.column(Subject::Individual, "gender", rows) else {
+        return genders;
+    };
+    for (at, code) in codes.into_iter().enumerate() {
+        let code = bit(&valid, at).then_some(CodeNumber(code));
+        // There are a handful of them.
+        let place = genders.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
+            genders.codes.push(code);
+            genders.codes.len() - 1
+        });
+        genders.places.push(u16::try_from(place).unwrap_or(u16::MAX));
+    }
+    genders
+}
+
+/// The bands of ages, and before them whoever has no known age or is not born yet.
+const BANDS: usize = AGE_BANDS.len() + 1;
+
+/// For each subject the place of its age in [`AGE_BANDS`], counted from 1; 0 where it is not known.
+fn bands(facts: &Facts, rows: &[u32]) -> Vec<u8> {
     let Some((valid, ColumnValues::Days(days))) = facts.column(Subject::Individual, "birth_date", rows) else {
         return Vec::new();
     };
-    let lasts = last_births(facts.as_of);
-    let band = |day: i32| lasts.iter().rposition(|last| day <= *last);
-    days.into_iter().enumerate().map(|(at, day)| bit(&valid, at).then(|| band(day)).flatten()).collect()
+    let mut bands = bands_of(&days, &last_births(facts.as_of));
+    if !valid.is_empty() {
+        for (_, band) in bands.iter_mut().enumerate().filter(|(at, _)| !bit(&valid, *at)) {
+            *band = 0;
+        }
+    }
+    bands
+}
+
+/// For each day of birth how many of the bands somebody is old enough for: one comparison for all days after the other, which a
+/// processor makes many of at once.
+fn bands_of(births: &[i32], lasts: &[i32]) -> Vec<u8> {
+    let mut bands = vec![0_u8; births.len()];
+    for last in lasts {
+        for (band, born) in bands.iter_mut().zip(births) {
+            *band += u8::from(born <= last);
+        }
+    }
+    bands
 }
 
 /// For each band the last day on which somebody was born who is old enough for it, in days since 1970-01-01. Somebody born on
@@ -190,8 +272,8 @@ mod tests {
     #[test]
     fn a_band_begins_on_the_birthday() {
         let band = |as_of: Date, born: Date| {
-            let lasts = last_births(as_of);
-            lasts.iter().rposition(|last| days_since_epoch(born) <= *last).map(|at| AGE_BANDS[at])
+            let bands = bands_of(&[days_since_epoch(born)], &last_births(as_of));
+            usize::from(bands[0]).checked_sub(1).map(|at| AGE_BANDS[at])
         };
         let day = Date::constant;
         assert_eq!(band(day(2026, 3, 1), day(2026, 3, 1)), Some(0));
