@@ -1,5 +1,6 @@
 //! Puts the server together: the one place that knows every module, and joins ports to adapters.
 
+mod access_upkeep;
 mod audit_upkeep;
 pub mod author;
 mod checkpoints;
@@ -20,6 +21,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 use self::checkpoints::Checkpoints;
@@ -28,7 +30,7 @@ use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::issue::TokenDesk;
-use crate::auth::keys::TokenKeys;
+use crate::auth::{AuthFault, Authenticated, Door, KeyRing, TokenCache, authenticate};
 use crate::config::Config;
 use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
@@ -45,6 +47,7 @@ use crate::service::eligibility::preview::desk::PreviewDesk;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
+use crate::service::signing_key::SigningKeyAdministration;
 use crate::service::verify::Verifier;
 
 /// The folder of installed plugins within the data folder.
@@ -91,7 +94,11 @@ pub struct App {
     /// What the metrics page shows.
     pub metrics: Arc<Metrics>,
     /// What signs tokens.
-    pub token_keys: TokenKeys,
+    pub token_keys: Arc<KeyRing>,
+    /// Rotates what signs tokens.
+    pub signing_keys: SigningKeyAdministration,
+    /// Tokens that were verified before.
+    pub token_cache: Arc<TokenCache>,
     /// What seals the cursors of searches.
     pub cursors: CursorSeal,
     /// What opens the admin API.
@@ -230,10 +237,24 @@ impl App {
         TokenDesk {
             directory: &self.clients.directory,
             hasher: &self.clients.hasher,
-            keys: &self.token_keys,
+            keys: Arc::clone(&self.token_keys.load()),
             config: &self.config.token,
             ids: &*self.ids,
         }
+    }
+
+    /// Finds out who calls, from the values of all `Authorization` headers of a request.
+    ///
+    /// # Errors
+    /// As [`authenticate`].
+    pub fn authenticate<'a>(
+        &self,
+        authorization: impl IntoIterator<Item = &'a [u8]>,
+        now: Timestamp,
+    ) -> Result<Authenticated, AuthFault> {
+        let keys = self.token_keys.load();
+        let (directory, config) = (&self.clients.directory, &self.config.token);
+        authenticate(authorization, Door { directory, keys: &keys, cache: &self.token_cache, config }, now)
     }
 
     /// The context of what the server does by itself.

@@ -1,7 +1,8 @@
 //! Who calls: token issue and check, client lookup, secrets, signing keys.
 //!
 //! A token request goes `token_request` (read) → `issue` (check, sign); every other call goes `authenticate` (token, client,
-//! effective scopes). Limits are counted by the caller, between the two.
+//! effective scopes). Limits are counted by the caller, between the two. `key_ring` rotates what signs, `token_cache` keeps what was
+//! verified.
 //!
 //! **Invariant:** no HTTP here: bytes and header values come in, values and reasons go out.
 //!
@@ -19,20 +20,25 @@ mod fixtures;
 pub mod issue;
 mod key_file;
 pub mod key_folder;
+pub mod key_ring;
+mod key_strength;
 pub mod keys;
 pub mod oauth_error;
 pub mod secret;
 pub mod secret_file;
 pub mod token;
+pub mod token_cache;
 pub mod token_request;
 
 pub use admin_token::AdminToken;
-pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo, authenticate};
+pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo, Door, authenticate};
 pub use cursor_seal::CursorSeal;
 pub use directory::ClientDirectory;
 pub use entropy::EntropyError;
 pub use issue::{IssuedAnswer, TokenDesk};
+pub use key_ring::{KeyRing, Rotation, RotationError};
 pub use keys::{KeyError, TokenKeys};
 pub use oauth_error::{OAuthError, OAuthErrorCode};
 pub use secret::SecretHasher;
+pub use token_cache::{TokenCache, TokenCacheBounds};
 pub use token_request::{TokenRequest, TokenRequestParts};

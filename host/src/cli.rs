@@ -15,6 +15,7 @@ mod eval;
 mod export;
 mod identifier_system;
 mod import;
+mod key;
 mod output;
 mod pack;
 mod plugin;
@@ -133,6 +134,9 @@ enum Command {
     /// Register systems that identifiers may be of, list and take them out
     #[command(subcommand)]
     IdentifierSystem(identifier_system::IdentifierSystemCommand),
+    /// Replace the key that signs tokens, and list the keys
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Look through the whole register, on disk and in memory, and tell what is wrong; changes nothing
     Verify(verify::VerifyArgs),
     /// Write the whole register into one file, while the server runs or not
@@ -165,6 +169,7 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::Code(command) => code::run(&cli.global, command),
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
         Command::IdentifierSystem(command) => identifier_system::run(&cli.global, command),
+        Command::Key(command) => key::run(&cli.global, command),
         Command::Verify(args) => verify::run(&cli.global, args),
         Command::Backup(args) => backup::run(&cli.global, &args),
         Command::Restore(args) => restore::run(&cli.global, &args),

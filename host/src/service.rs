@@ -26,6 +26,7 @@ pub mod records;
 pub mod registry;
 pub mod search;
 pub mod shown_again;
+pub mod signing_key;
 pub mod standing;
 pub mod subjects;
 pub mod transaction;

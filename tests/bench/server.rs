@@ -129,7 +129,7 @@ pub async fn token_of(app: &AppState, ground: Option<(LegalBasis, Organization)>
     };
     let (client, _) = app.clients.create(&app.system_context(), new).await.map_err(|error| error.to_string())?;
     let issued = daftar::auth::token::issue(
-        &app.token_keys,
+        &app.token_keys.load(),
         &app.config.token,
         &client.id,
         &grants.scopes(),

@@ -121,6 +121,92 @@ fn forged_headers_and_signatures_are_refused() {
     assert_eq!(scene.call(scene.client.token()).status, 200, "the real token passes after all of them");
 }
 
+fn sign_text(header: &str, claims: &str, key: &[u8]) -> String {
+    let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(message.as_bytes());
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+}
+
+/// The whole of an answer, but for what no two answers have in common.
+fn answer_in_bytes(scene: &Scene, token: &str) -> String {
+    let request = format!(
+        "GET /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    let answer = String::from_utf8(scene.app.anonymous().exchange(request.as_bytes())).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let is_its_own = |line: &&str| !line.starts_with("x-request-id: ") && !line.starts_with("date: ");
+    let head: Vec<&str> = head.split("\r\n").filter(is_its_own).collect();
+    let mut body: Value = serde_json::from_str(body).unwrap();
+    assert!(body.as_object_mut().unwrap().remove("request_id").is_some());
+    format!("{}\n{body}", head.join("\n"))
+}
+
+#[test]
+fn every_forgery_gets_the_same_answer_to_the_last_byte() {
+    let scene = Scene::new();
+    let Scene { header, claims, key, .. } = &scene;
+    let iat = claims["iat"].as_i64().unwrap();
+    let with_header = |change: Value| sign(&merged(header, &change), claims, key);
+    let with_kid = |kid: Value| with_header(json!({"kid": kid}));
+    let (header_text, claims_text) = (header.to_string(), claims.to_string());
+    let own_jwk = json!({"kty": "oct", "k": URL_SAFE_NO_PAD.encode([7; 32]), "alg": "HS256"});
+    let injected = |name: &str, value: Value| sign(&merged(header, &json!({name: value})), claims, &[7; 32]);
+    let forged = [
+        ("kid: a path", with_kid(json!("../../../../dev/null"))),
+        ("kid: a path with a NUL", with_kid(json!("keys/token.json\u{0}.png"))),
+        ("kid: SQL", with_kid(json!("x' UNION SELECT 'secret' --"))),
+        ("kid: a shell", with_kid(json!("| curl evil.example"))),
+        ("kid: a URL", with_kid(json!("https://evil.example/key"))),
+        ("kid: empty", with_kid(json!(""))),
+        ("kid: huge", with_kid(json!("k".repeat(2_000)))),
+        ("kid: not ASCII", with_kid(json!("\u{202e}kid\u{0}é"))),
+        ("kid: a list", with_kid(json!([header["kid"]]))),
+        ("kid: an object", with_kid(json!({"kid": header["kid"]}))),
+        ("kid: a number", with_kid(json!(0))),
+        ("kid: the name of an object's own", with_kid(json!("__proto__"))),
+        ("no kid", with_kid(Value::Null)),
+        ("an embedded key", injected("jwk", own_jwk)),
+        ("a URL of keys", injected("jku", json!("https://evil.example/keys.json"))),
+        ("a URL of a certificate", injected("x5u", json!("http://169.254.169.254/"))),
+        ("a certificate", injected("x5c", json!(["MIIB"]))),
+        ("a critical extension", with_header(json!({"crit": ["b64"], "b64": false}))),
+        ("a token within a token", with_header(json!({"cty": "JWT"}))),
+        ("compressed", with_header(json!({"zip": "DEF"}))),
+        ("alg none", with_header(json!({"alg": "none"}))),
+        ("alg nOnE, unsigned", format!("{}.", message(&merged(header, &json!({"alg": "nOnE"})), claims))),
+        ("alg RS256", with_header(json!({"alg": "RS256"}))),
+        ("alg HS512", with_header(json!({"alg": "HS512"}))),
+        ("alg a list", with_header(json!({"alg": ["HS256"]}))),
+        ("alg twice", sign_text(&header_text.replacen('{', "{\"alg\":\"none\",", 1), &claims_text, key)),
+        ("a nested header", sign_text(&format!("{}{}", "[".repeat(150), "]".repeat(150)), &claims_text, key)),
+        ("a header that is no JSON", sign_text("\u{0}", &claims_text, key)),
+        ("exp twice", sign_text(&header_text, &claims_text.replacen('{', "{\"exp\":9999999999,", 1), key)),
+        ("sub twice", sign_text(&header_text, &claims_text.replacen('{', "{\"sub\":\"root\",", 1), key)),
+        ("nested claims", sign_text(&header_text, &"{\"scopes\":".repeat(300), key)),
+        ("claims that are no object", sign_text(&header_text, "[]", key)),
+        ("a future iat", scene.signed_with_claims(&json!({"iat": iat + 1, "iat_us": (iat + 1) * 1_000_000}))),
+        ("an iat at the end of time", scene.signed_with_claims(&json!({"iat": i64::MAX, "iat_us": null}))),
+        (
+            "an exp beyond numbers",
+            sign_text(&header_text, &claims_text.replace("\"exp\":", "\"exp\":1e999,\"old\":"), key),
+        ),
+        ("another issuer", scene.signed_with_claims(&json!({"iss": "somebody"}))),
+        ("another audience", scene.signed_with_claims(&json!({"aud": "others"}))),
+        ("scopes of no kind", scene.signed_with_claims(&json!({"scopes": {"0": "individual:all"}}))),
+        ("a huge token", format!("{}.{}.x", "A".repeat(30_000), "A".repeat(30_000))),
+        ("just too long", "a".repeat(4_097)),
+        ("dots", ".".repeat(4_000)),
+        ("another key", sign(header, claims, &[7; 32])),
+    ];
+    let expected = answer_in_bytes(&scene, "x.y.z");
+    assert!(expected.starts_with("HTTP/1.1 401 ") && expected.contains("the access token is malformed"), "{expected}");
+    for (name, token) in &forged {
+        assert_eq!(&answer_in_bytes(&scene, token), &expected, "{name}");
+    }
+    assert_eq!(scene.call(scene.client.token()).status, 200, "the real token passes after all of them");
+}
+
 #[test]
 fn forged_claims_are_refused_even_under_our_own_signature() {
     let scene = Scene::new();

@@ -29,6 +29,7 @@ mod group_relationship;
 mod group_search;
 mod hostile;
 mod individual;
+mod keys;
 mod limits;
 mod logs;
 mod once;

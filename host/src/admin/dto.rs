@@ -7,6 +7,7 @@ pub mod identifier_system;
 pub mod local_code;
 pub mod plugin_use;
 pub mod secret;
+pub mod signing_key;
 pub mod upgrade_report;
 pub mod verification;
 

@@ -10,7 +10,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use super::access::require_token;
 use super::routes::{
     audit, backup, client, concept_group, consent, eligibility, export, identifier_system, import, local_code, metrics,
-    plugin, plugin_use, program, upgrade_report, verification,
+    plugin, plugin_use, program, signing_key, upgrade_report, verification,
 };
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
@@ -57,6 +57,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/program-rules", get(program::broken_rules)),
         ("/programs", get(program::list).post(program::create)),
         ("/programs/{identifier}", get(program::show).patch(program::update)),
+        ("/signing-keys", get(signing_key::list).post(signing_key::rotate)),
         ("/verification", get(verification::verify)),
     ]
 }

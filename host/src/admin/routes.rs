@@ -14,5 +14,6 @@ pub mod metrics;
 pub mod plugin;
 pub mod plugin_use;
 pub mod program;
+pub mod signing_key;
 pub mod upgrade_report;
 pub mod verification;

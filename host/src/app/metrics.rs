@@ -4,6 +4,8 @@
 //! named by the administrator. So no personal data is on the page, and the number of series is bounded.
 //! **Invariant:** nothing is global to the process: two servers in one process have two pages.
 
+mod access;
+
 use std::time::Duration;
 
 use metrics::{Key, Label, Level, Metadata, Recorder, SharedString};
@@ -94,6 +96,7 @@ impl App {
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "interactive")], number(pool.interactive_waiting));
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
         now.previews(self.previews.usage(), self.rule_columns.usage());
+        now.access(self);
         for plugin in self.plugins.list() {
             now.plugin(&plugin);
         }

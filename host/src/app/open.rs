@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::access_upkeep::{AccessUpkeep, drop_expired};
 use super::audit_upkeep::AuditUpkeep;
 use super::checkpoints::Checkpoints;
 use super::limits::StoredDayCounts;
@@ -17,10 +18,12 @@ use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::directory::ClientDirectory;
-use crate::auth::keys::TokenKeys;
 use crate::auth::secret::SecretHasher;
+use crate::auth::{KeyRing, TokenCache};
 use crate::config::{Config, PluginsConfig};
-use crate::context::Clock;
+use crate::context::trail::Trail;
+use crate::context::{Clock, OpContext};
+use crate::domain::audit::Actor;
 use crate::domain::manifest::PluginName;
 use crate::limits::Limits;
 use crate::plugin::{
@@ -37,6 +40,7 @@ use crate::service::eligibility::preview::desk::PreviewDesk;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
+use crate::service::signing_key::SigningKeyAdministration;
 use crate::service::verify::Verifier;
 use crate::service::vocabulary;
 use crate::store::Store;
@@ -71,7 +75,7 @@ impl App {
         let clients = store.clients().await.map_err(store_error)?;
         check_secrets_key(&data_dir, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
-        let token_keys = TokenKeys::load_or_create(&data_dir, now).map_err(key_error)?;
+        let token_keys = KeyRing::load_or_create(&data_dir, config.token.lifetime_s, now).map_err(key_error)?;
         let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
         let cursors = CursorSeal::load_or_create(&data_dir, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
@@ -111,6 +115,17 @@ impl App {
             ids: ids.clone(),
             retention_days: config.audit.retention(),
         };
+        let (token_keys, token_cache) = (Arc::new(token_keys), Arc::new(TokenCache::default()));
+        let signing_keys = SigningKeyAdministration::new(token_keys.clone(), registry.audit.clone(), clock.clone());
+        let starting = OpContext::unbound(Actor::System, ids.next_id().into(), now, Trail::default());
+        drop_expired(&signing_keys, &starting).await;
+        let access = AccessUpkeep {
+            ring: token_keys.clone(),
+            signing_keys: signing_keys.clone(),
+            tokens: token_cache.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        };
         let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
         let checkpointing = checkpoints.clone();
         let maintenance = tokio::spawn(async move {
@@ -124,7 +139,7 @@ impl App {
                     checkpoints.keep_up().await;
                 }
             };
-            tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), forgetting, checkpoints);
+            tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), access.keep_up(), forgetting, checkpoints);
         });
         let clients = ClientAdministration {
             store,
@@ -157,6 +172,8 @@ impl App {
             limits,
             metrics,
             token_keys,
+            signing_keys,
+            token_cache,
             cursors,
             admin_token,
             checkpoints,

@@ -1,7 +1,7 @@
 //! Who makes an API call: from the `Authorization` header to the client and what it may do now.
 //!
-//! Each call checks the signature anew; a bounded cache of verified tokens would stand in front of [`token::verify`],
-//! and everything after it must stay behind the cache: the client is looked up on every call.
+//! What a token says by itself may come from the cache of verified tokens. What may change while it is out, its client, the client's
+//! grants and the instant up to which its tokens are refused, is looked up on every call, behind the cache.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,24 @@ use jiff::Timestamp;
 
 use super::directory::ClientDirectory;
 use super::keys::TokenKeys;
-use super::token::{self, TokenDefect, TokenFault, VerifiedToken};
+use super::token::{TokenDefect, TokenFault, VerifiedToken};
+use super::token_cache::TokenCache;
 use crate::config::TokenConfig;
 use crate::domain::client::Client;
 use crate::domain::scope::ScopeSet;
+
+/// What callers are checked with.
+#[derive(Debug, Clone, Copy)]
+pub struct Door<'a> {
+    /// The clients.
+    pub directory: &'a ClientDirectory,
+    /// The keys in force.
+    pub keys: &'a TokenKeys,
+    /// Tokens that were checked before.
+    pub cache: &'a TokenCache,
+    /// Issuer and audience.
+    pub config: &'a TokenConfig,
+}
 
 /// A caller whose token is sound and whose client is active.
 #[derive(Debug, Clone)]
@@ -23,7 +37,7 @@ pub struct Authenticated {
     /// What it may do: the token's scopes within the client's present grants.
     pub scopes: ScopeSet,
     /// What the token says.
-    pub token: VerifiedToken,
+    pub token: Arc<VerifiedToken>,
 }
 
 /// Why a caller is not let in.
@@ -114,13 +128,12 @@ impl fmt::Display for AuthFault {
 /// The first thing that is wrong, in the order: header, signature, `iss`, `aud`, `exp`, `iat`, client, `not_before`.
 pub fn authenticate<'a>(
     authorization: impl IntoIterator<Item = &'a [u8]>,
-    directory: &ClientDirectory,
-    keys: &TokenKeys,
-    config: &TokenConfig,
+    door: Door<'_>,
     now: Timestamp,
 ) -> Result<Authenticated, AuthFault> {
+    let Door { directory, keys, cache, config } = door;
     let text = bearer_token(authorization).map_err(AuthFault::before_client)?;
-    let token = token::verify(text, keys, config, now).map_err(|fault| {
+    let token = cache.verify(text, keys, config, now).map_err(|fault| {
         AuthFault::before_client(match fault {
             TokenFault::Malformed(defect) => AuthFaultKind::Token(defect),
             TokenFault::Expired => AuthFaultKind::Expired,
@@ -165,7 +178,7 @@ mod tests {
 
     fn call(fixture: &Fixture, values: &[&str], now: Timestamp) -> Result<Authenticated, AuthFaultKind> {
         let values = values.iter().map(|value| value.as_bytes());
-        authenticate(values, &fixture.directory, &fixture.keys, &fixture.config, now).map_err(|fault| fault.kind)
+        authenticate(values, fixture.door(), now).map_err(|fault| fault.kind)
     }
 
     #[test]
@@ -197,7 +210,7 @@ mod tests {
             assert_eq!(call(&fixture, &values, at(1)).unwrap_err(), AuthFaultKind::SeveralHeaders);
         }
         let not_text: [&[u8]; 1] = [b"Bearer \xff"];
-        let fault = authenticate(not_text, &fixture.directory, &fixture.keys, &fixture.config, at(1)).unwrap_err();
+        let fault = authenticate(not_text, fixture.door(), at(1)).unwrap_err();
         assert_eq!(fault.kind, AuthFaultKind::HeaderText);
     }
 
@@ -238,7 +251,7 @@ mod tests {
         fixture.put_client("rotated", |client| client.not_before = Some(at(5)));
         let fault = |id: &str| {
             let value = format!("Bearer {}", fixture.token(id, "", at(0)));
-            authenticate([value.as_bytes()], &fixture.directory, &fixture.keys, &fixture.config, at(6)).unwrap_err()
+            authenticate([value.as_bytes()], fixture.door(), at(6)).unwrap_err()
         };
         let off = fault("off");
         assert!(matches!(off.charged_to(), ChargedTo::Client(client) if client.id == ClientId::parse("off").unwrap()));

@@ -45,7 +45,7 @@ impl CursorSeal {
         let folder = data_folder.join(KEY_FOLDER);
         secret_file::prepare_folder(&folder)?;
         let path = folder.join(SEAL_KEY_FILE);
-        let stored = key_file::load_or_create(&path, now)?;
+        let stored = key_file::load_or_create(&path, None, now)?;
         let [key] = stored.as_slice() else {
             return Err(KeyError::Refused { path, reason: "it must hold exactly one key".to_owned() });
         };

@@ -6,10 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use tempfile::TempDir;
 
+use super::authenticate::Door;
 use super::directory::ClientDirectory;
+use super::key_ring::KeyRing;
 use super::keys::TokenKeys;
 use super::secret::SecretHasher;
 use super::token;
+use super::token_cache::{TokenCache, TokenCacheBounds};
 use crate::config::TokenConfig;
 use crate::domain::client::{Client, ClientId, ClientName, ClientSecret, ClientStatus};
 use crate::domain::grant::Grants;
@@ -52,7 +55,11 @@ pub fn hasher() -> (TempDir, SecretHasher) {
 /// Everything that a token endpoint and an API need.
 pub struct Fixture {
     pub folder: TempDir,
-    pub keys: TokenKeys,
+    pub ring: KeyRing,
+    /// The keys that were in force at first.
+    pub keys: Arc<TokenKeys>,
+    /// Keeps nothing.
+    pub no_cache: TokenCache,
     pub hasher: SecretHasher,
     pub directory: ClientDirectory,
     pub config: TokenConfig,
@@ -61,8 +68,22 @@ pub struct Fixture {
 impl Fixture {
     pub fn new() -> Self {
         let (folder, hasher) = hasher();
-        let keys = TokenKeys::load_or_create(folder.path(), at(0)).unwrap();
-        Self { folder, keys, hasher, directory: ClientDirectory::default(), config: TokenConfig::default() }
+        let config = TokenConfig::default();
+        let ring = KeyRing::load_or_create(folder.path(), config.lifetime_s, at(0)).unwrap();
+        let keys = Arc::clone(&ring.load());
+        let no_cache = TokenCache::new(TokenCacheBounds { entries: 0, bytes: 0 });
+        Self { folder, ring, keys, no_cache, hasher, directory: ClientDirectory::default(), config }
+    }
+
+    /// The keys that a server would read that is started now.
+    pub fn keys_on_disk(&self, now: Timestamp) -> Arc<TokenKeys> {
+        let ring = KeyRing::load_or_create(self.folder.path(), self.config.lifetime_s, now).unwrap();
+        Arc::clone(&ring.load())
+    }
+
+    /// What callers are checked with, every token anew.
+    pub fn door(&self) -> Door<'_> {
+        Door { directory: &self.directory, keys: &self.keys, cache: &self.no_cache, config: &self.config }
     }
 
     /// Puts a client with the secret `<id>-secret` into the directory.

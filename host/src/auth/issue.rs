@@ -25,14 +25,13 @@ use crate::domain::scope::{Scope, ScopeSet};
 const SCOPES_ASKED_MAX: usize = 64;
 
 /// What is needed to issue a token.
-#[derive(Clone, Copy)]
 pub struct TokenDesk<'a> {
     /// The clients.
     pub directory: &'a ClientDirectory,
     /// What their secrets were hashed with.
     pub hasher: &'a SecretHasher,
     /// What signs.
-    pub keys: &'a TokenKeys,
+    pub keys: Arc<TokenKeys>,
     /// Issuer, audience and lifetime.
     pub config: &'a TokenConfig,
     /// Names for tokens.
@@ -63,7 +62,7 @@ impl TokenDesk<'_> {
     pub fn issue(&self, request: &TokenRequest, now: Timestamp) -> Result<IssuedAnswer, OAuthError> {
         let client = self.authenticate(request, now)?;
         let scope = granted(request.scope.as_deref(), &client.grants.scopes())?;
-        let token = token::issue(self.keys, self.config, &client.id, &scope, self.ids.next_id(), now)
+        let token = token::issue(&self.keys, self.config, &client.id, &scope, self.ids.next_id(), now)
             .map_err(|error| OAuthError::new(OAuthErrorCode::ServerError, &error.to_string()))?;
         Ok(IssuedAnswer {
             access_token: token.text,
@@ -116,7 +115,7 @@ mod tests {
         let desk = TokenDesk {
             directory: &fixture.directory,
             hasher: &fixture.hasher,
-            keys: &fixture.keys,
+            keys: Arc::clone(&fixture.keys),
             config: &fixture.config,
             ids: &RandomIds,
         };

@@ -75,13 +75,13 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::auth::{CursorSeal, SecretHasher, TokenKeys};
+    use crate::auth::{CursorSeal, KeyRing, SecretHasher};
 
     #[test]
     fn every_key_that_a_server_makes_is_taken_and_put_back() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let now = jiff::Timestamp::UNIX_EPOCH;
-        TokenKeys::load_or_create(one.path(), now).unwrap();
+        KeyRing::load_or_create(one.path(), 86_400, now).unwrap();
         SecretHasher::load_or_create(one.path(), now).unwrap();
         CursorSeal::load_or_create(one.path(), now).unwrap();
         let files = read_all(one.path()).unwrap();

@@ -13,6 +13,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 /// The biggest secret file that is read.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
+/// How the name of a file begins that is being written.
+const UNFINISHED_PREFIX: &str = ".daftar-";
 /// What group and others may do; must be nothing.
 const OTHERS_MASK: u32 = 0o077;
 
@@ -135,11 +137,26 @@ pub fn replace(path: &Path, content: &SecretString) -> Result<(), SecretFileErro
     sync_folder(path)
 }
 
+/// Removes what a crash left of files that were being written.
+///
+/// # Errors
+/// When the folder cannot be read, or a file in it not removed.
+pub fn remove_unfinished(folder: &Path) -> Result<(), SecretFileError> {
+    let entries = fs::read_dir(folder).map_err(|error| SecretFileError::io("look into", folder, error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| SecretFileError::io("look into", folder, error))?;
+        if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()) {
+            fs::remove_file(entry.path()).map_err(|error| SecretFileError::io("remove", &entry.path(), error))?;
+        }
+    }
+    Ok(())
+}
+
 /// A temporary file in the same folder, with mode 0600 from the start, on disk.
 fn write_beside(path: &Path, content: &SecretString) -> Result<tempfile::NamedTempFile, SecretFileError> {
     let failed = |error| SecretFileError::io("write", path, error);
     let mut file = tempfile::Builder::new()
-        .prefix(".daftar-")
+        .prefix(UNFINISHED_PREFIX)
         .permissions(fs::Permissions::from_mode(0o600))
         .tempfile_in(folder_of(path))
         .map_err(failed)?;

@@ -3,6 +3,8 @@
 //! **Invariant:** HS256 and nothing else; the key is one of ours, found by `kid`; nothing else of a token's header is
 //! used, and nothing of its claims is read before its signature is known to be ours.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -47,6 +49,8 @@ pub struct VerifiedToken {
     pub issued_at: Timestamp,
     /// From when it is refused.
     pub expires_at: Timestamp,
+    /// The name of the key that signed it.
+    pub key_id: Arc<str>,
 }
 
 /// Why a token is refused.
@@ -151,7 +155,7 @@ pub fn issue(
 /// # Errors
 /// The first thing that is wrong, in that order.
 pub fn verify(text: &str, keys: &TokenKeys, config: &TokenConfig, now: Timestamp) -> Result<VerifiedToken, TokenFault> {
-    let claims = read_signed(text, keys).map_err(TokenFault::Malformed)?;
+    let (claims, key_id) = read_signed(text, keys, now).map_err(TokenFault::Malformed)?;
     if claims.iss != config.issuer {
         return Err(TokenFault::Malformed(TokenDefect::Issuer));
     }
@@ -161,11 +165,11 @@ pub fn verify(text: &str, keys: &TokenKeys, config: &TokenConfig, now: Timestamp
     if now.as_microsecond() >= claims.exp.saturating_mul(MICROSECONDS) {
         return Err(TokenFault::Expired);
     }
-    understand(claims, now).map_err(TokenFault::Malformed)
+    understand(claims, key_id, now).map_err(TokenFault::Malformed)
 }
 
-/// The claims of a token that one of our keys has signed.
-fn read_signed(text: &str, keys: &TokenKeys) -> Result<Claims, TokenDefect> {
+/// The claims of a token that one of our keys has signed, and the name of that key.
+fn read_signed(text: &str, keys: &TokenKeys, now: Timestamp) -> Result<(Claims, Arc<str>), TokenDefect> {
     if text.len() > TOKEN_BYTES_MAX {
         return Err(TokenDefect::TooLong);
     }
@@ -182,17 +186,18 @@ fn read_signed(text: &str, keys: &TokenKeys) -> Result<Claims, TokenDefect> {
     if header.typ.as_deref() != Some(TOKEN_TYPE) {
         return Err(TokenDefect::Type);
     }
-    let key = header.kid.as_deref().and_then(|id| keys.find(id)).ok_or(TokenDefect::UnknownKey)?;
+    let key = header.kid.as_deref().and_then(|id| keys.find(id, now)).ok_or(TokenDefect::UnknownKey)?;
     match jsonwebtoken::crypto::verify(signature, message.as_bytes(), key.decoding(), Algorithm::HS256) {
         Ok(true) => {}
         Ok(false) | Err(_) => return Err(TokenDefect::Signature),
     }
     let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| TokenDefect::Claims)?;
-    serde_json::from_slice(&payload).map_err(|_| TokenDefect::Claims)
+    let claims = serde_json::from_slice(&payload).map_err(|_| TokenDefect::Claims)?;
+    Ok((claims, Arc::clone(key.name())))
 }
 
 /// Turns the claims into what they mean.
-fn understand(claims: Claims, now: Timestamp) -> Result<VerifiedToken, TokenDefect> {
+fn understand(claims: Claims, key_id: Arc<str>, now: Timestamp) -> Result<VerifiedToken, TokenDefect> {
     let issued_us = claims.iat_us.unwrap_or_else(|| claims.iat.saturating_mul(MICROSECONDS));
     if issued_us.div_euclid(MICROSECONDS) != claims.iat {
         return Err(TokenDefect::Claims);
@@ -208,7 +213,7 @@ fn understand(claims: Claims, now: Timestamp) -> Result<VerifiedToken, TokenDefe
     let client_id = ClientId::parse(&claims.sub).map_err(|_| TokenDefect::Subject)?;
     let scopes = claims.scopes.iter().map(|text| Scope::parse(text)).collect::<Result<ScopeSet, _>>();
     let scopes = scopes.map_err(|_| TokenDefect::Scopes)?;
-    Ok(VerifiedToken { id: claims.jti, client_id, scopes, issued_at, expires_at })
+    Ok(VerifiedToken { id: claims.jti, client_id, scopes, issued_at, expires_at, key_id })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `daftar client`
 
-mod overlap;
+pub(super) mod overlap;
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};

@@ -14,7 +14,7 @@ use crate::api::access::ScopeRule;
 use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
 use crate::api::middleware::answer::RequestInfo;
 use crate::app::AppState;
-use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo, authenticate};
+use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo};
 use crate::auth::oauth_error::{OAuthError, OAuthErrorCode};
 use crate::context::OpContext;
 use crate::context::trail::{HeldLines, Trail};
@@ -111,8 +111,7 @@ fn grants_one(context: &OpContext, scopes: &[Scope]) -> bool {
 async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<OpContext, ApiError> {
     let now = app.clock.now();
     let authorization = parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
-    let caller = authenticate(authorization, &app.clients.directory, &app.token_keys, &app.config.token, now);
-    let Authenticated { client, scopes, .. } = match caller {
+    let Authenticated { client, scopes, .. } = match app.authenticate(authorization, now) {
         Ok(caller) => caller,
         Err(fault) => return Err(refuse(parts, app, info, &fault).await?),
     };

@@ -83,8 +83,14 @@ fn what_is_signed_reads_back_with_the_claims_of_the_contract() {
         "iat_us": iat * 1_000_000 + 250_000, "jti": "j1", "scopes": ["individual:read", "group:all"]
     });
     assert_eq!(parts[1], expected);
-    let expected =
-        VerifiedToken { id: "j1".to_owned(), client_id, scopes: granted, issued_at: now, expires_at: at(86_400) };
+    let expected = VerifiedToken {
+        id: "j1".to_owned(),
+        client_id,
+        scopes: granted,
+        issued_at: now,
+        expires_at: at(86_400),
+        key_id: fixture.keys.current().id().into(),
+    };
     assert_eq!(verify(text, &fixture.keys, &fixture.config, now), Ok(expected));
 }
 
@@ -106,15 +112,15 @@ fn a_token_of_an_older_key_that_is_still_kept_is_accepted() {
     let path = fixture.folder.path().join("keys/token.json");
     let mut form: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let newer = json!({
-        "kid": "newer", "created_at": "2026-03-01T12:00:00Z", "secret": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+        "kid": "newer", "created_at": "2026-03-01T12:00:00Z", "secret": "pYAHQwvYLWXCIdlGWcm_TJmEaGfCTmheT_vR2Ozd5Dc"
     });
     form["keys"].as_array_mut().unwrap().insert(0, newer);
     std::fs::write(&path, form.to_string()).unwrap();
-    let keys = TokenKeys::load_or_create(fixture.folder.path(), at(1)).unwrap();
+    let keys = fixture.keys_on_disk(at(1));
     assert!(verify(&token, &keys, &fixture.config, at(1)).is_ok());
     form["keys"].as_array_mut().unwrap().pop();
     std::fs::write(&path, form.to_string()).unwrap();
-    let keys = TokenKeys::load_or_create(fixture.folder.path(), at(1)).unwrap();
+    let keys = fixture.keys_on_disk(at(1));
     assert_eq!(verify(&token, &keys, &fixture.config, at(1)), Err(TokenFault::Malformed(TokenDefect::UnknownKey)));
 }
 

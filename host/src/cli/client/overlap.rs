@@ -1,13 +1,29 @@
-//! How long an old secret stays good beside a new one, as it is typed.
+//! How long an old secret or key stays good beside a new one, as it is typed.
 
+use crate::config::TOKEN_LIFETIME_S_MAX;
 use crate::service::client::secret::OVERLAP_S_MAX;
 
-/// Reads a number and its unit, `s`, `m`, `h` or `d`, as seconds.
+/// Reads a number and its unit, `s`, `m`, `h` or `d`, as the seconds that an old secret stays good.
 ///
 /// # Errors
 /// One sentence that says what would be right.
 pub fn parse(text: &str) -> Result<u32, String> {
-    let wrong = || "it is a number with its unit, such as `24h`, `90m`, `3600s` or `7d`, and at most `30d`".to_owned();
+    parse_up_to(text, OVERLAP_S_MAX)
+}
+
+/// Reads the same for a key that signs tokens.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_of_key(text: &str) -> Result<u32, String> {
+    parse_up_to(text, u32::try_from(TOKEN_LIFETIME_S_MAX).unwrap_or(u32::MAX))
+}
+
+fn parse_up_to(text: &str, seconds_max: u32) -> Result<u32, String> {
+    let wrong = || {
+        let days = seconds_max / 86_400;
+        format!("it is a number with its unit, such as `24h`, `90m`, `3600s` or `7d`, and at most `{days}d`")
+    };
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit_s: u32 = match text.strip_prefix(digits) {
         Some("s") => 1,
@@ -20,7 +36,7 @@ pub fn parse(text: &str) -> Result<u32, String> {
         return Err(wrong());
     }
     let seconds = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit_s));
-    seconds.filter(|seconds| *seconds <= OVERLAP_S_MAX).ok_or_else(wrong)
+    seconds.filter(|seconds| *seconds <= seconds_max).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -35,5 +51,7 @@ mod tests {
         for wrong in ["", "24", "h", "-1h", "+1h", "1 h", "1w", "31d", "721h", "1.5h", "99999999999s", "1hh"] {
             assert!(parse(wrong).unwrap_err().contains("24h"), "{wrong}");
         }
+        assert_eq!(parse_of_key("31d"), Ok(2_678_400));
+        assert!(parse_of_key("32d").unwrap_err().contains("at most `31d`"));
     }
 }

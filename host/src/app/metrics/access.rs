@@ -1,0 +1,42 @@
+//! What the metrics page tells of tokens and keys.
+
+use super::{Snapshot, number};
+use crate::app::App;
+use metrics::{Recorder, SharedString};
+
+impl Snapshot {
+    pub(super) fn access(&self, app: &App) {
+        self.describe_access();
+        let tokens = app.token_cache.usage();
+        self.counter("daftar_token_cache_lookups_total", &[("outcome", "hit")], tokens.hits);
+        self.counter("daftar_token_cache_lookups_total", &[("outcome", "miss")], tokens.misses);
+        self.counter("daftar_token_cache_dropped_total", &[], tokens.dropped);
+        self.gauge("daftar_token_cache_entries", &[], number(tokens.entries as u64));
+        self.gauge("daftar_token_cache_bytes", &[], number(tokens.bytes as u64));
+        let (keys, now) = (app.signing_keys.list(), app.clock.now());
+        self.gauge("daftar_signing_keys", &[], number(keys.len() as u64));
+        if let Some(signs) = keys.first() {
+            let age = now.duration_since(signs.created_at).as_secs_f64();
+            self.gauge("daftar_signing_key_age_seconds", &[], age.max(0.0));
+        }
+    }
+
+    fn describe_access(&self) {
+        let gauges = [
+            ("daftar_token_cache_entries", "Verified tokens that are kept."),
+            ("daftar_token_cache_bytes", "Memory of verified tokens that are kept."),
+            ("daftar_signing_keys", "Keys whose tokens are accepted."),
+            ("daftar_signing_key_age_seconds", "Age of the key that signs tokens."),
+        ];
+        let counters = [
+            ("daftar_token_cache_lookups_total", "Tokens that came, by whether they were verified before."),
+            ("daftar_token_cache_dropped_total", "Verified tokens that made room for others."),
+        ];
+        for (name, text) in gauges {
+            self.0.describe_gauge(name.into(), None, SharedString::const_str(text));
+        }
+        for (name, text) in counters {
+            self.0.describe_counter(name.into(), None, SharedString::const_str(text));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The signing keys in force, and how they are replaced while the server runs.
+//!
+//! A rotation writes one file, whole, with the new key in front and until when the replaced one is accepted; then the keys in memory
+//! are swapped. A crash in between leaves a folder from which the next start goes on with the new key: tokens of the old one are
+//! accepted by it as well.
+//!
+//! **Invariant:** what signs is on disk already; what is dropped from disk is accepted no more.
+//!
+//! **Invariant:** a key is kept until the last token that it signed has expired, whatever the settings say of the lifetime now: how
+//! long its tokens live is written beside it, before it signs the first of them.
+//!
+//! **Invariant:** one change at a time; everything here but [`KeyRing::load`] reads and writes files, and belongs on a thread that may
+//! wait.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use jiff::Timestamp;
+
+use super::key_file::{self, KEYS_MAX, KeyError, StoredKey};
+use super::keys::{KEY_FOLDER, TOKEN_KEY_FILE, TokenKeys, after};
+use super::secret_file;
+use crate::config::TOKEN_LIFETIME_S_MAX;
+
+/// Why keys are not rotated.
+#[derive(Debug, thiserror::Error)]
+pub enum RotationError {
+    /// The old key would be dropped before its last token has expired.
+    #[error(
+        "the old key is kept for {least_s} seconds at least, as long as the tokens that it signed are good, and for {TOKEN_LIFETIME_S_MAX} at most"
+    )]
+    Overlap {
+        /// The shortest time that it can be kept.
+        least_s: u64,
+    },
+    /// There are so many keys that are still accepted that there is no room for another.
+    #[error(
+        "{KEYS_MAX} keys are in use, and no more are kept: wait until {until}, when tokens of the first of them are over"
+    )]
+    Full {
+        /// When there is room.
+        until: Timestamp,
+    },
+    /// Keys cannot be made, read or written.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// A new key that does not sign yet, and what becomes of the one that does.
+pub struct Rotation {
+    new: StoredKey,
+    replaced: Arc<str>,
+    accepted_until: Timestamp,
+}
+
+impl Rotation {
+    /// The name of the new key.
+    #[must_use]
+    pub fn new_id(&self) -> &str {
+        &self.new.id
+    }
+
+    /// The name of the key that it replaces.
+    #[must_use]
+    pub fn replaced_id(&self) -> &str {
+        &self.replaced
+    }
+
+    /// Until when tokens of the key that it replaces are accepted.
+    #[must_use]
+    pub fn accepted_until(&self) -> Timestamp {
+        self.accepted_until
+    }
+}
+
+/// The signing keys of one data folder.
+#[derive(Debug)]
+pub struct KeyRing {
+    path: PathBuf,
+    /// How long the tokens are good that are signed now, in seconds.
+    lifetime_s: u64,
+    in_force: ArcSwap<TokenKeys>,
+    changing: Mutex<()>,
+}
+
+impl KeyRing {
+    /// Reads the keys of a data folder; makes the folder of keys and a first key when there are none. What a crash left of unfinished
+    /// files is removed.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, others may read it, or a key is malformed or weak. The message says what to do.
+    pub fn load_or_create(data_folder: &Path, lifetime_s: u64, now: Timestamp) -> Result<Self, KeyError> {
+        let folder = data_folder.join(KEY_FOLDER);
+        secret_file::prepare_folder(&folder)?;
+        secret_file::remove_unfinished(&folder)?;
+        let path = folder.join(TOKEN_KEY_FILE);
+        let mut stored = key_file::load_or_create(&path, Some(lifetime_s), now)?;
+        if let Some(current) = stored.first_mut()
+            && current.lifetime_s.is_some_and(|longest_s| longest_s < lifetime_s)
+        {
+            // Before it signs the first of them.
+            current.lifetime_s = Some(lifetime_s);
+            key_file::replace(&path, &stored)?;
+        }
+        let in_force = ArcSwap::from_pointee(keys_of(&path, &stored)?);
+        Ok(Self { path, lifetime_s, in_force, changing: Mutex::default() })
+    }
+
+    /// The keys in force.
+    #[must_use]
+    pub fn load(&self) -> Guard<Arc<TokenKeys>> {
+        self.in_force.load()
+    }
+
+    /// Makes a new key, which signs once it is [put in force](Self::carry_out). The one that signs now is accepted for `overlap_s` seconds
+    /// from then on: as long as its tokens are good, where nothing is said.
+    ///
+    /// # Errors
+    /// [`RotationError`]; nothing is changed.
+    pub fn prepare(&self, overlap_s: Option<u64>, now: Timestamp) -> Result<Rotation, RotationError> {
+        let keys = self.load();
+        let least_s = keys.current().lifetime_s().max(self.lifetime_s);
+        let overlap_s = overlap_s.unwrap_or(least_s);
+        if !(least_s..=TOKEN_LIFETIME_S_MAX).contains(&overlap_s) {
+            return Err(RotationError::Overlap { least_s });
+        }
+        if keys.all().filter(|key| key.is_accepted(now)).count() >= KEYS_MAX {
+            let until = keys.all().filter_map(|key| key.accepted_until().filter(|until| now < *until)).min();
+            return Err(RotationError::Full { until: until.unwrap_or(now) });
+        }
+        let new = key_file::new_key(Some(self.lifetime_s), now).map_err(KeyError::from)?;
+        let replaced = Arc::clone(keys.current().name());
+        Ok(Rotation { new, replaced, accepted_until: after(now, overlap_s) })
+    }
+
+    /// Writes a new key to disk, then lets it sign.
+    ///
+    /// # Errors
+    /// When the file is not the one that was read, or cannot be written: the old key then signs on.
+    pub fn carry_out(&self, rotation: Rotation, now: Timestamp) -> Result<(), KeyError> {
+        let _changing = self.changing();
+        let mut stored = self.unchanged()?;
+        let Rotation { new, replaced, accepted_until } = rotation;
+        match stored.first_mut() {
+            Some(current) if *current.id == *replaced => current.accepted_until = Some(accepted_until),
+            Some(_) | None => return Err(KeyError::Changed(self.path.clone())),
+        }
+        stored.insert(0, new);
+        self.retain_accepted(&mut stored, now);
+        self.put_in_force(&stored)
+    }
+
+    /// Drops keys whose last token has expired, and names them.
+    ///
+    /// # Errors
+    /// When the file is not the one that was read, or cannot be written. Such keys are not accepted all the same.
+    pub fn drop_expired(&self, now: Timestamp) -> Result<Vec<String>, KeyError> {
+        if self.load().all().all(|key| key.is_accepted(now)) {
+            return Ok(Vec::new());
+        }
+        let _changing = self.changing();
+        let mut stored = self.unchanged()?;
+        let dropped = self.retain_accepted(&mut stored, now);
+        self.put_in_force(&stored)?;
+        Ok(dropped)
+    }
+
+    /// Leaves those that are accepted, and names the others. Keys that the present ones do not know are new.
+    fn retain_accepted(&self, stored: &mut Vec<StoredKey>, now: Timestamp) -> Vec<String> {
+        let keys = self.load();
+        let is_over = |key: &StoredKey| keys.all().any(|known| known.id() == key.id && !known.is_accepted(now));
+        let (over, kept) = std::mem::take(stored).into_iter().partition(is_over);
+        *stored = kept;
+        over.into_iter().map(|key: StoredKey| key.id).collect()
+    }
+
+    fn put_in_force(&self, stored: &[StoredKey]) -> Result<(), KeyError> {
+        let keys = keys_of(&self.path, stored)?;
+        key_file::replace(&self.path, stored)?;
+        self.in_force.store(Arc::new(keys));
+        Ok(())
+    }
+
+    /// The keys on disk, which have to be those in force: somebody who changed the file by hand wants something else.
+    fn unchanged(&self) -> Result<Vec<StoredKey>, KeyError> {
+        let changed = || KeyError::Changed(self.path.clone());
+        let stored = key_file::load(&self.path)?.ok_or_else(changed)?;
+        let keys = self.load();
+        if keys.all().map(|key| key.id()).eq(stored.iter().map(|key| key.id.as_str())) {
+            Ok(stored)
+        } else {
+            Err(changed())
+        }
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn keys_of(path: &Path, stored: &[StoredKey]) -> Result<TokenKeys, KeyError> {
+    let none = || KeyError::Refused { path: path.to_owned(), reason: "it holds no key".to_owned() };
+    TokenKeys::new(stored).ok_or_else(none)
+}
+
+#[cfg(test)]
+mod tests;
