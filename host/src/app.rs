@@ -30,7 +30,7 @@ use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::issue::TokenDesk;
-use crate::auth::{AuthFault, Authenticated, Door, KeyRing, TokenCache, authenticate};
+use crate::auth::{AuthFault, Authenticated, Door, FailedSignIns, KeyRing, TokenCache, authenticate};
 use crate::config::Config;
 use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
@@ -99,6 +99,8 @@ pub struct App {
     pub signing_keys: SigningKeyAdministration,
     /// Tokens that were verified before.
     pub token_cache: Arc<TokenCache>,
+    /// Who guesses at secrets.
+    pub failed_sign_ins: FailedSignIns,
     /// What seals the cursors of searches.
     pub cursors: CursorSeal,
     /// What opens the admin API.

@@ -2,7 +2,7 @@
 //!
 //! A token request goes `token_request` (read) → `issue` (check, sign); every other call goes `authenticate` (token, client,
 //! effective scopes). Limits are counted by the caller, between the two. `key_ring` rotates what signs, `token_cache` keeps what was
-//! verified.
+//! verified, `failed_sign_ins` slows down whoever guesses at a secret.
 //!
 //! **Invariant:** no HTTP here: bytes and header values come in, values and reasons go out.
 //!
@@ -15,6 +15,7 @@ pub mod authenticate;
 pub mod cursor_seal;
 pub mod directory;
 mod entropy;
+pub mod failed_sign_ins;
 #[cfg(test)]
 mod fixtures;
 pub mod issue;
@@ -35,6 +36,7 @@ pub use authenticate::{AuthFault, AuthFaultKind, Authenticated, ChargedTo, Door,
 pub use cursor_seal::CursorSeal;
 pub use directory::ClientDirectory;
 pub use entropy::EntropyError;
+pub use failed_sign_ins::FailedSignIns;
 pub use issue::{IssuedAnswer, TokenDesk};
 pub use key_ring::{KeyRing, Rotation, RotationError};
 pub use keys::{KeyError, TokenKeys};

@@ -5,7 +5,9 @@ pub mod trail;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
 
 use crate::domain::audit::Actor;
 use crate::domain::client::ClientId;
@@ -25,6 +27,11 @@ pub trait Clock: Send + Sync + 'static {
     /// How much time has passed since an instant that is the same for every call. Never goes back, whatever is set: by this it is
     /// told how long something takes.
     fn elapsed(&self) -> Duration;
+
+    /// Waits until so much more time has passed.
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(time))
+    }
 }
 
 /// The machine's clock.
@@ -45,7 +52,11 @@ impl Clock for SystemClock {
 
 /// A clock that stands still until it is moved: for tests. Clones show the same time.
 #[derive(Debug, Clone)]
-pub struct FakeClock(Arc<Mutex<Shown>>);
+pub struct FakeClock {
+    shown: Arc<Mutex<Shown>>,
+    /// Told whenever time passes.
+    passed: Arc<Notify>,
+}
 
 /// What a clock of tests shows.
 #[derive(Debug)]
@@ -60,7 +71,8 @@ impl FakeClock {
     /// A clock that shows that instant.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new(Shown { now, elapsed: Duration::ZERO, step: Duration::ZERO })))
+        let shown = Arc::new(Mutex::new(Shown { now, elapsed: Duration::ZERO, step: Duration::ZERO }));
+        Self { shown, passed: Arc::default() }
     }
 
     /// Moves it to an instant, which may lie before the one shown. No time passes.
@@ -73,6 +85,8 @@ impl FakeClock {
         let mut shown = self.shown();
         shown.now = shown.now.saturating_add(by).unwrap_or(shown.now);
         shown.elapsed = shown.elapsed.saturating_add(Duration::try_from(by).unwrap_or_default());
+        drop(shown);
+        self.passed.notify_waiters();
     }
 
     /// From now on that much time passes whenever somebody looks how much has passed, so that a test can have time run out in the
@@ -82,7 +96,7 @@ impl FakeClock {
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,6 +110,23 @@ impl Clock for FakeClock {
         let passed = shown.elapsed.saturating_add(shown.step);
         shown.elapsed = passed;
         passed
+    }
+
+    /// Waits until somebody has moved the clock on by so much.
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        let clock = self.clone();
+        let until = self.shown().elapsed.saturating_add(time);
+        Box::pin(async move {
+            loop {
+                let mut passed = std::pin::pin!(clock.passed.notified());
+                // From here on no move is missed, whenever it is waited for.
+                passed.as_mut().enable();
+                if clock.shown().elapsed >= until {
+                    return;
+                }
+                passed.await;
+            }
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod hostile;
 mod import;
 mod load;
 mod mixed;
+mod pairs;
 mod people;
 mod plugins;
 mod program;
@@ -17,6 +18,7 @@ mod register;
 mod scale;
 mod search;
 mod server;
+mod sign_in;
 mod start;
 mod write;
 
@@ -39,6 +41,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("plugins", plugins::run),
     ("read", read::run),
     ("search", search::run),
+    ("sign-in", sign_in::run),
     ("start", start::run),
     ("write", write::run),
 ];

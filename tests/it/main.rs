@@ -39,6 +39,7 @@ mod program;
 mod program_membership;
 mod receipt;
 mod secret;
+mod sign_in;
 mod token;
 mod torture;
 mod verify;

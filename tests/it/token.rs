@@ -66,7 +66,7 @@ fn malformed_requests_say_what_is_wrong() {
     let object = json!({"grant_type": "client_credentials", "client_id": id, "client_secret": secret}).to_string();
     let twice = object.replacen('{', &format!("{{\"client_id\": \"{id}\","), 1);
     let not_text = object.replace(&format!("\"{secret}\""), "7");
-    let cases: [(Option<&str>, &str, &str, &str, &str); 13] = [
+    let cases: [(Option<&str>, &str, &str, &str, &str); 26] = [
         (None, FORM, &password, "unsupported_grant_type", "client_credentials"),
         (None, FORM, "", "invalid_request", "grant_type is missing"),
         (None, FORM, GRANT, "invalid_request", "client_id is missing"),
@@ -79,6 +79,25 @@ fn malformed_requests_say_what_is_wrong() {
         (None, JSON, &twice, "invalid_request", "more than once"),
         (None, JSON, &not_text, "invalid_request", "must be a string"),
         (None, "text/plain", &whole, "invalid_request", "Content-Type"),
+        (None, "application/json; charset=utf-16", &object, "invalid_request", "charset"),
+        (None, "multipart/form-data; boundary=x", &whole, "invalid_request", "Content-Type"),
+        (None, FORM, &format!("{GRANT}&client_id={id}&client_secret="), "invalid_request", "client_secret is missing"),
+        (None, FORM, &format!("{whole}&grant_type=client_credentials"), "invalid_request", "more than once"),
+        (Some(&right), FORM, &format!("{GRANT}&client_id={id}"), "invalid_request", "two ways at once"),
+        (Some("Basic !!!"), FORM, GRANT, "invalid_request", "not base64"),
+        (Some("Basic bm9jb2xvbg=="), FORM, GRANT, "invalid_request", "no colon"),
+        (Some("Basic /////w=="), FORM, GRANT, "invalid_request", "not UTF-8"),
+        (Some("Basic Og=="), FORM, GRANT, "invalid_request", "client_id"),
+        (Some("Basic YTo="), FORM, GRANT, "invalid_request", "client_secret"),
+        (Some("Basic"), FORM, GRANT, "invalid_request", "no colon"),
+        (None, JSON, &"[".repeat(10_000), "invalid_request", "not a JSON object"),
+        (
+            None,
+            JSON,
+            "{\"grant_type\": \"client_credentials\", \"client_id\": {}}",
+            "invalid_request",
+            "must be a string",
+        ),
         (None, FORM, &format!("{whole}&x={}", "x".repeat(20_000)), "invalid_request", "limit"),
     ];
     for (authorization, content_type, body, error, what) in cases {
@@ -96,8 +115,81 @@ fn malformed_requests_say_what_is_wrong() {
     }
     let both = app.token_request().header("Authorization", &right).header("Authorization", &right).body(FORM, GRANT);
     assert_eq!(both.send().expect(400).json()["error"], "invalid_request");
+    let encoded = app.token_request().body(FORM, &whole).header("Content-Encoding", "gzip").send().expect(400);
+    assert!(encoded.detail().contains("Content-Encoding"), "{}", encoded.detail());
+    let two_types = app.token_request().body(FORM, &whole).header("Content-Type", FORM).send().expect(400);
+    assert!(two_types.detail().contains("more than one Content-Type"), "{}", two_types.detail());
+    let other_scheme = app.token_request().header("Authorization", "Digest x").body(FORM, GRANT).send().expect(401);
+    assert_eq!(other_scheme.json()["error"], "invalid_client");
+    assert_eq!(other_scheme.header("www-authenticate"), Some("Basic realm=\"daftar\""));
     let accepted = app.token_request().body(FORM, format!("{whole}&unknown=1&unknown=2")).send();
     assert_eq!(accepted.status, 200, "unknown fields are ignored");
+}
+
+#[test]
+fn credentials_in_the_url_are_refused_even_where_the_body_is_right() {
+    let (app, Credentials { id, secret }) = app_with_client(&["individual:read"]);
+    let body = format!("{GRANT}&client_id={id}&client_secret={secret}");
+    for (query, what) in [
+        (format!("client_id={id}&client_secret={secret}"), Some("client_id")),
+        (format!("client_secret={secret}"), Some("client_secret")),
+        ("grant_type=client_credentials".to_owned(), Some("grant_type")),
+        ("unknown=1".to_owned(), None),
+    ] {
+        let target = format!("{}?{query}", daftar_tests::token::PATH);
+        let answer = app.anonymous().request("POST", &target).body(FORM, &body).send();
+        assert_eq!(answer.status, if what.is_some() { 400 } else { 200 }, "{}", answer.text());
+        if let Some(name) = what {
+            assert!(answer.detail().contains(&format!("the field {name} stands in the URL")), "{}", answer.detail());
+            assert!(!answer.text().contains(&secret));
+        }
+    }
+}
+
+/// The whole of an answer to a token request, but for what no two answers have in common.
+fn answer_in_bytes(app: &TestApp, head: &str, body: &str) -> String {
+    let length = body.len();
+    let request = format!(
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: {FORM}\r\nContent-Length: {length}\r\n{head}\r\n{body}",
+        daftar_tests::token::PATH
+    );
+    let answer = String::from_utf8(app.anonymous().exchange(request.as_bytes())).unwrap();
+    let is_its_own = |line: &str| line.starts_with("x-request-id: ") || line.starts_with("date: ");
+    answer.split("\r\n").filter(|line| !is_its_own(line)).collect::<Vec<_>>().join("\r\n")
+}
+
+#[test]
+fn no_byte_of_a_refusal_tells_which_clients_there_are() {
+    let (app, right) = app_with_client(&["individual:read"]);
+    let off = app.admin().create_client(&json!({"name": "off", "scopes": ["individual:read"]}));
+    app.admin().disable(&off.id);
+    let nobody = "client-00000000000000000000000000000000";
+    let cases: [(&str, &str); 8] = [
+        (&right.id, "wrong"),
+        (&right.id, &off.secret),
+        (&off.id, &off.secret),
+        (&off.id, "wrong"),
+        (nobody, &right.secret),
+        (nobody, "wrong"),
+        ("no client id at all", "wrong"),
+        ("../../etc/passwd", "' OR 1=1 --"),
+    ];
+    let encoded = |text: &str| text.replace(' ', "+").replace('/', "%2F").replace('\'', "%27").replace('=', "%3D");
+    let mut answers = Vec::new();
+    for (id, secret) in cases {
+        let (id, secret) = (encoded(id), encoded(secret));
+        for scope in ["", "&scope=nonsense"] {
+            let body = format!("{GRANT}&client_id={id}&client_secret={secret}{scope}");
+            answers.push(answer_in_bytes(&app, "", &body));
+            let head = format!("Authorization: {}\r\n", basic(&id, &secret));
+            answers.push(answer_in_bytes(&app, &head, &format!("{GRANT}{scope}")));
+        }
+    }
+    assert!(answers[0].starts_with("HTTP/1.1 401 "), "{}", answers[0]);
+    assert!(answers[0].contains("www-authenticate: Basic realm=\"daftar\""), "{}", answers[0]);
+    for answer in &answers {
+        assert_eq!(answer, &answers[0]);
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::directory::ClientDirectory;
 use crate::auth::secret::SecretHasher;
-use crate::auth::{KeyRing, TokenCache};
+use crate::auth::{FailedSignIns, KeyRing, TokenCache};
 use crate::config::{Config, PluginsConfig};
 use crate::context::trail::Trail;
 use crate::context::{Clock, OpContext};
@@ -149,6 +149,7 @@ impl App {
             clock: clock.clone(),
             changing: Arc::default(),
         };
+        let failed_sign_ins = FailedSignIns::new(Duration::from_millis(config.server.request_timeout_ms));
         let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
         Ok(AppState::new(Self {
@@ -174,6 +175,7 @@ impl App {
             token_keys,
             signing_keys,
             token_cache,
+            failed_sign_ins,
             cursors,
             admin_token,
             checkpoints,

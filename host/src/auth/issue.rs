@@ -1,7 +1,7 @@
 //! From an understood token request to a token.
 //!
 //! The caller counts the request in the token bucket of its address before it comes here. What slows down guessing at
-//! one client from many addresses belongs between the look-up and the check of the secret.
+//! one client from many addresses comes after it, and holds back refusals alone (`failed_sign_ins`).
 //!
 //! **Invariant:** an unknown id, a wrong secret and a disabled client get the same answer after the same work.
 
@@ -108,6 +108,7 @@ mod tests {
 
     use super::*;
     use crate::auth::fixtures::{Fixture, at, scopes};
+    use crate::auth::secret::{CLIENT_SECRET_BYTES_MAX, work};
     use crate::context::RandomIds;
     use crate::domain::client::ClientStatus;
 
@@ -196,6 +197,44 @@ mod tests {
             for scope in [None, Some("individual:read"), Some("nonsense")] {
                 assert_eq!(issue(&fixture, id, secret, scope).unwrap_err(), OAuthError::invalid_client(), "{id}");
             }
+        }
+    }
+
+    /// What is compared with a clock in `cargo xtask bench sign-in` is counted here: hashes made, hashes compared.
+    #[test]
+    fn every_refusal_does_the_same_work_as_every_other_and_as_success() {
+        let fixture = fixture("individual:read");
+        fixture.put_client("off", |client| client.status = ClientStatus::Disabled);
+        fixture.put_client("late", |client| client.secrets[0].expires_at = Some(at(5)));
+        fixture.put_client("none", |client| client.secrets.clear());
+        fixture.put_client("four", |client| {
+            let one = client.secrets[0].clone();
+            client.secrets = vec![one; crate::auth::secret::COMPARED_MIN];
+        });
+        let work_of = |id: &str, secret: &str| {
+            let _ = work::take();
+            let is_issued = issue(&fixture, id, secret, None).is_ok();
+            (is_issued, work::take())
+        };
+        let long = "x".repeat(CLIENT_SECRET_BYTES_MAX);
+        for (id, secret, is_issued) in [
+            ("c", "c-secret", true),
+            ("four", "four-secret", true),
+            ("c", "wrong", false),
+            ("c", long.as_str(), false),
+            ("off", "off-secret", false),
+            ("off", "wrong", false),
+            ("late", "late-secret", false),
+            ("none", "none-secret", false),
+            ("four", "wrong", false),
+            ("nobody", "c-secret", false),
+            ("no client id", "c-secret", false),
+            ("", "c-secret", false),
+        ] {
+            assert_eq!(work_of(id, secret), (is_issued, (1, 4)), "{id}");
+        }
+        for id in ["c", "off", "nobody"] {
+            assert_eq!(work_of(id, &format!("{long}x")), (false, (0, 0)), "{id}: longer than any secret");
         }
     }
 

@@ -26,7 +26,7 @@ pub const CLIENT_SECRET_BYTES_MAX: usize = 256;
 /// The file of the hashing key within the folder of keys.
 pub(super) const HASH_KEY_FILE: &str = "client-secrets.json";
 /// How many hashes are compared at least, whether the client has that many or does not exist.
-const COMPARED_MIN: usize = 4;
+pub(super) const COMPARED_MIN: usize = 4;
 /// Compared in place of hashes that a client does not have. The outcome of such a comparison does not count.
 const DUMMY: SecretHash = SecretHash([0; 32]);
 
@@ -67,6 +67,8 @@ impl SecretHasher {
     /// The hash under which a client's secret is kept. The same secret of another client hashes differently.
     #[must_use]
     pub fn hash(&self, client_id: &str, secret: &SecretString) -> SecretHash {
+        #[cfg(test)]
+        work::hashed();
         let mut keyed = self.keyed.clone();
         keyed.update(client_id.as_bytes());
         // No client id holds this byte, so that id and secret cannot run into each other.
@@ -87,12 +89,42 @@ impl SecretHasher {
         let mut is_right = Choice::from(0);
         for secret in secrets {
             let is_valid = secret.expires_at.is_none_or(|expires_at| now < expires_at);
-            is_right |= presented.0.ct_eq(&secret.hash.0) & Choice::from(u8::from(is_valid));
+            is_right |= is_same(&presented, &secret.hash) & Choice::from(u8::from(is_valid));
         }
         for _ in secrets.len()..COMPARED_MIN {
-            is_right |= presented.0.ct_eq(&DUMMY.0) & Choice::from(0);
+            is_right |= is_same(&presented, &DUMMY) & Choice::from(0);
         }
         is_right.into()
+    }
+}
+
+/// Compares two hashes in a time that does not depend on them.
+fn is_same(one: &SecretHash, other: &SecretHash) -> Choice {
+    #[cfg(test)]
+    work::compared();
+    one.0.ct_eq(&other.0)
+}
+
+/// Counts what a check does, for the test that it is the same for everybody.
+#[cfg(test)]
+pub(super) mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        static DONE: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+    }
+
+    pub(super) fn hashed() {
+        DONE.with(|done| done.set((done.get().0 + 1, done.get().1)));
+    }
+
+    pub(super) fn compared() {
+        DONE.with(|done| done.set((done.get().0, done.get().1 + 1)));
+    }
+
+    /// How many hashes were made and compared on this thread since this was last asked.
+    pub fn take() -> (u32, u32) {
+        DONE.with(Cell::take)
     }
 }
 

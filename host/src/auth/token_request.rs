@@ -19,10 +19,14 @@ pub const TOKEN_REQUEST_BYTES_MAX: usize = 16 * 1024;
 const CLIENT_CREDENTIALS: &str = "client_credentials";
 
 /// A token request as it came in.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct TokenRequestParts<'a> {
+    /// What stands behind the `?` of the URL.
+    pub query: Option<&'a str>,
     /// The values of all `Content-Type` headers.
     pub content_type: &'a [&'a [u8]],
+    /// The values of all `Content-Encoding` headers.
+    pub content_encoding: &'a [&'a [u8]],
     /// The values of all `Authorization` headers.
     pub authorization: &'a [&'a [u8]],
     /// The body.
@@ -54,7 +58,9 @@ impl TokenRequest {
     /// `invalid_request` when it cannot be understood, `unsupported_grant_type` for any other grant, `invalid_client`
     /// for an `Authorization` header of another scheme than `Basic`.
     pub fn parse(parts: &TokenRequestParts<'_>) -> Result<Self, OAuthError> {
+        check_query(parts.query)?;
         let form = body_form(parts.content_type)?;
+        check_encoding(parts.content_encoding)?;
         let text = body_text(parts.body)?;
         let fields = match form {
             BodyForm::Form => Fields::from_form(text)?,
@@ -73,6 +79,24 @@ impl TokenRequest {
         let (client_id, client_secret) = credentials;
         Ok(Self { client_id, client_secret, scope: fields.scope })
     }
+}
+
+/// What belongs into the body must not stand in the URL (RFC 6749 §2.3.1), where proxies and logs keep it. Other parameters are ignored,
+/// like other fields.
+fn check_query(query: Option<&str>) -> Result<(), OAuthError> {
+    match fields::known_in_query(query.unwrap_or_default()) {
+        Some(name) => Err(OAuthError::invalid_request(&format!(
+            "the field {name} stands in the URL: send it in the body; URLs are kept in logs, so rotate a secret that was sent in one"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn check_encoding(content_encoding: &[&[u8]]) -> Result<(), OAuthError> {
+    if content_encoding.iter().all(|value| value.trim_ascii().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    Err(OAuthError::invalid_request("the body is taken as it is: send it without Content-Encoding"))
 }
 
 fn body_form(content_type: &[&[u8]]) -> Result<BodyForm, OAuthError> {

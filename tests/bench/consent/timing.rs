@@ -1,7 +1,6 @@
 //! How long an answer takes about somebody who is hidden, and about somebody who does not exist, call by call in turn.
 //!
-//! What tells them apart is the chance that of one answer of each kind the one about the hidden takes longer: 0.5 where the time
-//! tells nothing.
+//! What tells them apart is the chance that of one answer of each kind the one about the hidden takes longer (`pairs.rs`).
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -11,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::searches::summary;
+use crate::pairs::chance_of_longer;
 use crate::read::{PEOPLE, fill, request};
 use crate::server::{Server, token_of};
 
@@ -71,19 +71,4 @@ async fn time_us(stream: &mut TcpStream, address: SocketAddr, request: &[u8]) ->
             };
         }
     }
-}
-
-/// The chance that one of the first is longer than one of the others: the Mann-Whitney statistic over its greatest value.
-fn chance_of_longer(times: &[f64], others: &[f64]) -> f64 {
-    let mut sorted = others.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let shorter: f64 = times
-        .iter()
-        .map(|time| {
-            let below = sorted.partition_point(|other| other < time);
-            let not_above = sorted.partition_point(|other| other <= time);
-            (below + not_above) as f64 / 2.0
-        })
-        .sum();
-    shorter / (times.len() as f64 * others.len() as f64)
 }

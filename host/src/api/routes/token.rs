@@ -1,5 +1,7 @@
 //! `/oauth/token`
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -34,8 +36,8 @@ struct TokenBody {
 /// Issues an access token for client credentials.
 pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let query = request.uri().query().map(str::to_owned);
     let trail = request.extensions().get::<RequestInfo>().map(|info| info.trail.clone()).unwrap_or_default();
-    let authorization = values(&headers, header::AUTHORIZATION);
     let body = match read_bounded(request, TOKEN_REQUEST_BYTES_MAX).await {
         Ok(body) => body,
         Err(problem) => {
@@ -43,13 +45,21 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
             return refuse(problem.0.status, &error);
         }
     };
-    let content_type = values(&headers, header::CONTENT_TYPE);
-    let parts = TokenRequestParts { content_type: &content_type, authorization: &authorization, body: &body };
-    let request = TokenRequest::parse(&parts);
-    // Only the name of a client that there is: what else stands there may be a secret in the wrong place.
-    let named = request.as_ref().ok().and_then(|request| ClientId::parse(&request.client_id).ok());
-    let known = named.and_then(|id| app.clients.directory.find(&id)).map(|client| client.id.clone());
-    match request.and_then(|request| app.token_desk().issue(&request, app.clock.now())) {
+    let parts = TokenRequestParts {
+        query: query.as_deref(),
+        content_type: &values(&headers, header::CONTENT_TYPE),
+        content_encoding: &values(&headers, header::CONTENT_ENCODING),
+        authorization: &values(&headers, header::AUTHORIZATION),
+        body: &body,
+    };
+    let request = match TokenRequest::parse(&parts) {
+        Ok(request) => request,
+        Err(error) => {
+            trail.refused_for(error.code.name());
+            return refuse(status(error.code), &error);
+        }
+    };
+    match app.token_desk().issue(&request, app.clock.now()) {
         Ok(issued) => match audit_grant(&app, &trail, &issued).await {
             Ok(()) => grant(&issued),
             Err(error) => {
@@ -59,12 +69,74 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
             }
         },
         Err(error) => {
+            // Only the name of a client that there is: what else stands there may be a secret in the wrong place.
+            let named = ClientId::parse(&request.client_id).ok();
+            let known = named.and_then(|id| app.clients.directory.find(&id)).map(|client| client.id.clone());
             trail.about(known.iter().map(ToString::to_string));
-            let is_stranger = error.code == OAuthErrorCode::InvalidClient && known.is_none();
+            let is_failed = error.code == OAuthErrorCode::InvalidClient;
+            let is_stranger = is_failed && known.is_none();
             trail.refused_for(if is_stranger { "invalid_client: no such client" } else { error.code.name() });
+            if is_failed && let Some(turned_away) = slow_down(&app, &trail, &request.client_id, known.as_ref()).await {
+                return turned_away;
+            }
             refuse(status(error.code), &error)
         }
     }
+}
+
+/// Holds a failing answer back for as long as the claimed client's failures ask for; one that cannot be held is turned away.
+async fn slow_down(app: &AppState, trail: &Trail, claimed: &str, known: Option<&ClientId>) -> Option<Response> {
+    let failure = app.failed_sign_ins.count(claimed, app.clock.elapsed());
+    if failure.is_first_slow {
+        tell_slowed(app, trail, known, failure.failures).await;
+    }
+    if failure.delay.is_zero() {
+        return None;
+    }
+    let wait = app.clock.sleep(failure.delay);
+    let Some(held) = app.failed_sign_ins.hold() else { return Some(turn_away(failure.delay)) };
+    wait.await;
+    drop(held);
+    None
+}
+
+/// Tells the operator that somebody guesses at the secret of a client, or that a client was not told of its new one.
+async fn tell_slowed(app: &AppState, trail: &Trail, known: Option<&ClientId>, failures: u16) {
+    if let Some(client) = known {
+        tracing::warn!(client.id = %client, client.failures = failures, "requests for tokens of a client keep failing and are answered slowly from now on");
+    }
+    let ctx = OpContext {
+        actor: Actor::Unknown,
+        trail: trail.clone(),
+        request_id: trail.request_id().unwrap_or_default(),
+        ..app.system_context()
+    };
+    let targets = known.into_iter().map(ToString::to_string).collect();
+    let entry = audit::entry(&ctx, AuditAction::Authenticate, AuditOutcome::Refused, targets);
+    let entry = entry
+        .with_reason("invalid_client: slowed down")
+        .with_note(format!("{failures} requests for tokens of one client failed; further ones are answered slowly"))
+        .with_status(StatusCode::UNAUTHORIZED.as_u16());
+    // A client that there is has a line of its own, which no flood of others covers up: there are as many as clients in a quarter of an
+    // hour. Names of nobody are counted together, so that nobody can fill the log by claiming many.
+    let audit = &app.registry.audit;
+    let told = match known {
+        Some(_) => audit.record_now(vec![entry]).await,
+        None => audit.record_ended(vec![entry]).await,
+    };
+    if let Err(error) = told {
+        tracing::error!(error = %error, "that requests for tokens are slowed down could not be audited");
+    }
+}
+
+/// What a failing request is answered while too many others are held back. It tells no more than the answer that it stands for.
+fn turn_away(delay: Duration) -> Response {
+    let retry_after_s = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0)).max(1);
+    let detail = format!("too many requests for tokens fail at once: retry in {retry_after_s} s");
+    let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, &detail);
+    let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, &error);
+    response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from(retry_after_s));
+    response
 }
 
 /// Writes down who got which token: its name, never the token.

@@ -13,6 +13,11 @@ impl Snapshot {
         self.counter("daftar_token_cache_dropped_total", &[], tokens.dropped);
         self.gauge("daftar_token_cache_entries", &[], number(tokens.entries as u64));
         self.gauge("daftar_token_cache_bytes", &[], number(tokens.bytes as u64));
+        let failed = app.failed_sign_ins.usage();
+        self.counter("daftar_token_failures_total", &[], failed.failures);
+        self.counter("daftar_token_slowed_total", &[], failed.slowed);
+        self.counter("daftar_token_turned_away_total", &[], failed.turned_away);
+        self.gauge("daftar_token_answers_held", &[], number(failed.held as u64));
         let (keys, now) = (app.signing_keys.list(), app.clock.now());
         self.gauge("daftar_signing_keys", &[], number(keys.len() as u64));
         if let Some(signs) = keys.first() {
@@ -25,12 +30,16 @@ impl Snapshot {
         let gauges = [
             ("daftar_token_cache_entries", "Verified tokens that are kept."),
             ("daftar_token_cache_bytes", "Memory of verified tokens that are kept."),
+            ("daftar_token_answers_held", "Answers to failed requests for tokens that are held back."),
             ("daftar_signing_keys", "Keys whose tokens are accepted."),
             ("daftar_signing_key_age_seconds", "Age of the key that signs tokens."),
         ];
         let counters = [
             ("daftar_token_cache_lookups_total", "Tokens that came, by whether they were verified before."),
             ("daftar_token_cache_dropped_total", "Verified tokens that made room for others."),
+            ("daftar_token_failures_total", "Requests for tokens with a wrong client id or secret."),
+            ("daftar_token_slowed_total", "How often answers for one client id began to be held back."),
+            ("daftar_token_turned_away_total", "Failed requests for tokens that were turned away unheld."),
         ];
         for (name, text) in gauges {
             self.0.describe_gauge(name.into(), None, SharedString::const_str(text));

@@ -93,6 +93,12 @@ impl Fields {
     }
 }
 
+/// The first field that counts among the parameters of a URL. What is not form-encoded names none.
+pub(super) fn known_in_query(query: &str) -> Option<&'static str> {
+    let names = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
+    names.filter_map(|name| Name::find(&form_decode(name)?)).map(Name::text).next()
+}
+
 const NOT_FORM_ENCODED: &str = "the body is not form-encoded: a % must begin a %xx, and the bytes must be UTF-8";
 
 /// Undoes the form encoding: `+` is a space, `%xx` a byte. `None` when a `%` begins no `%xx` or the bytes are not

@@ -17,8 +17,12 @@ fn basic(text: &str) -> String {
 fn parse(content_type: &[&str], authorization: &[&str], body: &[u8]) -> Result<TokenRequest, OAuthError> {
     let content_type: Vec<&[u8]> = content_type.iter().map(|value| value.as_bytes()).collect();
     let authorization: Vec<&[u8]> = authorization.iter().map(|value| value.as_bytes()).collect();
-    TokenRequest::parse(&TokenRequestParts { content_type: &content_type, authorization: &authorization, body })
+    let parts = TokenRequestParts { content_type: &content_type, authorization: &authorization, body, ..EMPTY };
+    TokenRequest::parse(&parts)
 }
+
+const EMPTY: TokenRequestParts<'_> =
+    TokenRequestParts { query: None, content_type: &[], content_encoding: &[], authorization: &[], body: &[] };
 
 fn understood(content_type: &str, authorization: &[&str], body: &str) -> (String, String, Option<String>) {
     let request = parse(&[content_type], authorization, body.as_bytes()).unwrap();
@@ -195,11 +199,52 @@ fn refuses_every_malformed_request_with_what_is_wrong() {
 fn refuses_bytes_that_are_not_text() {
     let error = parse(&[FORM], &[], b"grant_type=client_credentials&client_id=\xff").unwrap_err();
     assert!(error.description().contains("not UTF-8"), "{error:?}");
-    let parts = TokenRequestParts { content_type: &[b"application/\xff"], authorization: &[], body: b"" };
+    let parts = TokenRequestParts { content_type: &[b"application/\xff"], ..EMPTY };
     assert_eq!(TokenRequest::parse(&parts).unwrap_err().code, OAuthErrorCode::InvalidRequest);
-    let parts =
-        TokenRequestParts { content_type: &[FORM.as_bytes()], authorization: &[b"\xff"], body: GRANT.as_bytes() };
+    let parts = TokenRequestParts {
+        content_type: &[FORM.as_bytes()],
+        authorization: &[b"\xff"],
+        body: GRANT.as_bytes(),
+        ..EMPTY
+    };
     assert_eq!(TokenRequest::parse(&parts).unwrap_err().code, OAuthErrorCode::InvalidClient);
+}
+
+#[test]
+fn what_belongs_into_the_body_is_refused_in_the_url() {
+    let body = format!("{GRANT}&client_id=a&client_secret=b");
+    let parts = TokenRequestParts { content_type: &[FORM.as_bytes()], body: body.as_bytes(), ..EMPTY };
+    let ask = |query| TokenRequest::parse(&TokenRequestParts { query: Some(query), ..parts });
+    for (query, name) in [
+        ("client_secret=hidden", "client_secret"),
+        ("client_id=a", "client_id"),
+        ("x=1&grant_type=client_credentials", "grant_type"),
+        ("scope", "scope"),
+        ("client%5Fsecret=hidden", "client_secret"),
+        ("&&scope=", "scope"),
+    ] {
+        let error = ask(query).unwrap_err();
+        assert_eq!(error.code, OAuthErrorCode::InvalidRequest, "{query}");
+        assert!(error.description().contains(&format!("the field {name} stands in the URL")), "{query}: {error:?}");
+        assert!(!error.description().contains("hidden"), "{error:?}");
+    }
+    for query in ["", "x=1", "x=client_secret", "Client_Id=a", "%zz=1", "client_secret%zz=1", "a=b&a=b"] {
+        assert!(ask(query).is_ok(), "{query}");
+    }
+}
+
+#[test]
+fn an_encoded_body_is_refused_and_one_as_it_is_read() {
+    let body = format!("{GRANT}&client_id=a&client_secret=b");
+    let ask = |content_encoding: &[&[u8]]| {
+        let content_type: &[&[u8]] = &[FORM.as_bytes()];
+        TokenRequest::parse(&TokenRequestParts { content_type, content_encoding, body: body.as_bytes(), ..EMPTY })
+    };
+    for wrong in [&[&b"gzip"[..]][..], &[b"identity", b"br"], &[b"identity, gzip"], &[b""], &[b"\xff"]] {
+        let error = ask(wrong).unwrap_err();
+        assert!(error.description().contains("without Content-Encoding"), "{error:?}");
+    }
+    assert!(ask(&[]).is_ok() && ask(&[b" Identity"]).is_ok());
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Who guesses at a secret is slowed down, from however many addresses; who knows it is not.
+
+use std::thread::JoinHandle;
+
+use daftar_tests::token::FORM;
+use daftar_tests::{Credentials, Request, Response, Server, TestApp, process};
+use serde_json::{Value, json};
+
+/// So many failures are answered at once.
+const FREE: usize = 10;
+/// So many answers are held back at a time.
+const HELD_MAX: usize = 64;
+const SLOWED: &str = "/audit?actor=unknown&action=authenticate&text=slowed";
+
+fn request(app: &TestApp, id: &str, secret: &str) -> Request {
+    let body = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
+    app.token_request().body(FORM, body)
+}
+
+fn in_background(request: Request) -> JoinHandle<Response> {
+    std::thread::spawn(move || request.send())
+}
+
+/// A figure of the metrics page.
+fn figure(app: &TestApp, name: &str) -> u64 {
+    let page = app.admin_listener().request("GET", "/metrics").bearer(app.admin().token()).send().expect(200);
+    let line = page.text().lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned));
+    line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+}
+
+/// Waits until so many answers are held back, which nothing but the server's own work stands in the way of.
+fn wait_until_held(app: &TestApp, answers: u64) {
+    for _ in 0..20_000 {
+        if figure(app, "daftar_token_answers_held") == answers {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{answers} answers are not held back");
+}
+
+fn app_with_client() -> (TestApp, Credentials) {
+    let app = TestApp::start();
+    let credentials = app.admin().create_client(&json!({"name": "clinic", "scopes": ["individual:read"]}));
+    (app, credentials)
+}
+
+/// What a failing answer says, whenever it comes.
+fn shown(response: &Response) -> (u16, Value, Option<String>) {
+    (response.status, response.json(), response.header("www-authenticate").map(str::to_owned))
+}
+
+#[test]
+fn failing_answers_are_held_back_and_a_right_secret_passes_at_once() {
+    let (app, credentials) = app_with_client();
+    let unknown = "client-nobody";
+    let free: Vec<_> = (0..FREE).map(|_| shown(&request(&app, &credentials.id, "wrong").send())).collect();
+    for _ in 0..FREE {
+        assert_eq!(request(&app, unknown, "wrong").send().status, 401);
+    }
+    let slow = [in_background(request(&app, &credentials.id, "wrong")), in_background(request(&app, unknown, "wrong"))];
+    wait_until_held(&app, 2);
+    assert_eq!(app.client_of(&credentials).get("/Individual").status, 200, "the right secret, while others are held");
+    assert_eq!(request(&app, "client-another", "wrong").send().status, 401, "and so does whoever failed once");
+    assert!(slow.iter().all(|answer| !answer.is_finished()));
+    app.advance_seconds(1);
+    for answer in slow {
+        assert_eq!(shown(&answer.join().unwrap()), free[0], "nothing but the time differs");
+    }
+    assert!(free.iter().all(|answer| *answer == free[0]) && free[0].0 == 401, "{free:?}");
+
+    let told = app.admin().get(SLOWED).expect(200).json()["data"].take();
+    let told = told.as_array().unwrap();
+    let records: Vec<&Value> = told.iter().map(|line| &line["records"]).collect();
+    assert_eq!(told.len(), 2, "one line for each, and no name of nobody: {told:#?}");
+    assert!(records.contains(&&json!([credentials.id])) && records.contains(&&json!([])), "{told:#?}");
+    assert_eq!(figure(&app, "daftar_token_slowed_total"), 2);
+    assert_eq!(figure(&app, "daftar_token_failures_total"), 2 * (FREE as u64 + 1) + 1);
+    // A quarter of an hour later nothing of it is left.
+    app.advance_seconds(15 * 60);
+    assert_eq!(request(&app, &credentials.id, "wrong").send().status, 401);
+}
+
+#[test]
+fn a_disabled_client_is_slowed_down_as_an_unknown_one_is() {
+    let (app, credentials) = app_with_client();
+    app.admin().disable(&credentials.id);
+    for _ in 0..FREE {
+        assert_eq!(request(&app, &credentials.id, &credentials.secret).send().status, 401);
+    }
+    let slow = in_background(request(&app, &credentials.id, &credentials.secret));
+    wait_until_held(&app, 1);
+    app.advance_seconds(1);
+    assert_eq!(slow.join().unwrap().status, 401);
+    app.admin().enable(&credentials.id);
+    app.advance_seconds(1);
+    assert_eq!(app.client_of(&credentials).get("/Individual").status, 200);
+}
+
+#[test]
+fn malformed_requests_and_wrong_scopes_are_no_guesses() {
+    let (app, credentials) = app_with_client();
+    for _ in 0..FREE + 5 {
+        let body = format!("grant_type=password&client_id={}&client_secret=wrong", credentials.id);
+        assert_eq!(app.token_request().body(FORM, body).send().status, 400);
+        let Credentials { id, secret } = &credentials;
+        let body = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}&scope=group:read");
+        assert_eq!(app.token_request().body(FORM, body).send().status, 400);
+    }
+    assert_eq!(figure(&app, "daftar_token_failures_total"), 0);
+}
+
+#[test]
+fn no_more_than_some_answers_are_held_and_the_rest_is_turned_away() {
+    let (app, credentials) = app_with_client();
+    for _ in 0..FREE {
+        assert_eq!(request(&app, &credentials.id, "wrong").send().status, 401);
+    }
+    let held: Vec<_> = (0..HELD_MAX).map(|_| in_background(request(&app, &credentials.id, "wrong"))).collect();
+    wait_until_held(&app, HELD_MAX as u64);
+    let turned_away = request(&app, &credentials.id, "wrong").send().expect(429);
+    assert_eq!(turned_away.header("retry-after"), Some("8"));
+    assert_eq!(turned_away.header("cache-control"), Some("no-store"));
+    assert_eq!(turned_away.json()["error"], "temporarily_unavailable");
+    assert!(turned_away.detail().contains("retry in 8 s"), "{}", turned_away.detail());
+    assert_eq!(figure(&app, "daftar_token_turned_away_total"), 1);
+    assert_eq!(app.client_of(&credentials).get("/Individual").status, 200, "the right secret passes");
+    assert_eq!(request(&app, "client-another", "wrong").send().status, 401, "the first failures are free");
+    app.advance_seconds(10);
+    for answer in held {
+        assert_eq!(answer.join().unwrap().status, 401);
+    }
+    wait_until_held(&app, 0);
+}
+
+#[test]
+fn the_log_names_a_client_that_is_slowed_down_and_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let client = process::create_client(&data_dir, &["individual:read"]);
+    let server = Server::serve(&data_dir, &[]);
+    for attempt in 0..=FREE {
+        let body = format!("grant_type=client_credentials&client_id={}&client_secret=guess-{attempt}", client.id);
+        let answer = server.connection().request("POST", daftar_tests::token::PATH).body(FORM, body).send();
+        assert_eq!(answer.status, 401);
+    }
+    let log = server.stop().expect_success().stderr;
+    let lines: Vec<&str> =
+        log.lines().filter(|line| line.contains("requests for tokens of a client keep failing")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("WARN") && lines[0].contains(&client.id), "{log}");
+    assert!(!log.contains("guess-") && !log.contains(&client.secret), "{log}");
+}
