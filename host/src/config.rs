@@ -17,8 +17,9 @@ use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use sections::{
     AuditConfig, CACHE_MIB_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, REQUEST_TIMEOUT_MS_DEFAULT,
-    RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT,
-    TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig, VocabularyConfig,
+    RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, SECRET_AGE_WARNING_DAYS_DEFAULT, SECRET_AGE_WARNING_DAYS_MAX,
+    ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
+    VocabularyConfig,
 };
 
 /// The biggest configuration file that is read.
@@ -146,6 +147,9 @@ impl Config {
             if value.is_empty() || value.len() > 200 {
                 problems.push(format!("`{key}` has 1 to 200 bytes"));
             }
+        }
+        if self.token.secret_age_warning_days > SECRET_AGE_WARNING_DAYS_MAX {
+            problems.push(format!("`token.secret_age_warning_days` lies between 0 and {SECRET_AGE_WARNING_DAYS_MAX}"));
         }
         if !(8..=65_536).contains(&self.store.cache_mib) {
             problems.push("`store.cache_mib` lies between 8 and 65536".to_owned());

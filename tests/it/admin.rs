@@ -80,6 +80,7 @@ fn a_client_goes_through_its_life() {
       ],
       "secrets": [
         {
+          "age_days": 0,
           "created_at": "2026-03-01T12:00:00.000Z"
         }
       ],
@@ -108,6 +109,7 @@ fn a_client_goes_through_its_life() {
       ],
       "secrets": [
         {
+          "age_days": 0,
           "created_at": "2026-03-01T12:00:00.000Z"
         }
       ],

@@ -18,9 +18,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use self::grant::{read_listed, restrictions};
+use self::secret::{SecretAges, SecretBody};
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::domain::calendar::format_instant;
-use crate::domain::client::{Client, ClientName, ClientSecret, ClientStatus, RateLimit};
+use crate::domain::client::{Client, ClientName, ClientStatus, RateLimit};
 use crate::domain::consent::PURPOSE_BYTES_MAX;
 use crate::domain::consent_filter::Purpose;
 use crate::domain::extension::ExtensionFields;
@@ -164,16 +165,10 @@ pub struct ClientBody {
     secrets: Vec<SecretBody>,
 }
 
-/// When a secret was made, never what it is.
-#[derive(Debug, Serialize)]
-struct SecretBody {
-    created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
-}
-
-impl From<&Client> for ClientBody {
-    fn from(client: &Client) -> Self {
+impl ClientBody {
+    /// A client with its secrets as old as they are now.
+    #[must_use]
+    pub fn new(client: &Client, ages: SecretAges) -> Self {
         Self {
             client_id: client.id.to_string(),
             name: client.name.as_str().to_owned(),
@@ -190,14 +185,8 @@ impl From<&Client> for ClientBody {
             rate_limit_per_day: client.rate_limit_per_day.map(RateLimit::requests),
             created_at: format_instant(client.created_at),
             updated_at: format_instant(client.updated_at),
-            secrets: client.secrets.iter().map(SecretBody::from).collect(),
+            secrets: client.secrets.iter().map(|secret| SecretBody::new(client, secret, ages)).collect(),
         }
-    }
-}
-
-impl From<&ClientSecret> for SecretBody {
-    fn from(secret: &ClientSecret) -> Self {
-        Self { created_at: format_instant(secret.created_at), expires_at: secret.expires_at.map(format_instant) }
     }
 }
 
@@ -212,8 +201,8 @@ pub struct NewClientBody {
 impl NewClientBody {
     /// The client and its secret.
     #[must_use]
-    pub fn new(client: &Client, secret: &SecretString) -> Self {
-        Self { client_secret: secret.expose_secret().to_owned(), client: ClientBody::from(client) }
+    pub fn new(client: &Client, secret: &SecretString, ages: SecretAges) -> Self {
+        Self { client_secret: secret.expose_secret().to_owned(), client: ClientBody::new(client, ages) }
     }
 }
 

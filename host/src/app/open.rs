@@ -123,9 +123,12 @@ impl App {
             ring: token_keys.clone(),
             signing_keys: signing_keys.clone(),
             tokens: token_cache.clone(),
+            directory: directory.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
+            warning_days: config.token.secret_age_warning(),
         };
+        access.warn_of_old_secrets();
         let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
         let checkpointing = checkpoints.clone();
         let maintenance = tokio::spawn(async move {

@@ -88,7 +88,7 @@ impl SecretHasher {
         let secrets = client.map_or(&[][..], |client| client.secrets.as_slice());
         let mut is_right = Choice::from(0);
         for secret in secrets {
-            let is_valid = secret.expires_at.is_none_or(|expires_at| now < expires_at);
+            let is_valid = secret.is_good(now);
             is_right |= is_same(&presented, &secret.hash) & Choice::from(u8::from(is_valid));
         }
         for _ in secrets.len()..COMPARED_MIN {

@@ -158,10 +158,10 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
                     .iter()
                     .map(|client| {
                         let text = |name| output::text_of(client, name).to_owned();
-                        vec![text("client_id"), text("status"), text("name"), scopes(client)]
+                        vec![text("client_id"), text("status"), text("name"), secret_age(client), scopes(client)]
                     })
                     .collect();
-                output::table(&["client_id", "status", "name", "scopes"], &rows);
+                output::table(&["client_id", "status", "name", "secret", "scopes"], &rows);
             }
         }
         ClientCommand::Show { id } => {
@@ -257,6 +257,34 @@ fn scopes(client: &Value) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
+fn secrets_of(client: &Value) -> &[Value] {
+    client.get("secrets").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn age_days(secret: &Value) -> u64 {
+    secret.get("age_days").and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// How old the oldest of a client's secrets is that nobody has replaced, and whether that is too old.
+fn secret_age(client: &Value) -> String {
+    let present = secrets_of(client).iter().filter(|secret| secret.get("expires_at").is_none());
+    let Some(oldest) = present.max_by_key(|secret| age_days(secret)) else { return String::new() };
+    let warning = if oldest.get("warning").is_some() { ", too old" } else { "" };
+    format!("{} d{warning}", age_days(oldest))
+}
+
+/// A secret in a line: how old it is, until when it is good, and what to do.
+fn secret_line(secret: &Value) -> String {
+    let mut line = format!("{} days old, made {}", age_days(secret), output::text_of(secret, "created_at"));
+    for (name, before) in [("expires_at", ", good until "), ("warning", "; ")] {
+        if let Some(text) = secret.get(name).and_then(Value::as_str) {
+            line.push_str(before);
+            line.push_str(text);
+        }
+    }
+    line
+}
+
 fn show(global: &GlobalArgs, client: &Value) {
     if global.json {
         output::json(client);
@@ -272,6 +300,9 @@ fn show(global: &GlobalArgs, client: &Value) {
         ("updated_at", output::text_of(client, "updated_at").to_owned()),
     ] {
         output::line(format_args!("{label:<11} {value}"));
+    }
+    for secret in secrets_of(client) {
+        output::line(format_args!("{:<11} {}", "secret", secret_line(secret)));
     }
     for name in ["legal_basis", "purpose"] {
         if let Some(text) = client.get(name).and_then(Value::as_str) {

@@ -20,6 +20,7 @@ const KNOWN: &[&str] = &[
     "token.lifetime_s",
     "token.issuer",
     "token.audience",
+    "token.secret_age_warning_days",
     "store",
     "store.path",
     "store.cache_mib",

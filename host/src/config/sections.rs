@@ -17,6 +17,10 @@ pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
 pub const TOKEN_LIFETIME_S_DEFAULT: u64 = 86_400;
 /// The longest lifetime of a token: a month; a stolen one is good for as long.
 pub const TOKEN_LIFETIME_S_MAX: u64 = 31 * 86_400;
+/// From which age on, in days, a client's secret is warned of: a quarter of a year.
+pub const SECRET_AGE_WARNING_DAYS_DEFAULT: u32 = 90;
+/// The greatest such age: ten years.
+pub const SECRET_AGE_WARNING_DAYS_MAX: u32 = 3_650;
 /// How much memory the store may use for its cache.
 pub const CACHE_MIB_DEFAULT: u64 = 128;
 /// How much memory the fields take that previews read of records: enough for a few fields of a million people.
@@ -94,11 +98,26 @@ pub struct TokenConfig {
     pub issuer: String,
     /// The `aud` claim.
     pub audience: String,
+    /// Clients whose secret is older than so many days are warned of; 0 for never.
+    pub secret_age_warning_days: u32,
+}
+
+impl TokenConfig {
+    /// Past how many days a secret is warned of; never where absent.
+    #[must_use]
+    pub fn secret_age_warning(&self) -> Option<u32> {
+        (self.secret_age_warning_days > 0).then_some(self.secret_age_warning_days)
+    }
 }
 
 impl Default for TokenConfig {
     fn default() -> Self {
-        Self { lifetime_s: TOKEN_LIFETIME_S_DEFAULT, issuer: "svc-api-v2".to_owned(), audience: "svc".to_owned() }
+        Self {
+            lifetime_s: TOKEN_LIFETIME_S_DEFAULT,
+            issuer: "svc-api-v2".to_owned(),
+            audience: "svc".to_owned(),
+            secret_age_warning_days: SECRET_AGE_WARNING_DAYS_DEFAULT,
+        }
     }
 }
 

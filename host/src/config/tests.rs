@@ -25,6 +25,7 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.token.lifetime_s, default.token.lifetime_s);
     assert_eq!(example.token.issuer, default.token.issuer);
     assert_eq!(example.token.audience, default.token.audience);
+    assert_eq!(example.token.secret_age_warning_days, default.token.secret_age_warning_days);
     assert_eq!(default.store.folder(Path::new("d")), Path::new("d/store"));
     assert_eq!(example.store.cache_mib, default.store.cache_mib);
     assert_eq!(example.store.rule_columns_mib, default.store.rule_columns_mib);
@@ -100,6 +101,17 @@ fn memory_for_fields_of_rules_is_none_or_some_and_not_without_bounds() {
     }
     let problems = parse(RULE_COLUMNS_MIB_MAX + 1).unwrap_err().problems;
     assert_eq!(problems, ["`store.rule_columns_mib` lies between 0 and 65536"]);
+}
+
+#[test]
+fn secrets_are_warned_of_past_some_days_or_never() {
+    let parse = |days: u32| Config::parse(&format!("[token]\nsecret_age_warning_days = {days}"));
+    assert_eq!(Config::default().token.secret_age_warning(), Some(90));
+    for (days, warning) in [(0, None), (1, Some(1)), (3_649, Some(3_649)), (3_650, Some(3_650))] {
+        assert_eq!(parse(days).unwrap().token.secret_age_warning(), warning);
+    }
+    let problems = parse(3_651).unwrap_err().problems;
+    assert_eq!(problems, ["`token.secret_age_warning_days` lies between 0 and 3650"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::consent_filter::{ConsentFilter, Purpose};
 use super::grant::Grants;
@@ -133,6 +133,29 @@ pub struct ClientSecret {
     pub expires_at: Option<Timestamp>,
 }
 
+impl ClientSecret {
+    /// Whether it opens anything still.
+    #[must_use]
+    pub fn is_good(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|expires_at| now < expires_at)
+    }
+
+    /// How old it is, in whole days.
+    #[must_use]
+    pub fn age_days(&self, now: Timestamp) -> u32 {
+        let days = now.duration_since(self.created_at).as_hours() / 24;
+        u32::try_from(days.max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether it is older than so many days and goes on being good: it should be replaced. One that is replaced already, and good for
+    /// a while beside the new one, is not told of.
+    #[must_use]
+    pub fn is_overdue(&self, now: Timestamp, days: u32) -> bool {
+        let allowed = SignedDuration::from_hours(24 * i64::from(days));
+        self.expires_at.is_none() && now.duration_since(self.created_at) > allowed
+    }
+}
+
 /// A registered client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
@@ -171,10 +194,43 @@ impl Client {
         self.status == ClientStatus::Active
     }
 
+    /// Whether it may call with a secret that is older than so many days.
+    #[must_use]
+    pub fn has_overdue_secret(&self, now: Timestamp, days: u32) -> bool {
+        self.is_active() && self.secrets.iter().any(|secret| secret.is_overdue(now, days))
+    }
+
     /// Which consents open the register to it; absent where it needs none.
     #[must_use]
     pub fn consent_filter(&self) -> Option<ConsentFilter> {
         let filter = || ConsentFilter { organization: self.organization.clone(), purpose: self.purpose.clone() };
         (self.legal_basis == Some(LegalBasis::Consent)).then(filter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_overdue_past_its_days_and_not_on_the_last() {
+        let made: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        let at = |seconds| made + SignedDuration::from_secs(seconds);
+        let day = 86_400;
+        let secret = ClientSecret { hash: SecretHash([0; 32]), created_at: made, expires_at: None };
+        for (seconds, age, is_overdue) in [
+            (-5 * day, 0, false),
+            (0, 0, false),
+            (90 * day - 1, 89, false),
+            (90 * day, 90, false),
+            (90 * day + 1, 90, true),
+            (1_000 * day, 1_000, true),
+        ] {
+            let now = at(seconds);
+            assert_eq!((secret.age_days(now), secret.is_overdue(now, 90)), (age, is_overdue), "{seconds}");
+        }
+        let replaced = ClientSecret { expires_at: Some(at(200 * day)), ..secret };
+        assert!(!replaced.is_overdue(at(199 * day), 90), "it goes by itself");
+        assert!(replaced.is_good(at(200 * day - 1)) && !replaced.is_good(at(200 * day)));
     }
 }

@@ -1,12 +1,15 @@
-//! A client's new secret.
+//! A client's secrets: a new one, and how old the present ones are.
 
+use jiff::Timestamp;
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ClientBody;
 use crate::api::dto::reader::{ObjectReader, Problems};
+use crate::app::App;
 use crate::domain::calendar::format_instant;
+use crate::domain::client::{Client, ClientSecret};
 use crate::service::client::secret::{OVERLAP_S_MAX, RotatedSecret};
 
 /// Reads `{overlap_s?}`: for how many seconds older secrets stay good.
@@ -25,6 +28,48 @@ pub fn read_overlap(members: Map<String, Value>, problems: &mut Problems) -> u32
     overlap_s
 }
 
+/// By what it is told how old secrets are.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretAges {
+    now: Timestamp,
+    warning_days: Option<u32>,
+}
+
+impl SecretAges {
+    /// As the settings have it, now.
+    #[must_use]
+    pub fn now(app: &App) -> Self {
+        Self { now: app.clock.now(), warning_days: app.config.token.secret_age_warning() }
+    }
+}
+
+/// When a secret was made, never what it is.
+#[derive(Debug, Serialize)]
+pub(super) struct SecretBody {
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    age_days: u32,
+    /// What to do about a secret that is too old.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+impl SecretBody {
+    pub(super) fn new(client: &Client, secret: &ClientSecret, ages: SecretAges) -> Self {
+        let overdue = ages.warning_days.filter(|days| client.is_active() && secret.is_overdue(ages.now, *days));
+        let warn = |days| {
+            format!("older than {days} days: `daftar client rotate-secret {} --overlap 24h` gives another", client.id)
+        };
+        Self {
+            created_at: format_instant(secret.created_at),
+            expires_at: secret.expires_at.map(format_instant),
+            age_days: secret.age_days(ages.now),
+            warning: overdue.map(warn),
+        }
+    }
+}
+
 /// A client with its new secret, which is told this once.
 #[derive(Debug, Serialize)]
 pub struct RotatedBody {
@@ -34,12 +79,14 @@ pub struct RotatedBody {
     client: ClientBody,
 }
 
-impl From<&RotatedSecret> for RotatedBody {
-    fn from(rotated: &RotatedSecret) -> Self {
+impl RotatedBody {
+    /// The client and its new secret.
+    #[must_use]
+    pub fn new(rotated: &RotatedSecret, ages: SecretAges) -> Self {
         Self {
             client_secret: rotated.secret.expose_secret().to_owned(),
             older_secrets_expire_at: rotated.older_expire_at.map(format_instant),
-            client: ClientBody::from(&*rotated.client),
+            client: ClientBody::new(&rotated.client, ages),
         }
     }
 }

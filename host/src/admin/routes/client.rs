@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use crate::admin::access::Administrator;
 use crate::admin::dto::grant::read_grant;
-use crate::admin::dto::secret::{RotatedBody, read_overlap};
+use crate::admin::dto::secret::{RotatedBody, SecretAges, read_overlap};
 use crate::admin::dto::{ClientBody, ListBody, NewClientBody, read_changes, read_client};
 use crate::api::dto::reader::Problems;
 use crate::api::error::{ApiError, Problem};
@@ -31,12 +31,13 @@ pub async fn create(
         return Err(AppError::internal("a client was neither read nor refused").into());
     };
     let (client, secret) = app.clients.create(&ctx, new).await?;
-    Ok((StatusCode::CREATED, Json(NewClientBody::new(&client, &secret))))
+    Ok((StatusCode::CREATED, Json(NewClientBody::new(&client, &secret, SecretAges::now(&app)))))
 }
 
 /// Lists all clients.
 pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<ClientBody>> {
-    Json(ListBody { data: app.clients.list().iter().map(|client| ClientBody::from(&**client)).collect() })
+    let ages = SecretAges::now(&app);
+    Json(ListBody { data: app.clients.list().iter().map(|client| ClientBody::new(client, ages)).collect() })
 }
 
 /// Shows one client.
@@ -46,7 +47,7 @@ pub async fn show(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
     let client = app.clients.show(&client_id(id)?)?;
-    Ok(Json(ClientBody::from(&*client)))
+    Ok(Json(ClientBody::new(&client, SecretAges::now(&app))))
 }
 
 /// Changes the settings that the body names; `null` takes one out.
@@ -61,7 +62,7 @@ pub async fn set(
     let changes = read_changes(members, &mut problems);
     let changes = problems.finish(changes)?;
     let client = app.clients.set(&ctx, &client_id(id)?, changes).await?;
-    Ok(Json(ClientBody::from(&*client)))
+    Ok(Json(ClientBody::new(&client, SecretAges::now(&app))))
 }
 
 /// Disables a client.
@@ -72,7 +73,7 @@ pub async fn disable(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
     let client = app.clients.disable(&ctx, &client_id(id)?).await?;
-    Ok(Json(ClientBody::from(&*client)))
+    Ok(Json(ClientBody::new(&client, SecretAges::now(&app))))
 }
 
 /// Lets a disabled client in again.
@@ -83,7 +84,7 @@ pub async fn enable(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClientBody>, ApiError> {
     let client = app.clients.enable(&ctx, &client_id(id)?).await?;
-    Ok(Json(ClientBody::from(&*client)))
+    Ok(Json(ClientBody::new(&client, SecretAges::now(&app))))
 }
 
 /// Gives a client another secret, which is told this once; the older ones stay good for `overlap_s` seconds, 0 where it is not
@@ -99,7 +100,7 @@ pub async fn rotate_secret(
     let overlap_s = read_overlap(members, &mut problems);
     let overlap_s = problems.finish(overlap_s)?;
     let rotated = app.clients.rotate_secret(&ctx, &client_id(id)?, overlap_s).await?;
-    Ok(Json(RotatedBody::from(&rotated)))
+    Ok(Json(RotatedBody::new(&rotated, SecretAges::now(&app))))
 }
 
 /// Grants a scope, on some fields or on all.
@@ -116,7 +117,7 @@ pub async fn grant(
         return Err(AppError::internal("a scope was neither read nor refused").into());
     };
     let client = app.clients.grant(&ctx, &client_id(id)?, scope, fields).await?;
-    Ok(Json(ClientBody::from(&*client)))
+    Ok(Json(ClientBody::new(&client, SecretAges::now(&app))))
 }
 
 /// Revokes a scope.
@@ -129,7 +130,7 @@ pub async fn revoke(
     let Path((id, scope)) = path.map_err(unreadable)?;
     let scope = Scope::parse(&scope).map_err(|error| Problem::malformed(error.to_string()))?;
     let client = app.clients.revoke(&ctx, &parse_client_id(&id)?, scope).await?;
-    Ok(Json(ClientBody::from(&*client)))
+    Ok(Json(ClientBody::new(&client, SecretAges::now(&app))))
 }
 
 fn client_id(path: Result<Path<String>, PathRejection>) -> Result<ClientId, ApiError> {

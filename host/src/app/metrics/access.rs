@@ -1,4 +1,4 @@
-//! What the metrics page tells of tokens and keys.
+//! What the metrics page tells of tokens, keys and secrets.
 
 use super::{Snapshot, number};
 use crate::app::App;
@@ -24,6 +24,11 @@ impl Snapshot {
             let age = now.duration_since(signs.created_at).as_secs_f64();
             self.gauge("daftar_signing_key_age_seconds", &[], age.max(0.0));
         }
+        if let Some(days) = app.config.token.secret_age_warning() {
+            let clients = app.clients.list();
+            let overdue = clients.iter().filter(|client| client.has_overdue_secret(now, days)).count();
+            self.gauge("daftar_clients_with_old_secrets", &[], number(overdue as u64));
+        }
     }
 
     fn describe_access(&self) {
@@ -33,6 +38,7 @@ impl Snapshot {
             ("daftar_token_answers_held", "Answers to failed requests for tokens that are held back."),
             ("daftar_signing_keys", "Keys whose tokens are accepted."),
             ("daftar_signing_key_age_seconds", "Age of the key that signs tokens."),
+            ("daftar_clients_with_old_secrets", "Active clients whose secret is older than the settings want."),
         ];
         let counters = [
             ("daftar_token_cache_lookups_total", "Tokens that came, by whether they were verified before."),
