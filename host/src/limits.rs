@@ -2,7 +2,8 @@
 //!
 //! The minute is a token bucket (GCRA, by `governor`): N at once, then one every 60/N seconds, so that whoever calls
 //! evenly at N a minute is never refused. The day is an exact count per UTC day that outlives a restart. A refused call
-//! counts in neither.
+//! counts in neither. The minute goes by the time that passes, the day by the clock on the wall: a clock that is set neither gives
+//! anybody a minute nor takes one.
 //!
 //! **Invariant:** a bucket belongs to a client or an address, never to a token; nothing turns limits off.
 //!
@@ -18,7 +19,6 @@ mod decision;
 #[cfg(test)]
 mod fixtures;
 mod minute;
-mod steady;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,6 @@ use self::address::AddressKey;
 use self::bucket::{Bucket, Calls, Moment};
 use self::day::DayCounts;
 pub use self::decision::{Decision, RateHeaders, Refusal};
-use self::steady::SteadyTime;
 use crate::context::Clock;
 use crate::domain::calendar;
 use crate::domain::client::{Client, ClientId};
@@ -61,7 +60,6 @@ const DAYS_KEPT: i64 = 2;
 /// The three buckets of a server.
 pub struct Limits {
     clock: Arc<dyn Clock>,
-    steady: SteadyTime,
     counts: Arc<dyn DayCounts>,
     token: Bucket<AddressKey>,
     client: Bucket<ClientId>,
@@ -74,7 +72,6 @@ impl Limits {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, counts: Arc<dyn DayCounts>) -> Self {
         Self {
-            steady: SteadyTime::starting_at(clock.now()),
             token: Bucket::new("token", KEYS_MAX, Arc::clone(&counts)),
             client: Bucket::new("client", KEYS_MAX, Arc::clone(&counts)),
             unauthenticated: Bucket::new("unauthenticated", KEYS_MAX, Arc::clone(&counts)),
@@ -150,7 +147,9 @@ impl Limits {
 
     fn moment(&self) -> Moment {
         let now = self.clock.now();
-        Moment { now, today: calendar::utc_day(now), steady_ns: self.steady.reading(now) }
+        // 584 years of nanoseconds.
+        let steady_ns = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Moment { now, today: calendar::utc_day(now), steady_ns }
     }
 }
 

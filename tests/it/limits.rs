@@ -1,4 +1,10 @@
-//! The three buckets: just below, at and above each limit, and what outlives a restart.
+//! The three buckets: just below, at and above each limit, and what outlives a restart. Whose limits are others, what answers say
+//! of them, crashes and crowds have files of their own.
+
+mod crash;
+mod crowd;
+mod headers;
+mod overrides;
 
 use daftar_tests::token::{FORM, basic};
 use daftar_tests::{ApiClient, Credentials, Response, TestApp};

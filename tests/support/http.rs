@@ -205,6 +205,7 @@ impl Request {
     pub fn send(self) -> Response {
         let response = Response::parse_answer(&self.connection.exchange(&self.bytes()), self.method == "HEAD");
         response.check(&format!("{} {}", self.method, self.target));
+        response.check_limits(&self.method, &self.target);
         contract::hold(&self.method, &self.target, &response);
         response
     }
@@ -341,6 +342,17 @@ impl Response {
         self
     }
 
+    /// Whoever is counted is told of its limits, whatever else the answer says. A server that cannot answer may not have counted.
+    fn check_limits(&self, method: &str, target: &str) {
+        if UNCOUNTED.iter().any(|path| target.starts_with(path)) || self.status >= 500 {
+            return;
+        }
+        let [limit, remaining, reset_s] = LIMIT_HEADERS.map(|name| self.number(name));
+        let is_sound = limit >= 1 && (0..=limit).contains(&remaining) && (0..=86_400).contains(&reset_s);
+        assert!(is_sound, "{method} {target}: {remaining} of {limit} calls left, all of them in {reset_s} s: {self:?}");
+        assert_eq!(self.status == 429, self.header("retry-after").is_some(), "{method} {target}: {self:?}");
+    }
+
     /// What holds for every answer.
     fn check(&self, request: &str) {
         assert_eq!(self.header("x-api-version"), Some("2.0.0"), "{request}: {self:?}");
@@ -364,6 +376,11 @@ impl Response {
         }
     }
 }
+
+/// What is not counted: signs of life, and other listeners.
+const UNCOUNTED: [&str; 3] = ["/health/", daftar::admin::router::BASE_PATH, daftar::admin::router::METRICS_PATH];
+/// The headers that tell a caller of its limits.
+const LIMIT_HEADERS: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 
 /// The media type of answers that are sent as they come.
 pub const LINES: &str = "application/x-ndjson";

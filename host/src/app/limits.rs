@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use jiff::civil::Date;
 
 use crate::error::Cause;
@@ -10,6 +11,9 @@ use crate::store::Store;
 
 /// What the names of these counters begin with.
 const PREFIX: &str = "limit/";
+
+/// How many counts are removed by one write, at most: the store's lock is held meanwhile.
+const REMOVED_AT_ONCE: usize = 64;
 
 /// Day counts as counters of the store: `limit/<day>/<name>`.
 pub struct StoredDayCounts(pub Arc<dyn Store>);
@@ -33,11 +37,12 @@ impl DayCounts for StoredDayCounts {
 
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {
         let oldest_kept = format!("{PREFIX}{day}/");
-        for (name, _) in self.0.counters(PREFIX).await? {
-            // Days are written so that their order as text is their order in time.
-            if name < oldest_kept {
-                self.0.remove_counters(&name).await?;
-            }
+        // Days are written so that their order as text is their order in time.
+        let names = self.0.counters(PREFIX).await?.into_iter().map(|(name, _)| name);
+        let old: Vec<String> = names.filter(|name| *name < oldest_kept).collect();
+        // Those that wait at the same time share one write to the disk: a day may have counted a million addresses.
+        for names in old.chunks(REMOVED_AT_ONCE) {
+            try_join_all(names.iter().map(|name| self.0.remove_counters(name))).await?;
         }
         Ok(())
     }
@@ -54,6 +59,9 @@ mod tests {
         let counts = StoredDayCounts(Arc::new(MemoryStore::default()));
         let (old, new) = (parse_date("2026-01-01").unwrap(), parse_date("2026-01-02").unwrap());
         counts.reserve(old, "client/a", 16).await.unwrap();
+        for number in 0..3 * REMOVED_AT_ONCE {
+            counts.reserve(old, &format!("unauthenticated/{number}"), 16).await.unwrap();
+        }
         counts.reserve(new, "client/a", 32).await.unwrap();
         counts.reserve(new, "client/ab", 48).await.unwrap();
         assert_eq!(counts.load(new, "client/a").await.unwrap(), 32);
@@ -61,5 +69,7 @@ mod tests {
         counts.forget_before(new).await.unwrap();
         assert_eq!(counts.load(old, "client/a").await.unwrap(), 0);
         assert_eq!(counts.load(new, "client/ab").await.unwrap(), 48);
+        let names = counts.0.counters(PREFIX).await.unwrap().into_iter().map(|(name, _)| name);
+        assert_eq!(names.collect::<Vec<_>>(), ["limit/2026-01-02/client/a/", "limit/2026-01-02/client/ab/"]);
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Moment {
     pub now: Timestamp,
     /// The UTC day of that.
     pub today: Date,
-    /// By the time that never runs backwards.
+    /// By the time that goes on evenly whatever the wall clock is set to, in nanoseconds.
     pub steady_ns: u64,
 }
 
@@ -162,8 +162,8 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         if !keys.entries.contains_key(key) {
             if !keys.make_room(self.keys_max / SHARDS, moment) {
                 let headers = RateHeaders { limit: quota.per_minute, remaining: 0, reset_s: CROWDED_RETRY_S };
-                let refusal = Refusal::Crowded;
-                let decision = Decision::Refused { refusal, headers, retry_after_s: CROWDED_RETRY_S };
+                let (refusal, limit) = (Refusal::Crowded, quota.per_minute);
+                let decision = Decision::Refused { refusal, limit, headers, retry_after_s: CROWDED_RETRY_S };
                 return Attempt::Decided { decision, is_block_low: false };
             }
             let entry = Entry { minute: Minute::full(quota.per_minute), day: DayCount::unknown(moment.today) };
@@ -234,40 +234,40 @@ impl Entry {
             DayPlan::Load | DayPlan::Reserve(_) => return Attempt::NeedsDisk,
             DayPlan::Nothing => {}
         }
-        let until_tomorrow = until_tomorrow(moment);
-        let left = self.day.remaining(quota.per_day);
-        if left < calls.count {
-            let reset_s = seconds_up(until_tomorrow).max(1);
-            let headers = RateHeaders { limit: quota.per_day, remaining: left, reset_s };
-            let decision = Decision::Refused { refusal: Refusal::Day, headers, retry_after_s: reset_s };
-            return Attempt::Decided { decision, is_block_low: false };
-        }
         self.minute.set_limit(quota.per_minute, moment.steady_ns);
-        let outcome = self.minute.charge(calls.count, moment.steady_ns);
-        let minute_headers = |remaining| RateHeaders {
-            limit: self.minute.limit(),
-            remaining,
-            reset_s: seconds_up(self.minute.until_full(moment.steady_ns)),
-        };
-        let remaining = match outcome {
-            MinuteOutcome::Allowed { remaining } => remaining,
-            MinuteOutcome::Refused { wait } => {
-                let more = self.minute.time_of(calls.again.saturating_sub(calls.count));
-                let retry_after_s = seconds_up(wait.saturating_add(more)).max(1);
-                let headers = minute_headers(self.minute.left(moment.steady_ns));
-                let decision = Decision::Refused { refusal: Refusal::Minute, headers, retry_after_s };
-                return Attempt::Decided { decision, is_block_low: false };
+        let day_left = self.day.remaining(quota.per_day);
+        let refusal = if day_left < calls.count {
+            Some((Refusal::Day, quota.per_day))
+        } else {
+            match self.minute.charge(calls.count, moment.steady_ns) {
+                MinuteOutcome::Allowed => None,
+                MinuteOutcome::Refused => Some((Refusal::Minute, quota.per_minute)),
             }
         };
+        if let Some((refusal, limit)) = refusal {
+            // What is tried again must have room in both: a day that begins gives no new minute.
+            let until_minute = self.minute.until_room(calls.again, moment.steady_ns);
+            let until_day = if day_left < calls.again { until_tomorrow(moment) } else { Duration::ZERO };
+            let retry_after_s = seconds_up(until_minute.max(until_day)).max(1);
+            let headers = self.headers(quota, moment);
+            let decision = Decision::Refused { refusal, limit, headers, retry_after_s };
+            return Attempt::Decided { decision, is_block_low: false };
+        }
         self.day.count(calls.count);
-        let day_remaining = self.day.remaining(quota.per_day);
-        let headers = if day_remaining <= remaining {
-            RateHeaders { limit: quota.per_day, remaining: day_remaining, reset_s: seconds_up(until_tomorrow).max(1) }
+        let decision = Decision::Allowed { headers: self.headers(quota, moment) };
+        Attempt::Decided { decision, is_block_low: self.day.plan_ahead(quota.per_day) != DayPlan::Nothing }
+    }
+
+    /// What is told of the window that has fewer calls left, of the day where both have the same.
+    fn headers(&self, quota: Quota, moment: Moment) -> RateHeaders {
+        let (day_left, minute_left) = (self.day.remaining(quota.per_day), self.minute.left(moment.steady_ns));
+        if day_left <= minute_left {
+            let reset_s = seconds_up(until_tomorrow(moment)).max(1);
+            RateHeaders { limit: quota.per_day, remaining: day_left, reset_s }
         } else {
-            minute_headers(remaining)
-        };
-        let is_block_low = self.day.plan_ahead(quota.per_day) != DayPlan::Nothing;
-        Attempt::Decided { decision: Decision::Allowed { headers }, is_block_low }
+            let reset_s = seconds_up(self.minute.until_full(moment.steady_ns));
+            RateHeaders { limit: self.minute.limit(), remaining: minute_left, reset_s }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The three `X-RateLimit-` headers: of the window, minute or day, that has fewer calls left. Where both have the same
-/// the day is shown: it takes longer to come back. A refused call is shown the window that refused it.
+/// the day is shown: it takes longer to come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateHeaders {
     /// `X-RateLimit-Limit`: calls in the window.
@@ -37,10 +37,12 @@ pub enum Decision {
     Refused {
         /// Why.
         refusal: Refusal,
+        /// How many calls the window that is used up has in all.
+        limit: u32,
         /// What the answer says of the limits.
         headers: RateHeaders,
         /// `Retry-After`: whole seconds, at least 1. A call after that time is let through, unless others came before
-        /// it.
+        /// it, and none a second earlier.
         retry_after_s: u64,
     },
 }
@@ -63,8 +65,7 @@ impl Decision {
     /// A sentence for the `detail` of the 429; `None` when the call may go on.
     #[must_use]
     pub fn detail(&self) -> Option<String> {
-        let Self::Refused { refusal, headers, retry_after_s } = self else { return None };
-        let limit = headers.limit;
+        let Self::Refused { refusal, limit, retry_after_s, .. } = self else { return None };
         let reason = match refusal {
             Refusal::Minute => format!("the limit of {limit} requests a minute is reached"),
             Refusal::Day => format!("the limit of {limit} requests a day is reached"),

@@ -114,7 +114,7 @@ pub(super) fn address(text: &str) -> IpAddr {
 
 pub(super) fn refusal(decision: Decision) -> (Refusal, RateHeaders, u64) {
     match decision {
-        Decision::Refused { refusal, headers, retry_after_s } => (refusal, headers, retry_after_s),
+        Decision::Refused { refusal, headers, retry_after_s, .. } => (refusal, headers, retry_after_s),
         Decision::Allowed { .. } => panic!("allowed: {decision:?}"),
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use governor::clock::Clock;
-use governor::middleware::StateInformationMiddleware;
+use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
@@ -24,19 +24,19 @@ impl Clock for Reading {
 
 /// What is left of one key's minute.
 pub(super) struct Minute {
-    limiter: RateLimiter<NotKeyed, InMemoryState, Reading, StateInformationMiddleware>,
+    limiter: RateLimiter<NotKeyed, InMemoryState, Reading, NoOpMiddleware<Nanos>>,
     limit: NonZeroU32,
-    /// From then on it is full again; up to one cell later than it really is.
+    /// From then on it is full again. The limiter keeps the same instant and does not tell it.
     full_at_ns: u64,
 }
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MinuteOutcome {
-    /// Counted; so many more could follow at once.
-    Allowed { remaining: u32 },
-    /// Not counted; one is let through after that time.
-    Refused { wait: Duration },
+    /// Counted.
+    Allowed,
+    /// Not counted; [`Minute::until_room`] says for how long so.
+    Refused,
 }
 
 impl Minute {
@@ -44,7 +44,7 @@ impl Minute {
     pub(super) fn full(limit: u32) -> Self {
         let limit = NonZeroU32::new(limit).unwrap_or(NonZeroU32::MIN);
         let limiter = RateLimiter::direct_with_clock(Quota::per_minute(limit), Reading::default());
-        Self { limiter: limiter.with_middleware(), limit, full_at_ns: 0 }
+        Self { limiter, limit, full_at_ns: 0 }
     }
 
     /// Changes the limit. What was used stays used, so that a change does not give a fresh minute; beyond a lower limit
@@ -59,7 +59,7 @@ impl Minute {
             self.limiter.clock().0.set(now_ns);
             // Cannot be refused: a full limiter has room for as many as its limit.
             let _ = self.limiter.check_n(used);
-            self.full_at_ns = now_ns.saturating_add(self.cell_ns().saturating_mul(u64::from(used.get())));
+            self.note(used, now_ns);
         }
     }
 
@@ -67,20 +67,29 @@ impl Minute {
     pub(super) fn charge(&mut self, calls: u32, now_ns: u64) -> MinuteOutcome {
         self.limiter.clock().0.set(now_ns);
         let Some(calls) = NonZeroU32::new(calls) else {
-            return MinuteOutcome::Allowed { remaining: self.left(now_ns) };
+            return MinuteOutcome::Allowed;
         };
-        let Ok(checked) = self.limiter.check_n(calls) else {
-            return MinuteOutcome::Refused { wait: self.until_full(now_ns) };
-        };
-        match checked {
-            Ok(state) => {
-                let remaining = state.remaining_burst_capacity();
-                let used = u64::from(self.limit.get().saturating_sub(remaining));
-                self.full_at_ns = now_ns.saturating_add(self.cell_ns().saturating_mul(used));
-                MinuteOutcome::Allowed { remaining }
+        match self.limiter.check_n(calls) {
+            Ok(Ok(_)) => {
+                self.note(calls, now_ns);
+                MinuteOutcome::Allowed
             }
-            Err(refusal) => MinuteOutcome::Refused { wait: refusal.wait_time_from(now_ns.into()) },
+            Ok(Err(_)) | Err(_) => MinuteOutcome::Refused,
         }
+    }
+
+    /// How long until there is room for so many calls, if nobody else calls meanwhile. For more than the limit there never
+    /// is: until it is full.
+    pub(super) fn until_room(&self, calls: u32, now_ns: u64) -> Duration {
+        let missing = self.limit.get().saturating_sub(calls);
+        let room_at_ns = self.full_at_ns.saturating_sub(self.cell_ns().saturating_mul(missing.into()));
+        Duration::from_nanos(room_at_ns.saturating_sub(now_ns))
+    }
+
+    /// Notes calls that the limiter has let through.
+    fn note(&mut self, calls: NonZeroU32, now_ns: u64) {
+        let time_of_calls = self.cell_ns().saturating_mul(u64::from(calls.get()));
+        self.full_at_ns = self.full_at_ns.max(now_ns).saturating_add(time_of_calls);
     }
 
     /// How long until it is full again.
@@ -93,12 +102,7 @@ impl Minute {
         self.limit.get()
     }
 
-    /// In what time so many calls come back.
-    pub(super) fn time_of(&self, calls: u32) -> Duration {
-        Duration::from_nanos(self.cell_ns().saturating_mul(calls.into()))
-    }
-
-    /// How many calls could follow at once, or one fewer.
+    /// How many calls could follow at once.
     pub(super) fn left(&self, now_ns: u64) -> u32 {
         self.limit.get().saturating_sub(self.used(now_ns))
     }
@@ -116,25 +120,28 @@ impl Minute {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
 
     fn charge_many(minute: &mut Minute, now_ns: u64, tries: u32) -> u32 {
         let outcomes = (0..tries).map(|_| minute.charge(1, now_ns));
-        outcomes.filter(|outcome| matches!(outcome, MinuteOutcome::Allowed { .. })).count() as u32
+        outcomes.filter(|outcome| matches!(outcome, MinuteOutcome::Allowed)).count() as u32
     }
 
     #[test]
     fn lets_the_limit_through_at_once_and_then_one_by_one() {
         let mut minute = Minute::full(60);
         for left in (0..60).rev() {
-            assert_eq!(minute.charge(1, 0), MinuteOutcome::Allowed { remaining: left });
+            assert_eq!((minute.charge(1, 0), minute.left(0)), (MinuteOutcome::Allowed, left));
         }
         assert_eq!(minute.until_full(0), Duration::from_secs(60));
-        assert_eq!(minute.charge(1, 0), MinuteOutcome::Refused { wait: Duration::from_secs(1) });
-        assert_eq!(minute.charge(1, SECOND - 1), MinuteOutcome::Refused { wait: Duration::from_nanos(1) });
-        assert_eq!(minute.charge(1, SECOND), MinuteOutcome::Allowed { remaining: 0 });
+        assert_eq!((minute.charge(1, 0), minute.until_room(1, 0)), (MinuteOutcome::Refused, Duration::from_secs(1)));
+        assert_eq!(minute.charge(1, SECOND - 1), MinuteOutcome::Refused);
+        assert_eq!(minute.until_room(1, SECOND - 1), Duration::from_nanos(1));
+        assert_eq!((minute.charge(1, SECOND), minute.left(SECOND)), (MinuteOutcome::Allowed, 0));
         assert_eq!(charge_many(&mut minute, 61 * SECOND, 100), 60);
     }
 
@@ -186,8 +193,39 @@ mod tests {
     fn every_limit_that_a_client_can_have_works() {
         for limit in [1, 2, 59, 61, 1_000_003, crate::domain::client::RATE_LIMIT_MAX] {
             let mut minute = Minute::full(limit);
-            assert_eq!(minute.charge(1, 0), MinuteOutcome::Allowed { remaining: limit - 1 });
+            assert_eq!((minute.charge(1, 0), minute.left(0)), (MinuteOutcome::Allowed, limit - 1));
             assert!(minute.until_full(0) <= Duration::from_secs(60));
+        }
+    }
+
+    proptest! {
+        /// The limiter and the instant that is kept beside it never disagree: what is left is let through and no more, and there
+        /// is room when it is said to be, and not a nanosecond before.
+        #[test]
+        fn says_exactly_when_there_is_room(
+            limit in 1_u32..2_000,
+            calls in proptest::collection::vec((0_u64..90_000_000_000, 0_u32..2_000, 1_u32..2_000), 1..30),
+        ) {
+            let mut minute = Minute::full(limit);
+            let mut now_ns = 0;
+            for (pause_ns, wanted, other_limit) in calls {
+                now_ns += pause_ns;
+                if other_limit % 8 == 0 {
+                    minute.set_limit(other_limit, now_ns);
+                }
+                let wanted = wanted.min(minute.limit());
+                let left = minute.left(now_ns);
+                let wait_ns = minute.until_room(wanted, now_ns).as_nanos() as u64;
+                prop_assert_eq!(wait_ns == 0, wanted <= left);
+                if wait_ns > 0 {
+                    prop_assert_eq!(minute.charge(wanted, now_ns), MinuteOutcome::Refused);
+                    prop_assert_eq!(minute.charge(wanted, now_ns + wait_ns - 1), MinuteOutcome::Refused);
+                    now_ns += wait_ns;
+                }
+                let remaining = minute.left(now_ns) - wanted;
+                prop_assert_eq!(minute.charge(wanted, now_ns), MinuteOutcome::Allowed);
+                prop_assert_eq!(minute.left(now_ns), remaining);
+            }
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The buckets as a caller meets them, with a clock that the test moves and counts that outlive a restart.
 
+mod clock;
+mod kill;
+mod retry;
 mod several;
 
 use std::sync::atomic::Ordering;
@@ -55,10 +58,9 @@ async fn a_client_that_sends_evenly_is_never_refused() {
     for per_minute in [1, 7, 59, 60, 61, 600] {
         let fixture = Fixture::new();
         let caller = client("c", Some(per_minute), Some(1_000_000));
-        let start = fixture.clock.now();
+        let at_ns = |call: i64| call * 60_000_000_000 / i64::from(per_minute);
         for call in 0..i64::from(per_minute) * 60 {
-            let offset_ns = call * 60_000_000_000 / i64::from(per_minute);
-            fixture.clock.set(start + SignedDuration::from_nanos(offset_ns));
+            fixture.clock.advance(SignedDuration::from_nanos(at_ns(call) - at_ns(call - 1).max(0)));
             let decision = fixture.limits.charge_client(&caller).await.unwrap();
             assert!(decision.is_allowed(), "call {call} of {per_minute} a minute: {decision:?}");
         }
