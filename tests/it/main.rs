@@ -16,6 +16,7 @@ mod backup;
 mod batch;
 mod checkpoint;
 mod cli;
+mod clients;
 mod consent;
 mod deployment;
 mod discovery;

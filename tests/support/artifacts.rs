@@ -53,6 +53,12 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// The packages of clients that others wrote, a folder for each language.
+#[must_use]
+pub fn clients() -> PathBuf {
+    existing("clients")
+}
+
 /// The program `daftar`: another one where the environment names it.
 #[must_use]
 pub fn program() -> PathBuf {

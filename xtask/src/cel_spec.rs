@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::conformance::{is_there, remember};
 use crate::failure::Failure;
 use crate::steps::Steps;
+use crate::tools::{has, is_there, remember};
 use crate::workspace::Workspace;
 
 /// The package, from npm.
@@ -23,10 +23,6 @@ pub fn fetch(workspace: &Workspace, steps: &Steps) -> Result<Option<PathBuf>, Fa
     if data.is_file() && is_there(&folder, "tests", PACKAGE) {
         return Ok(Some(data));
     }
-    let has = |program: &str| {
-        let version = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        version.is_ok_and(|status| status.success())
-    };
     if !has("npm") || !has("node") {
         steps.say("NOT COMPARED: rules and the specification of CEL, for there is no npm with node to fetch its tests");
         return Ok(None);

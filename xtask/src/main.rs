@@ -3,13 +3,13 @@
 //! What cargo alone cannot say: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
 //! server then makes the packs. One file for each command.
 //!
-//! **Invariant:** no command but `conformance` needs anything installed but Rust (what `test` compares with the specification of CEL is
-//! fetched where there is npm, and said where there is not); what is missing of Rust is installed by `rustup`,
-//! and said.
+//! **Invariant:** no command but `test` and `conformance` needs anything installed but Rust. These need the clients that the server is
+//! tested with (Python, Node.js, curl), and say what to install; what is missing of Rust is installed by `rustup`, and said.
 
 mod bench;
 mod build;
 mod cel_spec;
+mod clients;
 mod conformance;
 mod demo;
 mod dist;
@@ -21,6 +21,7 @@ mod pins;
 mod steps;
 mod test;
 mod tidy;
+mod tools;
 mod torture;
 mod workspace;
 mod wrap;
@@ -37,10 +38,11 @@ usage: cargo xtask <command>
   build [--release]   everything a server needs: guests, server, packs, in the target folder
   guests              only what is compiled for the sandbox; the server's build needs it once
   demo [ARGS]         build and run `daftar demo`
-  test [ARGS]         build (dev) and run every test; ARGS go to `cargo test`
+  test [ARGS]         build (dev) and run every test (needs python3, node, npm, curl, and their registries the first time); ARGS go to
+                      `cargo test`
   bench [ARGS]        build (release) and run the benchmarks
-  conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, npm and their registries the first
-                      time); ARGS go to the fuzzer
+  conformance [ARGS]  let clients that others wrote call a server, lint the API's description and fuzz a server with it (needs what
+                      `test` needs); ARGS go to the fuzzer
   torture [--rounds N] [--seed S]
                       build (release), then kill the server under load, again and again, and look for what is lost
   dist                the release: dist/daftar, dist/plugins, dist/modules

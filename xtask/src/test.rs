@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, cel_spec, guests};
+use crate::{build, cel_spec, clients, guests};
 
 /// Names the folder where the tests find plugins, modules and misbehaving guests.
 const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
@@ -18,6 +18,7 @@ const REFERENCE_BESIDE: &str = "../shared/vocab/reference-only";
 
 /// Builds what the tests need and runs them; `arguments` go to `cargo test`.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
+    clients::install(workspace, steps)?;
     guests::run(workspace, steps)?;
     // The server and the tests in one call: cargo would otherwise compile what they share twice, once for each.
     const EVERYTHING: [&str; 4] = ["build", "--workspace", "--bins", "--tests"];

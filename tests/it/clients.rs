@@ -1,0 +1,55 @@
+//! Clients that others wrote, from their packages, against the server's own program over HTTP: each gets a token in each form that it
+//! knows, reads, searches and registers, goes on with a new token after a 401, and after the wait that a 429 tells.
+//!
+//! **Invariant:** no limit is switched off. Each test has a client and an address of its own, and so buckets of its own.
+
+mod curl;
+mod register;
+mod script;
+
+use self::script::{NODE, PYTHON};
+
+#[test]
+fn authlib_with_basic() {
+    script::walk(&PYTHON, "with_authlib.py", "basic");
+}
+
+#[test]
+fn authlib_with_a_form() {
+    script::walk(&PYTHON, "with_authlib.py", "form");
+}
+
+#[test]
+fn requests_oauthlib_with_basic() {
+    script::walk(&PYTHON, "with_requests_oauthlib.py", "basic");
+}
+
+#[test]
+fn requests_oauthlib_with_a_form() {
+    script::walk(&PYTHON, "with_requests_oauthlib.py", "form");
+}
+
+#[test]
+fn oauth4webapi_with_basic() {
+    script::walk(&NODE, "with-oauth4webapi.mjs", "basic");
+}
+
+#[test]
+fn oauth4webapi_with_a_form() {
+    script::walk(&NODE, "with-oauth4webapi.mjs", "form");
+}
+
+#[test]
+fn simple_oauth2_with_basic() {
+    script::walk(&NODE, "with-simple-oauth2.mjs", "basic");
+}
+
+#[test]
+fn simple_oauth2_with_a_form() {
+    script::walk(&NODE, "with-simple-oauth2.mjs", "form");
+}
+
+#[test]
+fn simple_oauth2_with_json() {
+    script::walk(&NODE, "with-simple-oauth2.mjs", "json");
+}

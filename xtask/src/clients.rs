@@ -1,0 +1,66 @@
+//! The packages of clients that others wrote, for the tests in `tests/it/clients`: `clients/python` and `clients/node` in the target
+//! folder.
+//!
+//! **Invariant:** exactly what the lock files name, each package with its digest; installed again only when a lock file changes.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::steps::Steps;
+use crate::tools::{self, CURL, NODE, NPM, PYTHON};
+use crate::workspace::Workspace;
+
+/// The sources of the clients, a folder for each language.
+const SOURCES: &str = "tests/clients";
+/// Every Python package with the digests of its files.
+const REQUIREMENTS: &str = "requirements.txt";
+/// What npm reads; the second names every package with its digest.
+const NPM_FILES: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Installs what is not there yet.
+pub fn install(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    tools::need("the tests with clients that others wrote", &[PYTHON, NODE, NPM, CURL])?;
+    let sources = workspace.root().join(SOURCES);
+    let clients = workspace.target().join("clients");
+    install_python(steps, &sources.join("python"), &clients.join("python"))?;
+    install_node(steps, &sources.join("node"), &clients.join("node"))
+}
+
+fn install_python(steps: &Steps, sources: &Path, folder: &Path) -> Result<(), Failure> {
+    let requirements = sources.join(REQUIREMENTS);
+    let version = digest(&[&requirements])?;
+    if tools::is_there(folder, "packages", &version) {
+        return Ok(());
+    }
+    files::create_folder(folder)?;
+    let packages = ["--require-hashes", "--no-deps", "--requirement", &requirements.to_string_lossy()];
+    tools::install_python(steps, &folder.join("venv"), "install the clients in Python", &packages)?;
+    tools::remember(folder, "packages", &version)
+}
+
+fn install_node(steps: &Steps, sources: &Path, folder: &Path) -> Result<(), Failure> {
+    let [package, lock] = NPM_FILES.map(|name| sources.join(name));
+    let version = digest(&[&package, &lock])?;
+    if tools::is_there(folder, "packages", &version) {
+        return Ok(());
+    }
+    for name in NPM_FILES {
+        files::copy(&sources.join(name), &folder.join(name))?;
+    }
+    // None of them has anything to do at its installation.
+    let mut install = tools::npm("ci", folder);
+    steps.run("install the clients in JavaScript", install.arg("--ignore-scripts"))?;
+    tools::remember(folder, "packages", &version)
+}
+
+/// What the lock files come to.
+fn digest(files: &[&Path]) -> Result<String, Failure> {
+    let mut digest = Sha256::new();
+    for file in files {
+        digest.update(files::read(file)?);
+    }
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
