@@ -1,11 +1,12 @@
 //! Sends requests over kept connections and counts the answers.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 /// What a round of load measured.
@@ -22,7 +23,7 @@ pub struct Measured {
 
 /// Sends `requests` in turn over `connections` connections for `duration`.
 pub async fn run(
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     requests: Arc<Vec<Vec<u8>>>,
     connections: usize,
     duration: Duration,
@@ -77,7 +78,7 @@ impl OfKind {
 /// Sends each request once, in their order, over `connections` connections until none is left or `duration` is over. Gives what each
 /// kind took, and how many seconds all took.
 pub async fn run_once(
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     requests: Arc<Vec<Request>>,
     connections: usize,
     duration: Duration,
@@ -122,7 +123,7 @@ pub async fn run_once(
 }
 
 async fn send(
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     requests: &[Vec<u8>],
     first: usize,
     started: Instant,
@@ -146,6 +147,15 @@ async fn send(
 }
 
 async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Vec<u8>, String> {
+    let (status, body) = read_any(stream, buffer).await?;
+    if !matches!(status, 200 | 201) {
+        return Err(format!("an answer has the status {status}: {}", String::from_utf8_lossy(&body)));
+    }
+    Ok(body)
+}
+
+/// Reads an answer, whatever it says: its status and its body.
+pub async fn read_any(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u16, Vec<u8>), String> {
     buffer.clear();
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 32];
@@ -155,15 +165,24 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Vec
             let length = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
             let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse::<usize>().ok());
             let length = length.ok_or("an answer has no length")?;
-            if !matches!(answer.code, Some(200 | 201)) {
-                return Err(format!("an answer has the status {:?}: {}", answer.code, String::from_utf8_lossy(buffer)));
-            }
             if let Some(body) = buffer.get(head..head + length) {
-                return Ok(body.to_vec());
+                return Ok((answer.code.unwrap_or_default(), body.to_vec()));
             }
         }
         if stream.read_buf(buffer).await.map_err(|error| error.to_string())? == 0 {
             return Err("the server closed a connection".to_owned());
         }
     }
+}
+
+/// Connects from a loopback address, on which the server counts what comes without a token.
+pub async fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Result<TcpStream, String> {
+    let connect = async {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from((source, 0)))?;
+        let stream = socket.connect(to).await?;
+        stream.set_nodelay(true)?;
+        Ok::<_, std::io::Error>(stream)
+    };
+    connect.await.map_err(|error| format!("cannot connect from {source}: {error}"))
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "figures on standard output are what a benchmark is for")]
 
+mod access;
 mod codes;
 mod consent;
 mod eligibility;
@@ -32,6 +33,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Benchmark = (&'static str, fn() -> Result<(), String>);
 
 const BENCHMARKS: &[Benchmark] = &[
+    ("access", access::run),
     ("codes", codes::run),
     ("consent", consent::run),
     ("eligibility", || eligibility::run(&[])),

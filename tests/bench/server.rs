@@ -155,8 +155,15 @@ pub async fn bare(body: Vec<u8>) -> Result<SocketAddr, String> {
         drop(read);
         (StatusCode::CREATED, created().await)
     };
-    let router =
-        Router::new().route("/api/v2/Individual/{identifier}", get(handler)).route("/api/v2/Individual", post(create));
+    let asked = handler.clone();
+    let ask = move |read: axum::body::Bytes| async move {
+        drop(read);
+        asked().await
+    };
+    let router = Router::new()
+        .route("/api/v2/Individual/{identifier}", get(handler))
+        .route("/api/v2/Individual", post(create))
+        .route("/api/v2/oauth/token", post(ask));
     let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?;
     tokio::spawn(async move {
         if let Err(error) = server.serve(router.into_make_service()).await {
