@@ -75,6 +75,7 @@ use identifiers::IdentifierHasher;
 use individuals::Individuals;
 use places::Places;
 use prepared::Prepared;
+pub use prepared::{PreparedRecords, Preparer};
 
 /// The register in memory.
 pub struct Columns {
@@ -198,11 +199,18 @@ impl Columns {
 
     /// Takes up records of one kind as they are stored, in the order of their keys.
     pub fn load(&self, page: &[ChangedRecord]) {
-        let mut prepared = Prepared::default();
-        for record in page {
-            prepared.add(record, (&self.hasher, &self.extensions));
-        }
-        self.write(prepared);
+        self.take_up(self.preparer().prepare(page));
+    }
+
+    /// What takes records apart for this register, be it on another thread.
+    #[must_use]
+    pub fn preparer(&self) -> Preparer {
+        Preparer::new(&self.hasher, &self.extensions)
+    }
+
+    /// Takes up records as they are stored, in the order of their keys.
+    pub fn take_up(&self, records: PreparedRecords) {
+        self.write(records.0);
     }
 
     /// Takes up records just created or updated. To be called by the store's writer alone, in the order of the writes.

@@ -10,8 +10,8 @@ use roaring::RoaringTreemap;
 
 use super::StartError;
 use super::open::{MIB, private_folder};
-use crate::columns::Columns;
 use crate::columns::checkpoint::{CheckpointFile, CheckpointFolder};
+use crate::columns::{Columns, PreparedRecords, Preparer};
 use crate::config::Config;
 use crate::domain::change::{Change, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
@@ -101,23 +101,33 @@ pub(super) fn store_error(error: StoreError) -> StartError {
     StartError::Store(text)
 }
 
-/// Reads every record of a store whose records do not change meanwhile. The next page is read while one is taken up.
+/// Reads every record of a store whose records do not change meanwhile. The next page is read and taken apart while one is taken up.
 ///
 /// # Errors
 /// When the store fails or a record cannot be read.
 pub async fn build<S: Store>(store: &Arc<S>, columns: &Columns) -> Result<(), StoreError> {
     load_programs(&**store, columns).await?;
+    let page = |kind, after| page_of(Arc::clone(store), columns.preparer(), kind, after);
     for kind in KINDS {
-        let mut page = store.scan_records(kind, RecordId(0), SCAN_RECORDS).await?;
-        while let Some(last) = page.last() {
-            let after = last.place().1;
-            let reader = Arc::clone(store);
-            let next = tokio::spawn(async move { reader.scan_records(kind, after, SCAN_RECORDS).await });
-            columns.load(&page);
-            page = next.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
+        let mut next = page(kind, RecordId(0)).await?;
+        while let Some((last, records)) = next {
+            let reading = tokio::spawn(page(kind, last));
+            columns.take_up(records);
+            next = reading.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
         }
     }
     Ok(())
+}
+
+/// The records of a page, taken apart, and the key of the last one; none after the last page.
+async fn page_of<S: Store>(
+    store: Arc<S>,
+    preparer: Preparer,
+    kind: RecordKind,
+    after: RecordId,
+) -> Result<Option<(RecordId, PreparedRecords)>, StoreError> {
+    let page = store.scan_records(kind, after, SCAN_RECORDS).await?;
+    Ok(page.last().map(|last| (last.place().1, preparer.prepare(&page))))
 }
 
 async fn load_programs(store: &dyn Store, columns: &Columns) -> Result<(), StoreError> {

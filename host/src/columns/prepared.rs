@@ -5,6 +5,32 @@ use super::identifiers::IdentifierHasher;
 use super::{about, cover, groups, individuals};
 use crate::domain::change::{ChangedRecord, Sequence};
 
+/// Takes records apart for one register.
+#[derive(Clone)]
+pub struct Preparer {
+    hasher: IdentifierHasher,
+    extensions: ExtensionNumbers,
+}
+
+/// Records taken apart, to be taken up.
+pub struct PreparedRecords(pub(super) Prepared);
+
+impl Preparer {
+    pub(super) fn new(hasher: &IdentifierHasher, extensions: &ExtensionNumbers) -> Self {
+        Self { hasher: hasher.clone(), extensions: extensions.clone() }
+    }
+
+    /// Takes records of one kind apart, in the order of their keys: most of the work of taking them up, which others need not wait for.
+    #[must_use]
+    pub fn prepare(&self, records: &[ChangedRecord]) -> PreparedRecords {
+        let mut prepared = Prepared::default();
+        for record in records {
+            prepared.add(record, (&self.hasher, &self.extensions));
+        }
+        PreparedRecords(prepared)
+    }
+}
+
 /// Records taken apart before the register is locked.
 #[derive(Default)]
 pub(super) struct Prepared {
