@@ -3,6 +3,7 @@
 mod memory;
 mod refused;
 mod tokens;
+mod verify;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,6 +25,7 @@ pub fn run() -> Result<(), String> {
     runtime.block_on(async {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let server = Server::start(folder.path()).await?;
+        verify::measure(&server).await?;
         tokens::measure(&server).await?;
         memory::measure_on_disk(&server).await?;
         refused::measure(&server).await?;
