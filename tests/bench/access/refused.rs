@@ -75,7 +75,7 @@ async fn limited_token(server: &Server) -> Result<String, String> {
     stream.write_all(&token_request(&server.app).await?).await.map_err(|error| error.to_string())?;
     let (status, body) = read_any(&mut stream, &mut Vec::new()).await?;
     let body: serde_json::Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-    let token = body["access_token"].as_str().map(str::to_owned);
+    let token = body.get("access_token").and_then(serde_json::Value::as_str).map(str::to_owned);
     token.ok_or_else(|| format!("no token was issued, but {status}"))
 }
 
