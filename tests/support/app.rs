@@ -134,7 +134,7 @@ impl TestApp {
     /// The metrics listener, where the settings ask for one.
     #[must_use]
     pub fn metrics_listener(&self) -> Connection {
-        Connection::new(Arc::clone(&self.metrics_port))
+        Connection::to_operator(Arc::clone(&self.metrics_port))
     }
 
     /// Stops the server; the folder stays.
@@ -165,13 +165,13 @@ impl TestApp {
     #[must_use]
     pub fn admin(&self) -> Admin {
         let token = std::fs::read_to_string(self.data_dir.join("admin.token")).expect("the server made a token");
-        Admin::new(Connection::new(Arc::clone(&self.admin_port)), token.trim().to_owned())
+        Admin::new(Connection::to_operator(Arc::clone(&self.admin_port)), token.trim().to_owned())
     }
 
     /// The admin listener without a token.
     #[must_use]
     pub fn admin_listener(&self) -> Connection {
-        Connection::new(Arc::clone(&self.admin_port))
+        Connection::to_operator(Arc::clone(&self.admin_port))
     }
 
     /// Somebody without a token, from an address of their own.

@@ -38,19 +38,27 @@ pub fn fresh_address() -> Ipv4Addr {
 pub struct Connection {
     port: Arc<AtomicU16>,
     source: Ipv4Addr,
+    /// Whether the listener counts who calls.
+    is_counted: bool,
 }
 
 impl Connection {
     /// To that port, wherever the port moves, from an address that nobody else uses.
     #[must_use]
     pub fn new(port: Arc<AtomicU16>) -> Self {
-        Self { port, source: fresh_address() }
+        Self { port, source: fresh_address(), is_counted: true }
+    }
+
+    /// The same to a listener of the operator, which counts nobody.
+    #[must_use]
+    pub fn to_operator(port: Arc<AtomicU16>) -> Self {
+        Self { is_counted: false, ..Self::new(port) }
     }
 
     /// The same way from that address.
     #[must_use]
     pub fn from(&self, source: Ipv4Addr) -> Self {
-        Self { port: Arc::clone(&self.port), source }
+        Self { source, ..self.clone() }
     }
 
     /// The address that requests come from.
@@ -205,7 +213,9 @@ impl Request {
     pub fn send(self) -> Response {
         let response = Response::parse_answer(&self.connection.exchange(&self.bytes()), self.method == "HEAD");
         response.check(&format!("{} {}", self.method, self.target));
-        response.check_limits(&self.method, &self.target);
+        if self.connection.is_counted && !self.target.starts_with(HEALTH) {
+            response.check_limits(&self.method, &self.target);
+        }
         contract::hold(&self.method, &self.target, &response);
         response
     }
@@ -344,7 +354,7 @@ impl Response {
 
     /// Whoever is counted is told of its limits, whatever else the answer says. A server that cannot answer may not have counted.
     fn check_limits(&self, method: &str, target: &str) {
-        if UNCOUNTED.iter().any(|path| target.starts_with(path)) || self.status >= 500 {
+        if self.status >= 500 {
             return;
         }
         let [limit, remaining, reset_s] = LIMIT_HEADERS.map(|name| self.number(name));
@@ -377,8 +387,8 @@ impl Response {
     }
 }
 
-/// What is not counted: signs of life, and other listeners.
-const UNCOUNTED: [&str; 3] = ["/health/", daftar::admin::router::BASE_PATH, daftar::admin::router::METRICS_PATH];
+/// Where a server tells that it lives, to everybody and uncounted.
+const HEALTH: &str = "/health/";
 /// The headers that tell a caller of its limits.
 const LIMIT_HEADERS: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 

@@ -29,7 +29,7 @@ fn admin_of(data_dir: &Path) -> Admin {
     let running: serde_json::Value = serde_json::from_str(&read("server.json")).unwrap();
     let port = running["admin_url"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
     Admin::new(
-        Connection::new(std::sync::Arc::new(std::sync::atomic::AtomicU16::new(port))),
+        Connection::to_operator(std::sync::Arc::new(std::sync::atomic::AtomicU16::new(port))),
         read("admin.token").trim().to_owned(),
     )
 }

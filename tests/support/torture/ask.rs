@@ -24,7 +24,8 @@ impl Ask {
         let read = |name: &str| std::fs::read_to_string(data_dir.join(name)).expect("a running server leaves it");
         let running: Value = serde_json::from_str(&read("server.json")).expect("JSON");
         let port = running["admin_url"].as_str().and_then(|url| url.rsplit(':').next()?.parse().ok());
-        let admin = Connection::new(std::sync::Arc::new(port.map(std::sync::atomic::AtomicU16::new).expect("a port")));
+        let admin =
+            Connection::to_operator(std::sync::Arc::new(port.map(std::sync::atomic::AtomicU16::new).expect("a port")));
         let token = read("admin.token").trim().to_owned();
         Self { token: self.token.clone(), ways: Some((server.connection(), admin, token)) }
     }
