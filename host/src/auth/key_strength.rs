@@ -50,10 +50,11 @@ pub(super) fn check(secret: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The length of the shortest block that the bytes are repetitions of, the last perhaps cut; all of them where there is none.
+/// The length of the shortest block that the bytes are repetitions of, the last perhaps cut; all of them where there is none. A block
+/// stands there twice at least: that a key ends as it begins, for a byte or two, is nothing but chance.
 fn period(secret: &[u8]) -> usize {
     let repeats = |length: &usize| secret.iter().zip(secret.iter().skip(*length)).all(|(one, later)| one == later);
-    (1..secret.len()).find(repeats).unwrap_or(secret.len())
+    (1..=secret.len() / 2).find(repeats).unwrap_or(secret.len())
 }
 
 /// Whether each byte differs from the one before by the same step.
@@ -122,6 +123,9 @@ mod tests {
             assert!(told.contains(reason), "{told} should say {reason}");
         }
         check(&twice).unwrap();
+        // Ends as it begins, as one of 256 random keys does.
+        let same_ends = [&random[..31], &random[..1]].concat();
+        check(&same_ends).unwrap();
         check(b"0123456789abcdef0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a6978").unwrap();
     }
 }
