@@ -1,0 +1,164 @@
+//! Who is behind a proxy: `Forwarded` (RFC 7239) or `X-Forwarded-For`, read from the right.
+//!
+//! Each proxy writes behind what it was sent whom it was sent it by. So the last entry was written by our own proxy, and what stands
+//! before the first entry that names somebody else than a trusted proxy was written by strangers.
+//!
+//! **Invariant:** the address of a caller who is no trusted proxy is the caller's own, whatever the headers say; what stands to the
+//! left of the first address that is no trusted proxy is never looked at; and where an entry cannot be read the walk ends at the
+//! proxy that wrote it.
+
+mod elements;
+#[cfg(test)]
+mod tests;
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::Deserialize;
+
+use super::network::Network;
+
+/// How many proxies may stand behind each other. Entries beyond are not read.
+pub const HOPS_MAX: usize = 16;
+/// The longest entry that can be an address with its port, in bytes.
+const NODE_BYTES_MAX: usize = 64;
+/// The longest line of `Forwarded` that is read, in bytes: it cannot be read but from the left.
+const LINE_BYTES_MAX: usize = 8 << 10;
+
+/// In which header the trusted proxies say for whom they ask. The other one is not read: a proxy that writes one of them may hand on
+/// the other as a stranger sent it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For`, and `X-Forwarded-Proto` beside it.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded`.
+    Forwarded,
+}
+
+impl ForwardedHeader {
+    /// Its name, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::XForwardedFor => "x-forwarded-for",
+            Self::Forwarded => "forwarded",
+        }
+    }
+
+    /// The header that says by which protocol the proxy was asked, in lower case.
+    #[must_use]
+    pub fn protocol_name(self) -> &'static str {
+        match self {
+            Self::XForwardedFor => "x-forwarded-proto",
+            Self::Forwarded => "forwarded",
+        }
+    }
+
+    /// The address that asks, of a request that `peer` sent. `lines` are the lines of [`Self::name`] in the order in which they
+    /// came.
+    pub fn caller<'l>(
+        self,
+        peer: IpAddr,
+        trusted: &[Network],
+        lines: impl DoubleEndedIterator<Item = &'l [u8]>,
+    ) -> IpAddr {
+        let mut walk = Walk { at: peer.to_canonical(), trusted, hops: 0 };
+        if !walk.is_at_trusted() {
+            return walk.at;
+        }
+        for line in lines.rev() {
+            let goes_on = match self {
+                Self::XForwardedFor => line.rsplit(|byte| *byte == b',').all(|entry| walk.step(plain_node(entry))),
+                Self::Forwarded => {
+                    let elements = Some(line).filter(|line| line.len() <= LINE_BYTES_MAX).and_then(elements::read);
+                    elements.is_some_and(|elements| elements.iter().rev().all(|element| walk.step(element.address())))
+                }
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        walk.at
+    }
+
+    /// Whether the proxy was asked by HTTPS, as the proxy nearest to us says it. `lines` are those of [`Self::protocol_name`]. To be
+    /// asked of a trusted proxy alone.
+    pub fn is_https<'l>(self, mut lines: impl DoubleEndedIterator<Item = &'l [u8]>) -> bool {
+        let Some(last) = lines.next_back() else { return false };
+        match self {
+            Self::XForwardedFor => {
+                let nearest = last.rsplit(|byte| *byte == b',').next().unwrap_or_default();
+                nearest.trim_ascii().eq_ignore_ascii_case(b"https")
+            }
+            Self::Forwarded => {
+                let elements = Some(last).filter(|line| line.len() <= LINE_BYTES_MAX).and_then(elements::read);
+                elements.and_then(|elements| elements.last().map(elements::Element::is_https)).unwrap_or(false)
+            }
+        }
+    }
+}
+
+/// The way back from us towards who asks.
+struct Walk<'t> {
+    at: IpAddr,
+    trusted: &'t [Network],
+    hops: usize,
+}
+
+impl Walk<'_> {
+    /// Goes to the address that the proxy at which the walk stands wrote down, and says whether it goes on from there.
+    fn step(&mut self, written: Option<IpAddr>) -> bool {
+        let Some(address) = written.filter(|_| self.hops < HOPS_MAX) else { return false };
+        self.hops += 1;
+        self.at = address.to_canonical();
+        self.is_at_trusted()
+    }
+
+    fn is_at_trusted(&self) -> bool {
+        self.trusted.iter().any(|network| network.contains(self.at))
+    }
+}
+
+/// An entry of `X-Forwarded-For`: an address, with or without a port. Of IPv6 addresses both ways to write them are in use.
+fn plain_node(entry: &[u8]) -> Option<IpAddr> {
+    let text = node_text(entry)?;
+    text.parse().ok().or_else(|| node(text))
+}
+
+/// A node of RFC 7239, section 6: an IPv4 address or an IPv6 address in brackets, with or without a port. `unknown` and made-up
+/// names are none.
+fn node(text: &str) -> Option<IpAddr> {
+    if let Some(inside) = text.strip_prefix('[') {
+        let (address, port) = inside.split_once(']')?;
+        let is_right = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+        return address.parse::<Ipv6Addr>().ok().filter(|_| is_right).map(IpAddr::V6);
+    }
+    let (address, is_right) = match text.split_once(':') {
+        Some((address, port)) => (address, is_port(port)),
+        None => (text, true),
+    };
+    address.parse::<Ipv4Addr>().ok().filter(|_| is_right).map(IpAddr::V4)
+}
+
+/// A port, or the made-up name of one.
+fn is_port(text: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    let is_number = (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && text.parse::<u16>().is_ok()) || text.strip_prefix('_').is_some_and(is_name)
+}
+
+fn node_text(entry: &[u8]) -> Option<&str> {
+    let entry = trimmed(entry);
+    Some(entry).filter(|entry| entry.len() <= NODE_BYTES_MAX).and_then(|entry| core::str::from_utf8(entry).ok())
+}
+
+/// Without the spaces and tabs around it.
+fn trimmed(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
