@@ -14,6 +14,7 @@ mod recovery;
 pub mod restore;
 pub mod running;
 pub mod serve;
+pub mod transport;
 pub mod verify;
 
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ use tokio::task::JoinHandle;
 
 use self::checkpoints::Checkpoints;
 use self::metrics::Metrics;
+use self::transport::Transport;
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
@@ -93,6 +95,8 @@ pub struct App {
     pub limits: Arc<Limits>,
     /// What the metrics page shows.
     pub metrics: Arc<Metrics>,
+    /// What the listeners count, and how many requests they let in.
+    pub transport: Arc<Transport>,
     /// What signs tokens.
     pub token_keys: Arc<KeyRing>,
     /// Rotates what signs tokens.

@@ -3,6 +3,7 @@
 //! **Invariant:** the only module that reads the environment. An unknown key or a bad value refuses the start and names the
 //! key, the file and what would be right; all problems are told at once.
 
+pub mod connections;
 mod keys;
 pub mod plugin_limits;
 mod sections;
@@ -15,8 +16,10 @@ use serde::Deserialize;
 
 use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
+pub use connections::ConnectionsConfig;
 pub use sections::{
-    AuditConfig, CACHE_MIB_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, REQUEST_TIMEOUT_MS_DEFAULT,
+    AuditConfig, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT, EXPIRY_WARNING_DAYS_DEFAULT,
+    HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, REQUEST_TIMEOUT_MS_DEFAULT,
     RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, SECRET_AGE_WARNING_DAYS_DEFAULT, SECRET_AGE_WARNING_DAYS_MAX,
     ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
     VocabularyConfig,
@@ -100,9 +103,9 @@ impl Config {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
         let server = &self.server;
-        if server.tls.is_none() && !server.listen.ip().is_loopback() {
+        if server.tls.is_none() && !server.listen.ip().is_loopback() && server.trusted_proxies.is_empty() {
             problems.push(format!(
-                "`server.listen` is {}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1",
+                "`server.listen` is {}, which others can reach, without HTTPS: set `server.tls.cert` and `server.tls.key`, or listen on 127.0.0.1, or name the proxies that speak HTTPS in front of it as `server.trusted_proxies`",
                 server.listen
             ));
         }
@@ -130,6 +133,7 @@ impl Config {
         if !(100..=600_000).contains(&server.request_timeout_ms) {
             problems.push("`server.request_timeout_ms` lies between 100 and 600000".to_owned());
         }
+        connections::collect_problems(server, &mut problems);
         if !(1..=REMEMBERED_PER_CLIENT_CEILING).contains(&server.idempotency_keys_max) {
             problems.push(format!("`server.idempotency_keys_max` lies between 1 and {REMEMBERED_PER_CLIENT_CEILING}"));
         }

@@ -25,8 +25,8 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("private, no-cache")
 const PUBLIC_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache");
 /// How many bytes of a digest make a tag.
 const TAG_BYTES: usize = 16;
-/// An answer in another language is another answer.
-const VARY: HeaderValue = HeaderValue::from_static("Accept-Language");
+/// An answer in another language is another answer, and so is one to somebody else.
+const VARY: HeaderValue = HeaderValue::from_static("Authorization, Accept-Language");
 /// The most languages that a header names.
 const LANGUAGES_TOLD_MAX: usize = 32;
 

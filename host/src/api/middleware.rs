@@ -1,5 +1,8 @@
 //! What happens to every request and answer.
 
 pub mod answer;
+pub mod caller;
+mod cors;
+mod entrance;
 mod shown;
 pub mod trail;

@@ -22,6 +22,12 @@ pub use table::endpoints;
 /// Where the API begins.
 pub const BASE_PATH: &str = "/api/v2";
 
+/// Where tokens are had. A test holds it against the table.
+pub const TOKEN_PATH: &str = "/api/v2/oauth/token";
+
+/// Where it is asked whether the server lives and is ready. A test holds them against the table.
+pub const HEALTH_PATHS: [&str; 2] = ["/health/live", "/health/ready"];
+
 /// One method on one path, in all its spellings.
 pub struct Endpoint {
     /// The method.
@@ -81,7 +87,7 @@ pub fn router(state: AppState) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), once::once))
-        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::answer::answer_public))
         .with_state(state)
 }
 
@@ -148,4 +154,18 @@ async fn unknown_within() -> ApiError {
 async fn unknown_method_within(method: Method) -> ApiError {
     let detail = format!("{method} is not offered at this path, at least not within a batch");
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_with_a_rule_of_their_own_are_those_of_the_table() {
+        let paths_of = |access: Access| -> Vec<String> {
+            endpoints().into_iter().filter(|endpoint| endpoint.access == access).flat_map(|one| one.paths).collect()
+        };
+        assert_eq!(paths_of(Access::Token), [TOKEN_PATH]);
+        assert_eq!(paths_of(Access::Health), HEALTH_PATHS);
+    }
 }

@@ -12,6 +12,7 @@ use metrics::{Key, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use super::App;
+use super::transport::TransportUsage;
 use crate::plugin::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
 use crate::service::eligibility::preview::KeptUsage;
 use crate::service::eligibility::preview::desk::DeskUsage;
@@ -97,6 +98,7 @@ impl App {
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
         now.previews(self.previews.usage(), self.rule_columns.usage());
         now.access(self);
+        now.transport(&self.transport.usage());
         for plugin in self.plugins.list() {
             now.plugin(&plugin);
         }
@@ -119,6 +121,11 @@ impl Snapshot {
             ("daftar_previews", "Previews of rules that have begun and not ended."),
             ("daftar_preview_turns", "Turns of previews that are held or waited for."),
             ("daftar_rule_columns_bytes", "Memory of fields that previews read of records and that are kept."),
+            ("daftar_connections", "Connections that are open, of all listeners."),
+            ("daftar_http_requests_in_flight", "Requests of the public listener that are worked on."),
+            ("daftar_http_requests_in_flight_limit", "How many may be."),
+            ("daftar_tls_certificate_expiry_timestamp_seconds", "When the certificate in use expires."),
+            ("daftar_tls_certificate_stale", "1 where the files hold another certificate, which cannot be used."),
             ("daftar_plugin_info", "The installed version of each plugin."),
             ("daftar_plugin_requests", "Requests that wait for a plugin or run in it."),
             ("daftar_plugin_instances", "Instances of a plugin that are alive."),
@@ -130,6 +137,9 @@ impl Snapshot {
         let counters = [
             ("daftar_rule_columns_parts_total", "Parts of fields that previews asked for, by where they came from."),
             ("daftar_rule_columns_dropped_total", "Kept fields that went because there was no room."),
+            ("daftar_connections_cut_total", "Connections that the server ended or did not serve, by reason."),
+            ("daftar_http_requests_refused_total", "Requests that were answered 503 since too many were worked on."),
+            ("daftar_tls_certificates_taken_total", "Certificates that were taken from the files since the start."),
             ("daftar_plugin_calls_total", "Calls into a plugin."),
             ("daftar_plugin_faults_total", "Calls that a plugin did not answer, by kind."),
             ("daftar_plugin_fuel_total", "Fuel burnt."),
@@ -184,6 +194,21 @@ impl Snapshot {
         self.counter("daftar_rule_columns_parts_total", &[("from", "memory")], kept.found);
         self.counter("daftar_rule_columns_parts_total", &[("from", "records")], kept.read);
         self.counter("daftar_rule_columns_dropped_total", &[], kept.dropped);
+    }
+
+    fn transport(&self, usage: &TransportUsage) {
+        self.gauge("daftar_connections", &[], number(usage.connections));
+        self.gauge("daftar_http_requests_in_flight", &[], number(usage.requests));
+        self.gauge("daftar_http_requests_in_flight_limit", &[], number(usage.requests_max));
+        self.counter("daftar_http_requests_refused_total", &[], usage.requests_refused);
+        for (reason, count) in usage.cut {
+            self.counter("daftar_connections_cut_total", &[("reason", reason)], count);
+        }
+        if let Some(expires_s) = usage.certificate_expires_s {
+            self.gauge("daftar_tls_certificate_expiry_timestamp_seconds", &[], expires_s as f64);
+            self.gauge("daftar_tls_certificate_stale", &[], f64::from(u8::from(usage.certificate_is_stale)));
+            self.counter("daftar_tls_certificates_taken_total", &[], usage.certificates_taken);
+        }
     }
 
     fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {

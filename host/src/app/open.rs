@@ -13,6 +13,7 @@ use super::limits::StoredDayCounts;
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::recovery::{self, Recovered, store_error};
+use super::transport::Transport;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
@@ -154,6 +155,7 @@ impl App {
         };
         let failed_sign_ins = FailedSignIns::new(Duration::from_millis(config.server.request_timeout_ms));
         let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
+        let transport = Arc::new(Transport::new(&config.server.connections));
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
         Ok(AppState::new(Self {
             config,
@@ -175,6 +177,7 @@ impl App {
             requests,
             limits,
             metrics,
+            transport,
             token_keys,
             signing_keys,
             token_cache,

@@ -1,21 +1,41 @@
 //! The listeners: where they are, with which certificate, and how they stop.
+//!
+//! Each connection has a task (`serve/connection.rs`) with a place among those of its listener (`serve/crowd.rs`); what it is doing
+//! (`serve/activity.rs`) bounds its time.
+
+mod accept;
+mod activity;
+mod certificate;
+mod connection;
+mod crowd;
+mod descriptors;
+mod expiry;
+mod service;
+mod socket;
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum_server::Handle;
-use axum_server::tls_rustls::RustlsConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
+use self::accept::{Acceptor, Admission};
+use self::certificate::CertificateKeeper;
+use self::connection::{Connections, Phase};
+use self::crowd::CrowdLimits;
 use super::running::RunningServer;
 use super::{AppState, StartError};
-use crate::config::{ServerConfig, TlsConfig};
+use crate::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfig};
 
-/// How long requests in flight may take after the server was told to stop.
-const GRACE: Duration = Duration::from_secs(10);
+/// How many connections a listener of the administrator has: places of its own, which no client can take.
+const ADMIN_CONNECTIONS_MAX: usize = 128;
+/// How long the administrator's client may take nothing of an answer: a backup may wait for a slow disk.
+const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
 
 /// Bound sockets. They are bound before anything is loaded, so that an address in use is told at once.
 #[derive(Debug)]
@@ -85,34 +105,39 @@ pub async fn serve(
     ready: impl FnOnce(),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
-    let tls = match &app.config.server.tls {
-        Some(tls) => Some(tls_config(tls).await?),
+    let certificate = match &app.config.server.tls {
+        Some(tls) => Some(CertificateKeeper::start(tls, Arc::clone(&app.transport), Arc::clone(&app.clock))?),
         None => None,
     };
+    let tls = certificate.as_ref().map(|keeper| keeper.acceptor()).transpose()?;
     let running = RunningServer { admin_url: listeners.admin_url(), process_id: std::process::id() };
     let announcement = running.announce(&app.data_dir).map_err(|error| StartError::Folder(error.to_string()))?;
-    let handle = Handle::new();
+    let (phase, serving) = watch::channel(Phase::Serving);
+    let phase = Arc::new(phase);
     let mut servers = tokio::task::JoinSet::new();
-    if let Some(metrics) = listeners.metrics {
-        let router = crate::admin::router::metrics_router(app.clone());
-        servers.spawn(serve_one(metrics, tls.clone(), router, handle.clone()));
+    for acceptor in acceptors(&app, listeners, tls) {
+        servers.spawn(acceptor.serve(serving.clone(), Arc::clone(&phase)));
     }
-    let admin = crate::admin::router::router(app.clone());
-    let admin_tls = match listeners.admin_here {
-        Some(here) => {
-            servers.spawn(serve_one(here, None, admin.clone(), handle.clone()));
-            tls.clone()
-        }
-        None => None,
-    };
-    servers.spawn(serve_one(listeners.admin, admin_tls, admin, handle.clone()));
-    servers.spawn(serve_one(listeners.public, tls, crate::api::router::router(app.clone()), handle.clone()));
+    let asked = certificate.as_ref().and_then(|_| certificate::hangups());
     ready();
-    let mut result = tokio::select! {
-        () = shutdown => Ok(()),
-        Some(ended) = servers.join_next() => flatten(ended),
+    let fresh = async {
+        match certificate {
+            Some(keeper) => keeper.keep_fresh(asked).await,
+            None => std::future::pending().await,
+        }
     };
-    handle.graceful_shutdown(Some(GRACE));
+    let mut fresh = std::pin::pin!(fresh);
+    let mut shutdown = std::pin::pin!(shutdown);
+    let mut is_kept_fresh = true;
+    let mut result = loop {
+        tokio::select! {
+            () = shutdown.as_mut() => break Ok(()),
+            Some(ended) = servers.join_next() => break flatten(ended),
+            // It ends only where it cannot go on, and has said so.
+            () = fresh.as_mut(), if is_kept_fresh => is_kept_fresh = false,
+        }
+    };
+    phase.send_replace(Phase::Draining);
     while let Some(ended) = servers.join_next().await {
         result = result.and(flatten(ended));
     }
@@ -133,29 +158,55 @@ fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result
     }
 }
 
-async fn serve_one(
-    listener: TcpListener,
-    tls: Option<RustlsConfig>,
-    router: Router,
-    handle: Handle<SocketAddr>,
-) -> std::io::Result<()> {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    match tls {
-        Some(tls) => axum_server::from_tcp_rustls(listener, tls)?.handle(handle).serve(service).await,
-        None => axum_server::from_tcp(listener)?.handle(handle).serve(service).await,
+/// Every listener with what it serves.
+fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptor>) -> Vec<Acceptor> {
+    let server = &app.config.server;
+    let Listeners { public, admin, admin_here, metrics } = listeners;
+    let mut acceptors = Vec::new();
+    let for_administrator = |listener, tls, router| {
+        let limits = CrowdLimits { max: ADMIN_CONNECTIONS_MAX, per_address_max: ADMIN_CONNECTIONS_MAX };
+        let times = ConnectionsConfig {
+            write_timeout_ms: server.connections.write_timeout_ms.max(ADMIN_WRITE_TIMEOUT_MS),
+            ..server.connections
+        };
+        acceptor(app, (listener, tls, router), times, (limits, Admission::default()))
+    };
+    if let Some(metrics) = metrics {
+        acceptors.push(for_administrator(metrics, tls.clone(), crate::admin::router::metrics_router(app.clone())));
     }
+    let router = crate::admin::router::router(app.clone());
+    let admin_tls = match admin_here {
+        Some(here) => {
+            acceptors.push(for_administrator(here, None, router.clone()));
+            tls.clone()
+        }
+        None => None,
+    };
+    acceptors.push(for_administrator(admin, admin_tls, router));
+    let limits = CrowdLimits {
+        max: usize::try_from(descriptors::make_room(server.connections.max)).unwrap_or(usize::MAX),
+        per_address_max: usize::try_from(server.connections.per_address_max).unwrap_or(usize::MAX),
+    };
+    let is_on_loopback = public.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let admission =
+        Admission { proxies: server.trusted_proxies.clone(), is_for_proxies_alone: tls.is_none() && !is_on_loopback };
+    let router = crate::api::router::router(app.clone());
+    acceptors.push(acceptor(app, (public, tls, router), server.connections, (limits, admission)));
+    acceptors
 }
 
-async fn tls_config(tls: &TlsConfig) -> Result<RustlsConfig, StartError> {
-    // Another part of the process may have chosen one already; either is sound.
-    let _chosen = rustls::crypto::ring::default_provider().install_default();
-    RustlsConfig::from_pem_file(&tls.cert, &tls.key).await.map_err(|error| {
-        StartError::Certificate(format!(
-            "the certificate `{}` with the key `{}` cannot be used: {error}",
-            tls.cert.display(),
-            tls.key.display()
-        ))
-    })
+fn acceptor(
+    app: &AppState,
+    (listener, tls, router): (TcpListener, Option<TlsAcceptor>, Router),
+    times: ConnectionsConfig,
+    (limits, admission): (CrowdLimits, Admission),
+) -> Acceptor {
+    let server = &app.config.server;
+    let handshake_timeout_ms = server.tls.as_ref().map_or(HANDSHAKE_TIMEOUT_MS_DEFAULT, |tls| tls.handshake_timeout_ms);
+    let handshake_timeout = Duration::from_millis(handshake_timeout_ms);
+    let connections = Connections::new(router, tls, handshake_timeout, times, Arc::clone(&app.transport));
+    let shutdown_timeout = Duration::from_millis(server.shutdown_timeout_ms);
+    Acceptor { listener, connections, limits, admission, shutdown_timeout }
 }
 
 /// Ends when the process is told to stop: Ctrl-C or SIGTERM. They are heard from the call on, not only once it is waited for: whoever

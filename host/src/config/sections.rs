@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::connections::ConnectionsConfig;
 use super::plugin_limits::PluginLimitsConfig;
+use crate::domain::forwarded::ForwardedHeader;
 use crate::domain::idempotency::REMEMBERED_PER_CLIENT_DEFAULT;
 use crate::domain::manifest::PluginName;
+use crate::domain::network::Network;
 use crate::domain::plugin_key::PluginKey;
+use crate::domain::web_origin::WebOrigin;
 
 /// How long one request may take before it is answered with 503.
 pub const REQUEST_TIMEOUT_MS_DEFAULT: u64 = 30_000;
@@ -27,6 +31,19 @@ pub const CACHE_MIB_DEFAULT: u64 = 128;
 pub const RULE_COLUMNS_MIB_DEFAULT: u64 = 128;
 /// The most of it.
 pub const RULE_COLUMNS_MIB_MAX: u64 = 65_536;
+/// How long requests in flight may take after the server was told to stop.
+pub const SHUTDOWN_TIMEOUT_MS_DEFAULT: u64 = 10_000;
+/// How long browsers and others that heed it keep to HTTPS: a year, the least that lists of such hosts ask for.
+pub const HSTS_MAX_AGE_S_DEFAULT: u64 = 31_536_000;
+/// The most of it: two years.
+pub const HSTS_MAX_AGE_S_MAX: u64 = 63_072_000;
+/// How long a TLS handshake may take.
+pub const HANDSHAKE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
+/// How often it is looked whether the files of the certificate have changed.
+pub const CERTIFICATE_CHECK_S_DEFAULT: u64 = 10;
+/// How long before its certificate expires the log warns: the time in which tools renew them by default.
+pub const EXPIRY_WARNING_DAYS_DEFAULT: u64 = 30;
+
 /// Listeners.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -43,6 +60,18 @@ pub struct ServerConfig {
     pub request_timeout_ms: u64,
     /// How many requests of one client are remembered by their `Idempotency-Key`; an entry of a batch counts as one.
     pub idempotency_keys_max: u64,
+    /// The proxies that are believed when they say for whom they ask. Nobody is where it is empty.
+    pub trusted_proxies: Vec<Network>,
+    /// The header in which they say it.
+    pub forwarded_header: ForwardedHeader,
+    /// Pages from there may call the API in a browser. None may where it is empty.
+    pub cors_origins: Vec<WebOrigin>,
+    /// For how long browsers are told to use HTTPS only; 0 tells them to forget it.
+    pub hsts_max_age_s: u64,
+    /// How long requests in flight may take after the server was told to stop.
+    pub shutdown_timeout_ms: u64,
+    /// Connections: how many, and how long each may take for what.
+    pub connections: ConnectionsConfig,
     /// Certificate and key for HTTPS.
     pub tls: Option<TlsConfig>,
 }
@@ -56,6 +85,12 @@ impl Default for ServerConfig {
             public_url: None,
             request_timeout_ms: REQUEST_TIMEOUT_MS_DEFAULT,
             idempotency_keys_max: REMEMBERED_PER_CLIENT_DEFAULT,
+            trusted_proxies: Vec::new(),
+            forwarded_header: ForwardedHeader::default(),
+            cors_origins: Vec::new(),
+            hsts_max_age_s: HSTS_MAX_AGE_S_DEFAULT,
+            shutdown_timeout_ms: SHUTDOWN_TIMEOUT_MS_DEFAULT,
+            connections: ConnectionsConfig::default(),
             tls: None,
         }
     }
@@ -86,6 +121,27 @@ pub struct TlsConfig {
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+    /// How long a handshake may take.
+    #[serde(default = "handshake_timeout_ms")]
+    pub handshake_timeout_ms: u64,
+    /// How often it is looked whether one of the files has changed.
+    #[serde(default = "check_every_s")]
+    pub check_every_s: u64,
+    /// How long before the certificate expires the log warns.
+    #[serde(default = "expiry_warning_days")]
+    pub expiry_warning_days: u64,
+}
+
+fn handshake_timeout_ms() -> u64 {
+    HANDSHAKE_TIMEOUT_MS_DEFAULT
+}
+
+fn check_every_s() -> u64 {
+    CERTIFICATE_CHECK_S_DEFAULT
+}
+
+fn expiry_warning_days() -> u64 {
+    EXPIRY_WARNING_DAYS_DEFAULT
 }
 
 /// Access tokens.

@@ -22,6 +22,15 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.server.admin_listen, default.server.admin_listen);
     assert_eq!(example.server.request_timeout_ms, default.server.request_timeout_ms);
     assert_eq!(example.server.idempotency_keys_max, default.server.idempotency_keys_max);
+    assert_eq!(example.server.trusted_proxies, [], "whoever copies the example trusts nobody by that");
+    assert_eq!(example.server.forwarded_header, default.server.forwarded_header);
+    assert_eq!(example.server.cors_origins, []);
+    assert_eq!(example.server.hsts_max_age_s, default.server.hsts_max_age_s);
+    assert_eq!(example.server.shutdown_timeout_ms, default.server.shutdown_timeout_ms);
+    assert_eq!(example.server.connections, default.server.connections);
+    let tls = example.server.tls.unwrap();
+    let times = (tls.handshake_timeout_ms, tls.check_every_s, tls.expiry_warning_days);
+    assert_eq!(times, (HANDSHAKE_TIMEOUT_MS_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT, EXPIRY_WARNING_DAYS_DEFAULT));
     assert_eq!(example.token.lifetime_s, default.token.lifetime_s);
     assert_eq!(example.token.issuer, default.token.issuer);
     assert_eq!(example.token.audience, default.token.audience);
@@ -54,7 +63,10 @@ fn an_unknown_key_is_compared_with_those_of_its_table() {
         ("[server.tls]\ncertificate = 'c'", "unknown key `server.tls.certificate`; did you mean `server.tls.cert`?"),
         ("[token]\nlife = 1", "unknown key `token.life`; did you mean `token.lifetime_s`?"),
         ("[server]\nissuer = 'x'", "unknown key `server.issuer`; did you mean `token.issuer`?"),
-        ("[server.tls]\nchain = 'c'", "unknown key `server.tls.chain`; the keys of `[server.tls]` are cert, key"),
+        (
+            "[server.tls]\nchain = 'c'",
+            "unknown key `server.tls.chain`; the keys of `[server.tls]` are cert, key, handshake_timeout_ms, check_every_s, expiry_warning_days",
+        ),
         ("[audit]\nsunshine = 1", "unknown key `audit.sunshine`; the keys of `[audit]` are retention_days"),
         ("[sunshine]", "unknown key `sunshine`; the tables are server, token, store, plugins, vocabulary, audit, log"),
     ] {
@@ -80,7 +92,83 @@ fn plain_http_stays_on_loopback() {
     let error = Config::parse(open).unwrap_err();
     assert_eq!(error.problems.len(), 2, "{error}");
     assert!(error.problems.iter().all(|problem| problem.contains("server.tls.cert")), "{error}");
+    assert!(error.problems[0].contains("`server.trusted_proxies`"), "the way by a proxy is named as well: {error}");
     assert!(Config::parse(&format!("{open}\n[server.tls]\ncert = 'c'\nkey = 'k'")).is_ok());
+    let error = Config::parse(&format!("{open}\ntrusted_proxies = ['10.1.0.0/16']")).unwrap_err();
+    assert_eq!(error.problems.len(), 1, "the administrator does not come by a proxy: {error}");
+    assert!(error.problems[0].contains("server.admin_listen"), "{error}");
+    assert!(Config::parse("[server]\nlisten = '0.0.0.0:8080'\ntrusted_proxies = ['10.1.0.0/16']").is_ok());
+}
+
+#[test]
+fn proxies_are_named_by_their_networks_and_a_wrong_one_is_told() {
+    let parse = |list: &str| Config::parse(&format!("[server]\ntrusted_proxies = [{list}]"));
+    let right = parse("'10.1.0.0/16', '192.0.2.7', '2001:db8::/32', '::1'").unwrap();
+    assert_eq!(right.server.trusted_proxies.len(), 4);
+    for (entry, told) in [
+        ("'10.1.0.1/16'", "`10.1.0.1/16` is not the first address of its network: write `10.1.0.0/16`"),
+        ("'192.0.2.7', 'proxy.example.org'", "`proxy.example.org` is no network"),
+        ("'10.0.0.0/64'", "`10.0.0.0/64` does not say how many bits"),
+        ("'0.0.0.0/0'", "has `0.0.0.0/0`, which is most of the internet"),
+        ("'10.0.0.0/8', '::/0'", "has `::/0`, which is most of the internet"),
+    ] {
+        let error = parse(entry).unwrap_err();
+        assert!(error.to_string().contains(told) && error.to_string().contains("trusted_proxies"), "{error}");
+    }
+    let many = |count: usize| parse(&vec!["'10.0.0.1'"; count].join(","));
+    assert!(many(64).is_ok());
+    assert!(many(65).unwrap_err().to_string().contains("65 entries; at most 64"));
+    assert!(Config::parse("[server]\nforwarded_header = 'forwarded'").is_ok());
+    let error = Config::parse("[server]\nforwarded_header = 'x-real-ip'").unwrap_err();
+    assert!(error.to_string().contains("`x-forwarded-for` or `forwarded`"), "{error}");
+}
+
+#[test]
+fn origins_are_named_one_by_one() {
+    let parse = |list: &str| Config::parse(&format!("[server]\ncors_origins = [{list}]"));
+    assert_eq!(parse("'https://portal.example.org', 'http://localhost:3000'").unwrap().server.cors_origins.len(), 2);
+    for (entry, told) in [
+        ("'*'", "lets pages of strangers call the register"),
+        ("'https://a.example', 'https://b.example/'", "`https://b.example/` is not as browsers write an origin"),
+        ("'http://a.example'", "is served without HTTPS"),
+    ] {
+        let error = parse(entry).unwrap_err();
+        assert!(error.to_string().contains(told) && error.to_string().contains("cors_origins"), "{error}");
+    }
+}
+
+#[test]
+fn bounds_of_connections_have_bounds() {
+    let certificate = "[server.tls]\ncert = 'c'\nkey = 'k'";
+    for (table, key, least, most) in [
+        ("[server.connections]", "server.connections.max", 1, 100_000),
+        ("[server.connections]", "server.connections.per_address_max", 1, 100_000),
+        ("[server.connections]", "server.connections.requests_max", 1, 100_000),
+        ("[server.connections]", "server.connections.http2_streams_max", 1, 1_000),
+        ("[server.connections]", "server.connections.header_timeout_ms", 100, 120_000),
+        ("[server.connections]", "server.connections.body_timeout_ms", 100, 600_000),
+        ("[server.connections]", "server.connections.body_stall_timeout_ms", 100, 600_000),
+        ("[server.connections]", "server.connections.idle_timeout_ms", 100, 3_600_000),
+        ("[server.connections]", "server.connections.write_timeout_ms", 100, 600_000),
+        ("[server]", "server.shutdown_timeout_ms", 100, 600_000),
+        ("[server]", "server.hsts_max_age_s", 0, 63_072_000),
+        (certificate, "server.tls.handshake_timeout_ms", 100, 120_000),
+        (certificate, "server.tls.check_every_s", 1, 86_400),
+        (certificate, "server.tls.expiry_warning_days", 1, 365),
+    ] {
+        let name = key.rsplit('.').next().unwrap();
+        let parse = |value: u64| Config::parse(&format!("{table}\n{name} = {value}"));
+        for value in [least, least + 1, most - 1, most] {
+            assert!(parse(value).is_ok(), "{key} = {value}");
+        }
+        for value in [least.checked_sub(1), Some(most + 1)].into_iter().flatten() {
+            let problems = parse(value).unwrap_err().problems;
+            assert!(
+                problems.len() == 1 && problems[0].starts_with(&format!("`{key}` lies between {least} and {most}")),
+                "{problems:?}"
+            );
+        }
+    }
 }
 
 #[test]

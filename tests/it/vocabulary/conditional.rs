@@ -43,7 +43,7 @@ fn every_answer_has_a_strong_tag_and_304_saves_its_body() {
         let tag = tag(&first);
         assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() == 34, "{request:?}: {tag}");
         assert_eq!(first.header("cache-control"), Some("private, no-cache"), "{request:?}");
-        assert_eq!(first.header("vary"), Some("Accept-Language"), "{request:?}");
+        assert_eq!(first.header("vary"), Some("Authorization, Accept-Language"), "{request:?}");
         assert_eq!(send(&client, &request, &[]).text(), first.text(), "{request:?}");
         let weak = format!("W/{tag}");
         let list = format!("\"other\", {weak} , \"a,b\"");
@@ -51,7 +51,7 @@ fn every_answer_has_a_strong_tag_and_304_saves_its_body() {
             let kept = send(&client, &request, &[("If-None-Match", value)]).expect(304);
             assert_eq!(kept.text(), "", "{request:?}");
             assert_eq!(kept.header("etag"), Some(tag.as_str()), "{request:?}");
-            assert_eq!(kept.header("vary"), Some("Accept-Language"), "{request:?}");
+            assert_eq!(kept.header("vary"), Some("Authorization, Accept-Language"), "{request:?}");
             assert_eq!(kept.header("cache-control"), Some("private, no-cache"), "{request:?}");
         }
         let several = [("If-None-Match", "\"other\""), ("If-None-Match", tag.as_str())];

@@ -1,10 +1,10 @@
 //! The first argument of every handler: who calls, and whether that is allowed.
 
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -113,7 +113,7 @@ async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<O
     let authorization = parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
     let Authenticated { client, scopes, .. } = match app.authenticate(authorization, now) {
         Ok(caller) => caller,
-        Err(fault) => return Err(refuse(parts, app, info, &fault).await?),
+        Err(fault) => return Err(refuse(app, info, &fault).await?),
     };
     let actor = Actor::Client(client.id.clone());
     info.trail.set_caller(actor.clone(), AuditAction::Authenticate);
@@ -181,7 +181,7 @@ fn audited_action(accepted: &[Scope]) -> AuditAction {
 }
 
 /// Counts a call whose token is not sound, and says so: 429 once its bucket is empty, else 401.
-async fn refuse(parts: &Parts, app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result<ApiError, ApiError> {
+async fn refuse(app: &AppState, info: &RequestInfo, fault: &AuthFault) -> Result<ApiError, ApiError> {
     match fault.charged_to() {
         ChargedTo::Client(client) => {
             info.trail.set_caller(Actor::Client(client.id.clone()), AuditAction::Authenticate);
@@ -191,7 +191,7 @@ async fn refuse(parts: &Parts, app: &AppState, info: &RequestInfo, fault: &AuthF
             // A revoked token is still proof of whose it was.
             info.trail.about(fault.client.iter().map(|client| client.id.to_string()));
             info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
-            charge_address(parts, app, info).await?;
+            charge_address(app, info).await?;
         }
     }
     let challenge = if fault.is_without_credentials() {
@@ -208,7 +208,7 @@ impl FromRequestParts<AppState> for Public {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
-        charge_address(parts, app, &info).await?;
+        charge_address(app, &info).await?;
         check_accept(parts)?;
         Ok(Self)
     }
@@ -228,7 +228,7 @@ impl FromRequestParts<AppState> for TokenCall {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
         info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
-        let decision = app.limits.charge_token_request(address(parts).map_err(IntoResponse::into_response)?).await;
+        let decision = app.limits.charge_token_request(address(&info).map_err(IntoResponse::into_response)?).await;
         let decision = decision.map_err(|error| unavailable(&error))?;
         info.set_rate(decision.headers());
         let Decision::Refused { retry_after_s, .. } = decision else { return Ok(Self) };
@@ -242,7 +242,12 @@ impl FromRequestParts<AppState> for TokenCall {
 /// A token request that cannot be counted, in OAuth's form.
 fn unavailable(error: &AppError) -> Response {
     tracing::error!(error = %error, "a token request could not be counted");
-    let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, "the server cannot answer now, retry later");
+    token_unavailable("the server cannot answer now, retry later")
+}
+
+/// A token request that cannot be answered now, in OAuth's form.
+pub(in crate::api) fn token_unavailable(detail: &str) -> Response {
+    let error = OAuthError::new(OAuthErrorCode::TemporarilyUnavailable, detail);
     let headers = [(header::RETRY_AFTER, RETRY_AFTER_S)];
     (StatusCode::SERVICE_UNAVAILABLE, headers, axum::Json(error.body())).into_response()
 }
@@ -251,8 +256,9 @@ async fn charge_client(app: &AppState, info: &RequestInfo, client: &Client) -> R
     accept(info, app.limits.charge_client(client).await?)
 }
 
-async fn charge_address(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<(), ApiError> {
-    accept(info, app.limits.charge_unauthenticated(address(parts)?).await?)
+/// Counts a call without a valid token, or of something that needs none.
+pub(in crate::api) async fn charge_address(app: &AppState, info: &RequestInfo) -> Result<(), ApiError> {
+    accept(info, app.limits.charge_unauthenticated(address(info)?).await?)
 }
 
 fn accept(info: &RequestInfo, decision: Decision) -> Result<(), ApiError> {
@@ -262,11 +268,10 @@ fn accept(info: &RequestInfo, decision: Decision) -> Result<(), ApiError> {
     Err(problem.with_header(header::RETRY_AFTER, &retry_after_s.to_string()).into())
 }
 
-/// Where the request comes from: the socket, since no proxy is trusted.
-fn address(parts: &Parts) -> Result<IpAddr, ApiError> {
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-    let peer = peer.ok_or_else(|| AppError::internal("a request has no address"))?;
-    Ok(peer.0.ip())
+/// Where the request comes from.
+fn address(info: &RequestInfo) -> Result<IpAddr, ApiError> {
+    let caller = info.caller.ok_or_else(|| AppError::internal("a request has no address"))?;
+    Ok(caller.address)
 }
 
 fn request_info(parts: &Parts, app: &AppState) -> RequestInfo {

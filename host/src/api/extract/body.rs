@@ -1,21 +1,23 @@
 //! A JSON body, strictly: media type, size, depth, UTF-8, no member twice.
 
 use std::fmt;
-use std::time::Duration;
 
+use axum::body::HttpBody as _;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt as _;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::api::error::{ApiError, Problem};
+use crate::api::middleware::answer::{BodyTimes, RequestInfo};
 
 /// The biggest body of most calls.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// The biggest body of a call that writes an individual.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
-/// How long a body may take to arrive; shorter than the time for the whole request, so that a slow sender is told so.
-pub const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How much room is made at once for a body that says how long it is: as much as most have.
+const FIRST_BYTES_MAX: usize = 64 << 10;
 /// How deep arrays and objects may lie in each other. Our own bodies need 8.
 const DEPTH_MAX: usize = 32;
 
@@ -36,7 +38,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
 /// Reads a whole body of at most `limit` bytes.
 ///
 /// # Errors
-/// 413 when it is longer, 400 when it ends early, 408 when it takes longer than [`BODY_TIMEOUT`].
+/// 413 when it is longer, 400 when it ends early, 408 when it takes too long or stops arriving.
 pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, ApiError> {
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
@@ -45,17 +47,32 @@ pub async fn read_bounded(request: Request, limit: usize) -> Result<Vec<u8>, Api
     if declared.is_some_and(|length| length > limit as u64) {
         return Err(too_large().into());
     }
-    match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(request.into_body(), limit)).await {
-        Err(_) => {
-            let detail = format!("the body did not arrive within {} seconds", BODY_TIMEOUT.as_secs());
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into())
-        }
-        Ok(Ok(bytes)) => Ok(bytes.into()),
-        Ok(Err(error)) => {
-            if std::error::Error::source(&error).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>()) {
-                return Err(too_large().into());
+    let info = request.extensions().get::<RequestInfo>();
+    let BodyTimes { whole, stall } = info.map(|info| info.body_times).unwrap_or_default();
+    let begun = tokio::time::Instant::now();
+    let mut body = request.into_body();
+    let mut bytes = Vec::with_capacity(usize::try_from(body.size_hint().lower()).unwrap_or(0).min(FIRST_BYTES_MAX));
+    loop {
+        let left = whole.saturating_sub(begun.elapsed());
+        match tokio::time::timeout(left.min(stall), body.frame()).await {
+            Err(_) if left <= stall => {
+                let detail = format!("the body did not arrive within {:?}", whole);
+                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into());
             }
-            Err(Problem::malformed("the body ended before it was complete").into())
+            Err(_) => {
+                let detail = format!("nothing more of the body arrived for {:?}", stall);
+                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into());
+            }
+            Ok(None) => return Ok(bytes),
+            Ok(Some(Err(_))) => return Err(Problem::malformed("the body ended before it was complete").into()),
+            Ok(Some(Ok(frame))) => {
+                // What is no part of the body stands behind it and is not looked at.
+                let Ok(part) = frame.into_data() else { continue };
+                if part.len() > limit.saturating_sub(bytes.len()) {
+                    return Err(too_large().into());
+                }
+                bytes.extend_from_slice(&part);
+            }
         }
     }
 }

@@ -12,8 +12,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
 
+use super::caller::{Caller, Entrance};
 use super::shown::fields_shown;
 use super::trail::{self, TrailEnd};
+use super::{cors, entrance};
 use crate::api::error::Problem;
 use crate::api::extract::auth::WithinRequest;
 use crate::app::AppState;
@@ -38,6 +40,10 @@ pub struct RequestInfo {
     pub trail: Trail,
     /// When it came, by [`crate::context::Clock::elapsed`]: the time that it may take counts from here.
     pub begun: Duration,
+    /// Who sent it; nobody, where it came over no connection.
+    pub caller: Option<Caller>,
+    /// How long its body may take.
+    pub body_times: BodyTimes,
     rate: Arc<Mutex<Option<RateHeaders>>>,
 }
 
@@ -45,7 +51,7 @@ impl RequestInfo {
     /// A request of that id and trail, come at that time.
     #[must_use]
     pub fn new(id: Arc<str>, trail: Trail, begun: Duration) -> Self {
-        Self { id, trail, begun, rate: Arc::default() }
+        Self { id, trail, begun, caller: None, body_times: BodyTimes::default(), rate: Arc::default() }
     }
 
     /// Leaves the state of the bucket that counted this request.
@@ -58,39 +64,76 @@ impl RequestInfo {
     }
 }
 
+/// How long a body may take to arrive.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyTimes {
+    /// From its beginning to its end.
+    pub whole: Duration,
+    /// From any part of it to the next.
+    pub stall: Duration,
+}
+
+impl Default for BodyTimes {
+    fn default() -> Self {
+        Self { whole: Duration::from_secs(20), stall: Duration::from_secs(10) }
+    }
+}
+
 /// How long a request of the administrator may take at least: installing a plugin may take its compiler's whole time on a busy
 /// machine.
 const ADMINISTRATION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The outermost layer.
+/// The outermost layer of the public listener.
+pub async fn answer_public(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
+    answer_within(timeout, Entrance::Public, &app, request, next).await
+}
+
+/// The outermost layer of the metrics listener, and of requests that are made within others.
 pub async fn answer(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let timeout = Duration::from_millis(app.config.server.request_timeout_ms);
-    answer_within(timeout, &app, request, next).await
+    answer_within(timeout, Entrance::Inside, &app, request, next).await
 }
 
 /// The outermost layer of the admin API.
 pub async fn answer_administrator(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let timeout = Duration::from_millis(app.config.server.request_timeout_ms).max(ADMINISTRATION_TIMEOUT);
-    answer_within(timeout, &app, request, next).await
+    answer_within(timeout, Entrance::Inside, &app, request, next).await
 }
 
-async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, next: Next) -> Response {
+async fn answer_within(
+    timeout: Duration,
+    entrance: Entrance,
+    app: &AppState,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let begun = app.clock.elapsed();
     let within = request.extensions().get::<WithinRequest>().cloned();
     let id =
         within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.context.request_id));
+    let caller = Caller::of(app, &request, entrance);
     let trail = match &within {
         Some(within) => trail::begin_part(&request, &within.context.trail),
-        None => trail::begin(&request, &id),
+        None => trail::begin(&request, &id, caller.map(|caller| caller.address)),
     };
     let lines = within.as_ref().and_then(|within| within.lines.clone());
     let trail_end = TrailEnd::new(app.clone(), trail.clone(), lines);
-    let info = RequestInfo::new(id, trail, begun);
+    let connections = &app.config.server.connections;
+    let body_times = BodyTimes { whole: connections.body_timeout(), stall: connections.body_stall_timeout() };
+    let info = RequestInfo { caller, body_times, ..RequestInfo::new(id, trail, begun) };
+    let origin = cors::allowed_origin(app, request.headers());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     request.extensions_mut().insert(info.clone());
 
-    let guarded = AssertUnwindSafe(tokio::time::timeout(timeout, next.run(request))).catch_unwind();
+    let answering = async {
+        match entrance {
+            Entrance::Public => entrance::enter(app, &info, request, next).await,
+            Entrance::Inside => next.run(request).await,
+        }
+    };
+    let guarded = AssertUnwindSafe(tokio::time::timeout(timeout, answering)).catch_unwind();
     let mut response = match guarded.await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => refusal(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request took too long, retry later")),
@@ -119,6 +162,12 @@ async fn answer_within(timeout: Duration, app: &AppState, mut request: Request, 
         }
     }
     write_headers(&mut response, &info);
+    if entrance == Entrance::Public {
+        cors::write_headers(app, origin, response.headers_mut());
+        if caller.is_some_and(|caller| caller.is_https) {
+            write_transport_security(app, &mut response);
+        }
+    }
     let taken = app.clock.elapsed().saturating_sub(begun);
     app.metrics.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), taken);
     tracing::info!(
@@ -149,6 +198,14 @@ fn write_problem(response: &mut Response, problem: &Problem, route: Option<&str>
     }
 }
 
+/// Tells browsers that the server is reached by HTTPS alone (RFC 6797).
+fn write_transport_security(app: &AppState, response: &mut Response) {
+    let value = format!("max-age={}", app.config.server.hsts_max_age_s);
+    if let Ok(value) = HeaderValue::from_str(&value) {
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value);
+    }
+}
+
 fn write_headers(response: &mut Response, info: &RequestInfo) {
     let headers = response.headers_mut();
     headers.insert(&API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
@@ -156,6 +213,8 @@ fn write_headers(response: &mut Response, info: &RequestInfo) {
         headers.insert(&REQUEST_ID_HEADER, id);
     }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Paths hold people's identifiers.
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     // Nearly every answer holds personal data or depends on who asks; what may be kept says so itself.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if let Some(rate) = info.rate() {

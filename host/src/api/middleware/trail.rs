@@ -3,12 +3,12 @@
 //! **Invariant:** whoever is answered, refused or gone meanwhile, the lines that use cases handed in are written down; a call
 //! that cannot be audited is answered 503.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::extract::{ConnectInfo, MatchedPath, Request};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -30,15 +30,14 @@ const ACTIONS: [&str; 8] =
 /// What is answered with nothing when it is deleted, by the part of its route.
 const EMPTIED: [&str; 3] = ["/Consent/", "/consents/{", "/plugins/{"];
 
-/// The trail of a request that has just arrived.
-pub(super) fn begin(request: &Request, id: &Arc<str>) -> Trail {
+/// The trail of a request that has just arrived from that address.
+pub(super) fn begin(request: &Request, id: &Arc<str>, address: Option<IpAddr>) -> Trail {
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or("unknown path", MatchedPath::as_str);
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     Trail::new(TrailOf {
         request_id: Arc::clone(id),
         operation: format!("{} {route}", request.method()).into(),
-        address: peer.map(|peer| kept_address(peer.0.ip())),
+        address: address.map(kept_address),
         success_status: success_status(request.method(), route),
     })
 }

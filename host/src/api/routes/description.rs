@@ -41,7 +41,8 @@ pub async fn docs(
     let policy =
         policy.map_err(|_| Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "the page has no policy"))?;
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // For browsers that do not know `frame-ancestors`.
+    response.headers_mut().insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     Ok(response)
 }
 

@@ -38,13 +38,18 @@ pub fn header(name: &str) -> Header {
     HeaderBuilder::new().description(known.map(|(_, description, _)| *description)).schema(shape).build()
 }
 
-/// What an answer has whatever it answers.
+/// What an answer has whatever it answers; `Vary`, where pages of some origins may call the server.
 #[must_use]
 pub fn of_every_answer(access: Access) -> &'static [&'static str] {
     match access {
-        Access::Health => &["X-API-Version", "X-Request-Id"],
-        Access::Scopes(_) | Access::AnyClient | Access::Public | Access::Token => {
-            &["X-API-Version", "X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
-        }
+        Access::Health => &["X-API-Version", "X-Request-Id", "Vary"],
+        Access::Scopes(_) | Access::AnyClient | Access::Public | Access::Token => &[
+            "X-API-Version",
+            "X-Request-Id",
+            "X-RateLimit-Limit",
+            "X-RateLimit-Remaining",
+            "X-RateLimit-Reset",
+            "Vary",
+        ],
     }
 }

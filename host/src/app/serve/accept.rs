@@ -1,0 +1,174 @@
+//! Takes connections from a listener and hands each to a task of its own.
+//!
+//! **Invariant:** taking connections never waits for one of them.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::connection::{Connections, Phase};
+use super::crowd::{Comer, Crowd, CrowdLimits};
+use crate::api::middleware::caller::Refusal;
+use crate::domain::network::Network;
+
+/// How long is waited before the next connection is taken when the process has no descriptor or memory left for one.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+/// How often at most the log says the same of connections.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// How long it may take until what was broken off is gone.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A listener that is served.
+pub(super) struct Acceptor {
+    pub(super) listener: std::net::TcpListener,
+    pub(super) connections: Connections,
+    pub(super) limits: CrowdLimits,
+    pub(super) admission: Admission,
+    /// How long requests under way may take when the server stops.
+    pub(super) shutdown_timeout: Duration,
+}
+
+/// Whom a listener takes connections from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Admission {
+    /// They stand for many clients.
+    pub(super) proxies: Vec<Network>,
+    /// Whether nobody else may come, but from this machine.
+    pub(super) is_for_proxies_alone: bool,
+}
+
+impl Admission {
+    fn comer(&self, address: IpAddr) -> Comer {
+        let address = address.to_canonical();
+        let is_proxy = self.proxies.iter().any(|network| network.contains(address));
+        let is_stranger = self.is_for_proxies_alone && !is_proxy && !address.is_loopback();
+        Comer { address, is_proxy, refusal: is_stranger.then_some(Refusal::NotAProxy) }
+    }
+}
+
+impl Acceptor {
+    /// Serves until the server stops, and until every request under way is finished or broken off.
+    ///
+    /// # Errors
+    /// When the listener cannot be used.
+    pub(super) async fn serve(
+        self,
+        mut phase: watch::Receiver<Phase>,
+        end: Arc<watch::Sender<Phase>>,
+    ) -> io::Result<()> {
+        let Self { listener, connections, limits, admission, shutdown_timeout } = self;
+        let listener = TcpListener::from_std(listener)?;
+        let connections = Arc::new(connections);
+        let crowd = Crowd::new(limits, Arc::clone(&connections.transport));
+        let mut told = Told::default();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = phase.wait_for(|phase| *phase != Phase::Serving) => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    take(stream, peer, &admission, &crowd, &connections, (phase.clone(), &mut told));
+                }
+                // The client was gone before it was served.
+                Err(error) if is_of_client(&error) => {}
+                Err(error) => {
+                    told.say(|| tracing::error!(error = %error, "connections cannot be taken; it is tried again"));
+                    tokio::time::sleep(EXHAUSTED_PAUSE).await;
+                }
+            }
+        }
+        // Whoever comes from now on is refused by the system.
+        drop(listener);
+        if tokio::time::timeout(shutdown_timeout, crowd.emptied()).await.is_err() {
+            tracing::warn!("requests that were under way when the server was stopped are broken off");
+            end.send_replace(Phase::Ended);
+            if tokio::time::timeout(END_TIMEOUT, crowd.emptied()).await.is_err() {
+                tracing::warn!("connections are left behind");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn take(
+    stream: TcpStream,
+    peer: SocketAddr,
+    admission: &Admission,
+    crowd: &Arc<Crowd>,
+    connections: &Arc<Connections>,
+    (phase, told): (watch::Receiver<Phase>, &mut Told),
+) {
+    let comer = admission.comer(peer.ip());
+    let Some(seat) = crowd.admit(comer) else {
+        told.say(|| tracing::warn!("connections are closed unanswered: all places are taken by requests under way"));
+        return;
+    };
+    match seat.refusal {
+        None => {}
+        Some(Refusal::Full | Refusal::AddressFull) => {
+            told.say(|| {
+                tracing::warn!("connections are answered 503: there are as many as `[server.connections]` allows")
+            });
+        }
+        // Its address is the operator's business and stands in the answer; the log holds none.
+        Some(Refusal::NotAProxy) => told.say(|| {
+            tracing::warn!(
+                "connections are refused that come by plain HTTP and from none of `[server] trusted_proxies`"
+            );
+        }),
+    }
+    let connections = Arc::clone(connections);
+    tokio::spawn(async move { connections.serve(stream, comer.address, seat, phase).await });
+}
+
+/// Whether it is the doing of whoever wanted to connect.
+fn is_of_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    )
+}
+
+/// Says what may happen a thousand times a second once in a while.
+#[derive(Default)]
+struct Told(Option<tokio::time::Instant>);
+
+impl Told {
+    fn say(&mut self, say: impl FnOnce()) {
+        let now = tokio::time::Instant::now();
+        if self.0.is_none_or(|last| now.duration_since(last) >= TOLD_EVERY) {
+            self.0 = Some(now);
+            say();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn off_loopback_plain_http_is_for_trusted_proxies_and_this_machine() {
+        let proxies = vec![Network::parse("10.1.0.0/16").unwrap()];
+        let admission = Admission { proxies: proxies.clone(), is_for_proxies_alone: true };
+        for (address, is_proxy, is_refused) in [
+            ("10.1.2.3", true, false),
+            ("::ffff:10.1.2.3", true, false),
+            ("127.0.0.1", false, false),
+            ("::1", false, false),
+            ("10.2.0.1", false, true),
+            ("2001:db8::1", false, true),
+        ] {
+            let comer = admission.comer(address.parse().unwrap());
+            assert_eq!((comer.is_proxy, comer.refusal.is_some()), (is_proxy, is_refused), "{address}");
+        }
+        let open = Admission { proxies, is_for_proxies_alone: false };
+        assert!(open.comer("10.2.0.1".parse().unwrap()).refusal.is_none());
+    }
+}

@@ -1,0 +1,263 @@
+//! The certificate of HTTPS: read from its files, taken anew when they change, watched for its end.
+//!
+//! **Invariant:** a certificate that cannot be used never takes the place of one that can. Certificate and key are taken together or
+//! not at all, so the two files may be changed one after the other.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
+
+use super::expiry::expiry;
+use crate::app::StartError;
+use crate::app::transport::Transport;
+use crate::config::TlsConfig;
+use crate::context::Clock;
+
+/// The biggest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// The protocols that are offered inside TLS, the better one first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const SECONDS_OF_A_DAY: i64 = 86_400;
+
+/// The certificate in use, and where it comes from.
+pub(super) struct CertificateKeeper {
+    config: TlsConfig,
+    provider: Arc<CryptoProvider>,
+    shown: Arc<Shown>,
+    transport: Arc<Transport>,
+    clock: Arc<dyn Clock>,
+    /// The files as they were before they were first read.
+    first: Stamps,
+}
+
+/// What handshakes show.
+#[derive(Debug)]
+struct Shown(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// By what it is seen that a file was changed, without reading it: a link that leads elsewhere counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+type Stamps = [Option<Stamp>; 2];
+
+impl CertificateKeeper {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`StartError::Certificate`] naming the files and what is wrong.
+    pub(super) fn start(
+        config: &TlsConfig,
+        transport: Arc<Transport>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, StartError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let first = stamps(config);
+        let (pair, expires) = read(config, &provider).map_err(StartError::Certificate)?;
+        transport.certificate_taken(expires.as_second());
+        let shown = Arc::new(Shown(ArcSwap::from_pointee(pair)));
+        let keeper = Arc::new(Self { config: config.clone(), provider, shown, transport, clock, first });
+        keeper.warn_of_expiry(expires);
+        Ok(keeper)
+    }
+
+    /// What shakes hands by it: TLS 1.2 and 1.3, and nothing older.
+    ///
+    /// # Errors
+    /// [`StartError::Certificate`] where the cryptography cannot do that.
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, StartError> {
+        let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&self.provider));
+        let builder = builder
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .map_err(|error| StartError::Certificate(format!("TLS cannot be spoken: {error}")))?;
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Shown>::clone(&self.shown);
+        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// Looks after the files for as long as it is polled: every so often, and when it is asked to.
+    pub(super) async fn keep_fresh(self: Arc<Self>, mut asked: Option<Signal>) {
+        let mut ticks = tokio::time::interval(Duration::from_secs(self.config.check_every_s));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut last = Watch { taken: self.first, refused: None, warned_on: self.today() };
+        loop {
+            let is_asked = async {
+                match &mut asked {
+                    Some(asked) => asked.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let is_asked = tokio::select! {
+                _ = is_asked => true,
+                _ = ticks.tick() => false,
+            };
+            let keeper = Arc::clone(&self);
+            match tokio::task::spawn_blocking(move || keeper.look(last, is_asked)).await {
+                Ok(watch) => last = watch,
+                Err(error) => {
+                    tracing::error!(error = %error, "the certificate is not looked after any more");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Looks once, and takes what has changed if it can be used.
+    fn look(&self, last: Watch, is_asked: bool) -> Watch {
+        let now = stamps(&self.config);
+        let today = self.today();
+        if now == last.taken && !is_asked {
+            if last.refused.is_some() {
+                self.transport.certificate_is_current();
+            }
+            if today != last.warned_on {
+                self.warn_of_expiry(expiry_of(&self.shown.0.load()));
+            }
+            return Watch { refused: None, warned_on: today, ..last };
+        }
+        match read(&self.config, &self.provider) {
+            Ok((pair, expires)) => {
+                let is_other = self.shown.0.load().cert != pair.cert;
+                self.shown.0.store(Arc::new(pair));
+                self.transport.certificate_taken(expires.as_second());
+                if is_other || is_asked {
+                    tracing::info!(tls.expires = %expires, "the certificate was taken from its files");
+                }
+                self.warn_of_expiry(expires);
+                // What changed while it was read is looked at again.
+                Watch { taken: now, refused: None, warned_on: today }
+            }
+            Err(reason) => {
+                self.transport.certificate_refused();
+                // One line for each change, not for each look.
+                if is_asked || last.refused != Some(now) {
+                    tracing::error!(
+                        error = %reason,
+                        "the certificate in the files cannot be used, so the one before stays in use; it is tried again when a file changes and on SIGHUP"
+                    );
+                }
+                Watch { refused: Some(now), ..last }
+            }
+        }
+    }
+
+    fn warn_of_expiry(&self, expires: Timestamp) {
+        let left_s = expires.as_second().saturating_sub(self.clock.now().as_second());
+        let days = left_s.div_euclid(SECONDS_OF_A_DAY);
+        if left_s <= 0 {
+            tracing::error!(tls.expires = %expires, "the certificate has expired, and clients refuse it: renew it");
+        } else if days < i64::try_from(self.config.expiry_warning_days).unwrap_or(i64::MAX) {
+            tracing::warn!(tls.expires = %expires, tls.days_left = days, "the certificate expires soon: renew it");
+        }
+    }
+
+    fn today(&self) -> i64 {
+        self.clock.now().as_second().div_euclid(SECONDS_OF_A_DAY)
+    }
+}
+
+/// By which an operator asks that the files are read again. It is heard from the call on; where nobody hears it, it ends the process.
+pub(super) fn hangups() -> Option<Signal> {
+    let heard = signal(SignalKind::hangup());
+    heard
+        .inspect_err(|error| {
+            tracing::warn!(error = %error, "SIGHUP cannot be heard; the certificate is looked at all the same");
+        })
+        .ok()
+}
+
+/// What was seen so far.
+#[derive(Debug, Clone, Copy)]
+struct Watch {
+    /// The files of the certificate in use.
+    taken: Stamps,
+    /// Files that could not be used.
+    refused: Option<Stamps>,
+    /// The day on which the end of the certificate was last looked at, counted from 1970.
+    warned_on: i64,
+}
+
+fn stamps(config: &TlsConfig) -> Stamps {
+    [&config.cert, &config.key].map(|path| {
+        let found = fs::metadata(path).ok()?;
+        Some(Stamp {
+            device: found.dev(),
+            inode: found.ino(),
+            bytes: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    })
+}
+
+/// Reads both files, and checks that they belong together.
+fn read(config: &TlsConfig, provider: &CryptoProvider) -> Result<(CertifiedKey, Timestamp), String> {
+    let told = |reason: String| {
+        let (cert, key) = (config.cert.display(), config.key.display());
+        format!("the certificate `{cert}` with the key `{key}` cannot be used: {reason}")
+    };
+    let pem = bytes(&config.cert).map_err(told)?;
+    let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let chain = chain.map_err(|error| told(format!("the certificate file is no PEM: {error}")))?;
+    if chain.is_empty() {
+        return Err(told(
+            "there is no certificate in the certificate file, which begins with `-----BEGIN CERTIFICATE-----`"
+                .to_owned(),
+        ));
+    }
+    let pem = bytes(&config.key).map_err(told)?;
+    let key = PrivateKeyDer::from_pem_slice(&pem)
+        .map_err(|error| told(format!("there is no private key in the key file: {error}")))?;
+    let pair = CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            told("the key is not the certificate's: were both files renewed?".to_owned())
+        }
+        other => told(other.to_string()),
+    })?;
+    let expires = pair.end_entity_cert().ok().and_then(|leaf| expiry(leaf));
+    let expires = expires.ok_or_else(|| told("the certificate does not say until when it holds".to_owned()))?;
+    Ok((pair, expires))
+}
+
+fn expiry_of(pair: &CertifiedKey) -> Timestamp {
+    // It was read when the certificate was taken.
+    pair.end_entity_cert().ok().and_then(|leaf| expiry(leaf)).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    let fault = |error: std::io::Error| format!("`{}`: {error}", path.display());
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(fault)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("`{}` has more than {FILE_BYTES_MAX} bytes", path.display()));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Files of certificates that change, in every order, and what is in use meanwhile.
+
+use super::*;
+use crate::config::ConnectionsConfig;
+use crate::context::FakeClock;
+
+/// A folder with a certificate, its keeper, and the clock.
+struct Files {
+    folder: tempfile::TempDir,
+    keeper: Arc<CertificateKeeper>,
+    watch: Watch,
+    clock: FakeClock,
+}
+
+/// A certificate that holds until the first of that month of 2026, and its key.
+fn made(month: u8) -> (String, String) {
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    parameters.not_after = rcgen::date_time_ymd(2026, month, 1);
+    (parameters.self_signed(&pair).unwrap().pem(), pair.serialize_pem())
+}
+
+fn start(folder: &Path, clock: &FakeClock) -> Result<Arc<CertificateKeeper>, StartError> {
+    let config = TlsConfig {
+        cert: folder.join("cert.pem"),
+        key: folder.join("key.pem"),
+        handshake_timeout_ms: 1_000,
+        check_every_s: 1,
+        expiry_warning_days: 30,
+    };
+    let transport = Arc::new(Transport::new(&ConnectionsConfig::default()));
+    CertificateKeeper::start(&config, transport, Arc::new(clock.clone()))
+}
+
+impl Files {
+    fn new(month: u8) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (cert, key) = made(month);
+        fs::write(folder.path().join("cert.pem"), cert).unwrap();
+        fs::write(folder.path().join("key.pem"), key).unwrap();
+        let clock = FakeClock::new("2026-01-10T12:00:00Z".parse().unwrap());
+        let keeper = start(folder.path(), &clock).unwrap();
+        let watch = Watch { taken: keeper.first, refused: None, warned_on: keeper.today() };
+        Self { folder, keeper, watch, clock }
+    }
+
+    /// Puts a file in place at once, as tools that renew certificates do.
+    fn replace(&self, name: &str, text: &str) {
+        let new = self.folder.path().join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.folder.path().join(name)).unwrap();
+    }
+
+    /// Looks once; until when the certificate in use holds, and whether the files hold another one.
+    fn look(&mut self) -> (String, bool) {
+        self.watch = self.keeper.look(self.watch, false);
+        let usage = self.keeper.transport.usage();
+        let expires = expiry_of(&self.keeper.shown.0.load());
+        assert_eq!(usage.certificate_expires_s, Some(expires.as_second()));
+        (expires.to_string(), usage.certificate_is_stale)
+    }
+}
+
+const BEFORE: &str = "2026-06-01T00:00:00Z";
+const AFTER: &str = "2026-12-01T00:00:00Z";
+
+#[test]
+fn files_that_are_changed_one_after_the_other_are_taken_together() {
+    let (cert, key) = made(12);
+    for order in [[("cert.pem", &cert), ("key.pem", &key)], [("key.pem", &key), ("cert.pem", &cert)]] {
+        let mut files = Files::new(6);
+        assert_eq!(files.look(), (BEFORE.to_owned(), false));
+        let [(first, text), (second, other)] = order;
+        files.replace(first, text);
+        assert_eq!(files.look(), (BEFORE.to_owned(), true), "{first} alone is of no use");
+        assert_eq!(files.look(), (BEFORE.to_owned(), true));
+        files.replace(second, other);
+        assert_eq!(files.look(), (AFTER.to_owned(), false));
+        assert_eq!(files.keeper.transport.usage().certificates_taken, 2);
+        assert_eq!(files.look(), (AFTER.to_owned(), false));
+        assert_eq!(files.keeper.transport.usage().certificates_taken, 2, "what has not changed is not read");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_leaves_what_is_in_use() {
+    let mut files = Files::new(6);
+    let (cert, key) = (fs::read_to_string(files.folder.path().join("cert.pem")).unwrap(), made(12).1);
+    for broken in ["", "nonsense", key.as_str(), &cert[..cert.len() / 2]] {
+        files.replace("cert.pem", broken);
+        assert_eq!(files.look(), (BEFORE.to_owned(), true), "{broken}");
+    }
+    fs::remove_file(files.folder.path().join("cert.pem")).unwrap();
+    assert_eq!(files.look(), (BEFORE.to_owned(), true));
+    files.replace("cert.pem", &cert);
+    assert_eq!(files.look(), (BEFORE.to_owned(), false), "the old file is put back");
+}
+
+#[test]
+fn links_that_lead_elsewhere_are_a_change() {
+    let mut files = Files::new(6);
+    for (number, month) in [(1, 7), (2, 12)] {
+        let folder = files.folder.path().join(number.to_string());
+        fs::create_dir(&folder).unwrap();
+        let (cert, key) = made(month);
+        for (name, text) in [("cert.pem", cert), ("key.pem", key)] {
+            fs::write(folder.join(name), text).unwrap();
+            let (link, place) = (files.folder.path().join("link"), files.folder.path().join(name));
+            std::os::unix::fs::symlink(folder.join(name), &link).unwrap();
+            fs::rename(link, place).unwrap();
+        }
+        assert_eq!(files.look(), (format!("2026-{month:02}-01T00:00:00Z"), false));
+    }
+}
+
+#[test]
+fn the_reason_names_the_files_and_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = FakeClock::new("2026-01-10T12:00:00Z".parse().unwrap());
+    let ((cert, key), (_, other)) = (made(6), made(6));
+    let told = |cert: &str, key: &str| {
+        fs::write(folder.path().join("cert.pem"), cert).unwrap();
+        fs::write(folder.path().join("key.pem"), key).unwrap();
+        start(folder.path(), &clock).err().unwrap().to_string()
+    };
+    let long = "x".repeat((1 << 20) + 1);
+    let (cert, key, other) = (cert.as_str(), key.as_str(), other.as_str());
+    for (cert, key, what) in [
+        (cert, other, "the key is not the certificate's"),
+        (key, key, "there is no certificate in the certificate file"),
+        (cert, cert, "there is no private key in the key file"),
+        ("", key, "there is no certificate"),
+        (long.as_str(), key, "more than 1048576 bytes"),
+    ] {
+        let told = told(cert, key);
+        assert!(told.contains(what) && told.contains("cert.pem` with the key `"), "{told}");
+        assert!(!told.contains("-----BEGIN PRIVATE"), "{told}");
+    }
+}
+
+#[test]
+fn a_day_is_looked_at_once() {
+    let mut files = Files::new(6);
+    files.clock.set("2026-05-20T12:00:00Z".parse().unwrap());
+    drop(files.look());
+    let first = files.watch.warned_on;
+    files.clock.set("2026-05-21T00:00:00Z".parse().unwrap());
+    drop(files.look());
+    assert_eq!(files.watch.warned_on, first + 1);
+}

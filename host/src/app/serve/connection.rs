@@ -1,0 +1,193 @@
+//! One connection, from its socket to its end: handshake, requests, and what bounds its time.
+//!
+//! **Invariant:** a connection ends by itself whatever its client does: each thing that can be waited for has its time.
+
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+
+use super::activity::Due;
+use super::crowd::Seat;
+use super::service::Answerer;
+use super::socket::Socket;
+use crate::api::middleware::caller::Peer;
+use crate::app::transport::{Cut, Transport};
+use crate::config::ConnectionsConfig;
+
+/// What one connection may buffer of what it reads and writes. The longest head of a request has to fit.
+const BUFFER_BYTES_MAX: usize = 128 << 10;
+/// The most bytes of the headers of a request over HTTP/2, as its RFC counts them.
+const HTTP2_HEADER_BYTES_MAX: u32 = 64 << 10;
+/// How many requests a client may take back before they are looked at (CVE-2023-44487).
+const HTTP2_RESETS_WAITING_MAX: usize = 20;
+/// How many streams may end by a fault of the client (RUSTSEC-2024-0003).
+const HTTP2_FAULTS_MAX: usize = 128;
+/// What is on its way to us of one body, and of all of a connection.
+const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// How often it is asked whether the client of an HTTP/2 connection is still there, and how long it may take to say so.
+const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
+const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a connection that does nothing may take to be closed in order.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How far the server has come in stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It serves.
+    Serving,
+    /// Requests under way are finished, and no others begun.
+    Draining,
+    /// Whatever is not finished is broken off.
+    Ended,
+}
+
+/// What all connections of a listener have in common.
+pub(super) struct Connections {
+    pub(super) router: Router,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) handshake_timeout: Duration,
+    pub(super) limits: ConnectionsConfig,
+    pub(super) transport: Arc<Transport>,
+    protocol: auto::Builder<TokioExecutor>,
+    /// The same for connections that are told that they are not served: one request each.
+    refusing: auto::Builder<TokioExecutor>,
+}
+
+impl Connections {
+    /// Of a listener.
+    pub(super) fn new(
+        router: Router,
+        tls: Option<TlsAcceptor>,
+        handshake_timeout: Duration,
+        limits: ConnectionsConfig,
+        transport: Arc<Transport>,
+    ) -> Self {
+        let protocol = protocol(&limits);
+        let mut refusing = protocol.clone();
+        refusing.http1().keep_alive(false);
+        Self { router, tls, handshake_timeout, limits, transport, protocol, refusing }
+    }
+
+    /// Serves a connection to its end.
+    pub(super) async fn serve(
+        &self,
+        stream: TcpStream,
+        address: IpAddr,
+        seat: Seat,
+        mut phase: watch::Receiver<Phase>,
+    ) {
+        // An answer is written whole; waiting for more to send with it only costs time.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(error = %error, "a connection was gone before it was served");
+            return;
+        }
+        let (activity, transport) = (Arc::clone(&seat.activity), Arc::clone(&self.transport));
+        let socket = Socket::new(stream, activity, transport, self.limits.write_timeout());
+        let Some(tls) = &self.tls else {
+            return self.converse(socket, address, false, &seat, phase).await;
+        };
+        let handshake = tokio::time::timeout(self.handshake_timeout, tls.accept(socket));
+        let shaken = tokio::select! {
+            shaken = handshake => shaken,
+            () = seat.leave.notified() => return,
+            _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
+        };
+        match shaken {
+            Ok(Ok(stream)) => self.converse(stream, address, true, &seat, phase).await,
+            Ok(Err(error)) => {
+                self.transport.count_cut(Cut::HandshakeFailed);
+                tracing::debug!(error = %error, "a TLS handshake failed");
+            }
+            Err(_) => self.transport.count_cut(Cut::HandshakeTimeout),
+        }
+    }
+
+    async fn converse(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        address: IpAddr,
+        is_tls: bool,
+        seat: &Seat,
+        mut phase: watch::Receiver<Phase>,
+    ) {
+        let activity = &seat.activity;
+        activity.is_ready();
+        let peer = Peer { address, is_tls, refusal: seat.refusal };
+        let answerer = Answerer { router: self.router.clone(), peer, activity: Arc::clone(activity) };
+        let protocol = if seat.refusal.is_some() { &self.refusing } else { &self.protocol };
+        let mut connection = pin!(protocol.serve_connection(TokioIo::new(stream), answerer));
+        let mut look = pin!(tokio::time::sleep_until(Instant::now()));
+        let (mut is_closing, mut is_draining) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(error = %error, "a connection broke off");
+                    }
+                    return;
+                }
+                () = seat.leave.notified() => {
+                    if activity.waiting().is_some() {
+                        return;
+                    }
+                    // A request came while its place was given away: it is finished, and is the last.
+                    connection.as_mut().graceful_shutdown();
+                }
+                stopping = phase.wait_for(move |phase| *phase == Phase::Ended || (*phase == Phase::Draining && !is_draining)) => {
+                    if stopping.map_or(true, |phase| *phase == Phase::Ended) {
+                        return;
+                    }
+                    is_draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = look.as_mut() => match activity.due(&self.limits) {
+                    Due::LookAgain(at) => look.as_mut().reset(at),
+                    Due::Over(Cut::Idle) if !is_closing => {
+                        self.transport.count_cut(Cut::Idle);
+                        is_closing = true;
+                        connection.as_mut().graceful_shutdown();
+                        look.as_mut().reset(Instant::now() + CLOSE_TIMEOUT);
+                    }
+                    Due::Over(cut) => {
+                        if !is_closing {
+                            self.transport.count_cut(cut);
+                        }
+                        return;
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// HTTP/1.1 and HTTP/2, whichever the client begins with.
+fn protocol(limits: &ConnectionsConfig) -> auto::Builder<TokioExecutor> {
+    let mut protocol = auto::Builder::new(TokioExecutor::new());
+    // The time of a head is bounded by what the connection is doing, without a timer for each request.
+    protocol.http1().timer(TokioTimer::new()).header_read_timeout(None::<Duration>).max_buf_size(BUFFER_BYTES_MAX);
+    protocol
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(u32::try_from(limits.http2_streams_max).unwrap_or(u32::MAX))
+        .max_header_list_size(HTTP2_HEADER_BYTES_MAX)
+        .max_pending_accept_reset_streams(HTTP2_RESETS_WAITING_MAX)
+        .max_local_error_reset_streams(HTTP2_FAULTS_MAX)
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(BUFFER_BYTES_MAX)
+        .keep_alive_interval(HTTP2_PING_EVERY)
+        .keep_alive_timeout(HTTP2_PING_TIMEOUT);
+    protocol
+}
