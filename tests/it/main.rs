@@ -20,6 +20,7 @@ mod clients;
 mod consent;
 mod deployment;
 mod discovery;
+mod edge;
 mod eligibility;
 mod faults;
 mod fields;

@@ -1,0 +1,10 @@
+//! What lies between a client and the API: proxies, TLS, time, numbers, browsers.
+
+mod cors;
+mod crowds;
+mod headers;
+mod http2;
+mod proxies;
+mod slow;
+mod stopping;
+mod tls;

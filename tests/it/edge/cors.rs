@@ -1,0 +1,123 @@
+//! Pages that call the API from a browser.
+
+use daftar::config::Config;
+use daftar_tests::{Response, TestApp};
+
+const PORTAL: &str = "https://portal.example.org";
+
+fn app(origins: &str) -> TestApp {
+    let server = Config::parse(&format!("[server]\ncors_origins = [{origins}]")).unwrap().server;
+    TestApp::builder().config(|config| config.server.cors_origins = server.cors_origins).start()
+}
+
+/// Every header of an answer that is about origins.
+fn about_origins(response: &Response) -> Vec<String> {
+    let is_about = |name: &str| name.starts_with("access-control-");
+    let told = response.headers().iter().filter(|(name, _)| is_about(name));
+    told.map(|(name, value)| format!("{name}: {value}")).collect()
+}
+
+fn varies_by_origin(response: &Response) -> bool {
+    response.headers().iter().any(|(name, value)| name == "vary" && value.contains("Origin"))
+}
+
+/// An answer as it came: which headers there are depends on the settings, and the document tells those of every server.
+fn raw(app: &TestApp, from: std::net::Ipv4Addr, head: &str) -> Response {
+    let bytes = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n");
+    Response::parse(&app.anonymous().from(from).exchange(bytes.as_bytes()))
+}
+
+fn preflight(app: &TestApp, from: std::net::Ipv4Addr, origin: &str) -> Response {
+    let asked = "Access-Control-Request-Method: PATCH\r\nAccess-Control-Request-Headers: authorization\r\n";
+    raw(app, from, &format!("OPTIONS /api/v2/Individual/urn:x%7C1 HTTP/1.1\r\nOrigin: {origin}\r\n{asked}"))
+}
+
+#[test]
+fn no_answer_says_anything_of_origins_where_none_is_named() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:read"]);
+    let answer = client.request("GET", "/Individual").header("Origin", PORTAL).send().expect(200);
+    assert_eq!(about_origins(&answer), [""; 0]);
+    assert!(!varies_by_origin(&answer));
+    let asked = preflight(&app, daftar_tests::fresh_address(), PORTAL);
+    assert_eq!((asked.status, about_origins(&asked)), (405, Vec::new()));
+}
+
+#[test]
+fn a_page_of_a_named_origin_may_ask_and_read() {
+    let app = app("'https://portal.example.org', 'http://localhost:3000'");
+    let client = app.client(&["individual:read"]);
+    let bearer = format!("Authorization: Bearer {}\r\n", client.token());
+    for origin in [PORTAL, "http://localhost:3000"] {
+        let asked = preflight(&app, daftar_tests::fresh_address(), origin).expect(204);
+        assert_eq!(asked.header("access-control-allow-origin"), Some(origin));
+        assert_eq!(asked.header("access-control-allow-methods"), Some("GET, HEAD, POST, PUT, PATCH, DELETE"));
+        let headers = asked.header("access-control-allow-headers").unwrap();
+        assert!(headers.contains("Authorization") && headers.contains("Idempotency-Key"), "{headers}");
+        assert!(asked.header("access-control-allow-credentials").is_none() && varies_by_origin(&asked));
+        assert_eq!(asked.header("x-ratelimit-limit"), Some("30"), "it is counted as other calls without a token");
+        assert_eq!(asked.text(), "");
+
+        let from = daftar_tests::fresh_address();
+        let head = format!("GET /api/v2/Individual HTTP/1.1\r\nOrigin: {origin}\r\n");
+        for (head, status) in [(format!("{head}{bearer}"), 200), (head, 401)] {
+            let answer = raw(&app, from, &head).expect(status);
+            assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
+            let exposed = answer.header("access-control-expose-headers").unwrap();
+            for name in [
+                "ETag",
+                "Location",
+                "Retry-After",
+                "X-RateLimit-Limit",
+                "X-RateLimit-Remaining",
+                "X-RateLimit-Reset",
+                "X-Request-Id",
+            ] {
+                assert!(exposed.split(", ").any(|one| one == name), "{name}: {exposed}");
+            }
+            assert!(answer.header("access-control-allow-credentials").is_none() && varies_by_origin(&answer));
+        }
+    }
+}
+
+#[test]
+fn other_pages_may_not() {
+    let app = app("'https://portal.example.org'");
+    let client = app.client(&["individual:read"]);
+    let bearer = format!("Authorization: Bearer {}\r\n", client.token());
+    for origin in [
+        "https://portal.example.org.evil.example",
+        "https://portal.example.org:8443",
+        "http://portal.example.org",
+        "https://PORTAL.example.org",
+        "https://evil.example",
+        "null",
+        "*",
+        "",
+        "https://portal.example.org, https://evil.example",
+        "https://portal.example.org\r\nOrigin: https://evil.example",
+    ] {
+        let asked = preflight(&app, daftar_tests::fresh_address(), origin).expect(403);
+        assert_eq!(about_origins(&asked), [""; 0], "{origin}");
+        assert!(asked.detail().contains("`cors_origins`") && varies_by_origin(&asked), "{origin}");
+        let head = format!("GET /api/v2/Individual HTTP/1.1\r\nOrigin: {origin}\r\n{bearer}");
+        let answer = raw(&app, daftar_tests::fresh_address(), &head).expect(200);
+        assert_eq!(about_origins(&answer), [""; 0], "whoever is no browser may ask: {origin}");
+        assert!(varies_by_origin(&answer));
+    }
+    let without = raw(&app, daftar_tests::fresh_address(), "GET /health/live HTTP/1.1\r\n").expect(200);
+    assert!(varies_by_origin(&without) && about_origins(&without).is_empty(), "what is kept is kept for one origin");
+}
+
+#[test]
+fn questions_of_browsers_use_the_bucket_of_their_address_up() {
+    let app = app("'https://portal.example.org'");
+    let from = daftar_tests::fresh_address();
+    for _ in 0..30 {
+        drop(preflight(&app, from, PORTAL).expect(204));
+    }
+    let refused = preflight(&app, from, PORTAL).expect(429);
+    assert!(refused.number("retry-after") >= 1);
+    assert_eq!(refused.header("access-control-allow-origin"), Some(PORTAL), "so that the page can tell why");
+    drop(preflight(&app, daftar_tests::fresh_address(), PORTAL).expect(204));
+}

@@ -1,0 +1,157 @@
+//! More connections and more requests than there are places for.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+
+use daftar_tests::{ApiClient, Connection, Held, Response, TestApp};
+use serde_json::json;
+use socket2::{Domain, Socket, Type};
+
+fn app(max: u64, per_address_max: u64, requests_max: u64) -> TestApp {
+    let app = TestApp::builder().config(|config| {
+        let connections = &mut config.server.connections;
+        (connections.max, connections.per_address_max, connections.requests_max) = (max, per_address_max, requests_max);
+        // Whoever is slow here is slow on purpose.
+        (connections.body_timeout_ms, connections.body_stall_timeout_ms) = (60_000, 60_000);
+        connections.header_timeout_ms = 60_000;
+    });
+    app.start()
+}
+
+/// A connection that says nothing, or a part of what it could.
+pub fn open(connection: &Connection, from: Ipv4Addr, says: &str) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(IpAddr::V4(from), 0).into()).unwrap();
+    let server: SocketAddr = connection.url().trim_start_matches("http://").parse().unwrap();
+    socket.connect(&server.into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.write_all(says.as_bytes()).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    stream
+}
+
+/// Everything that comes until the server closes the connection.
+pub fn read_to_the_end(mut stream: TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    // A connection that is cut may end in a reset.
+    let _is_orderly = stream.read_to_end(&mut answer).is_ok();
+    answer
+}
+
+/// A request whose head is read and whose body does not come yet.
+fn under_way(client: &ApiClient) -> Held {
+    let request = client.request("POST", "/Individual").header("Content-Type", "application/json");
+    request.header("Expect", "100-continue").declare_length(100).hold_after("100 Continue")
+}
+
+fn is_healthy(connection: &Connection) {
+    for path in ["/health/live", "/health/ready"] {
+        assert_eq!(connection.request("GET", path).send().expect(200).text(), "ok\n");
+    }
+}
+
+#[track_caller]
+fn is_told_to_come_back(refused: &Response, what: &str) {
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.detail().contains(what), "{}", refused.detail());
+    assert!(refused.number("retry-after") >= 1);
+}
+
+pub fn metric(app: &TestApp, series: &str) -> f64 {
+    let request = app.admin_listener().request("GET", "/metrics").bearer(app.admin().token());
+    let page = request.send().expect(200).text();
+    let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no `{series}`: {page}")).parse().unwrap()
+}
+
+#[test]
+fn one_address_has_its_number_of_connections() {
+    let app = app(100, 3, 100);
+    let client = app.client(&["individual:all"]);
+    let crowd = app.anonymous();
+    let ask = || crowd.request("GET", "/api/v2/Individual").bearer(client.token()).send();
+    let mut held: Vec<TcpStream> = (0..3).map(|_| open(&crowd, crowd.source(), "GET /metad")).collect();
+    // They came before it, so the server has taken them before it.
+    is_told_to_come_back(&ask(), "from this address");
+    is_healthy(&crowd);
+    assert_eq!(app.anonymous().request("GET", "/metadata").send().status, 200, "another address");
+    assert_eq!(client.post("/Individual", &json!({})).status, 422);
+    let token = crowd.request("POST", daftar_tests::token::PATH).body(daftar_tests::token::FORM, "x=y").send();
+    assert_eq!(token.status, 503);
+    assert_eq!(token.json()["error"], "temporarily_unavailable");
+    drop(held.pop());
+    while ask().status != 200 {}
+    assert!(metric(&app, "daftar_connections_cut_total{reason=\"address_full\"}") >= 4.0);
+}
+
+#[test]
+fn connections_that_do_nothing_make_room_and_requests_under_way_do_not() {
+    let app = app(4, 100, 100);
+    let client = app.client(&["individual:create"]);
+    let idle: Vec<TcpStream> = (0..12)
+        .map(|_| open(&app.anonymous(), daftar_tests::fresh_address(), "POST /api/v2/Individual HTTP/1.1\r\nHost"))
+        .collect();
+    assert_eq!(client.post("/Individual", &json!({})).expect(422).status, 422);
+    let busy: Vec<Held> = (0..4).map(|_| under_way(&client)).collect();
+    for stream in idle {
+        assert_eq!(read_to_the_end(stream), b"", "it was cut, since others came with requests");
+    }
+    let refused = app.anonymous().request("GET", "/metadata").send();
+    is_told_to_come_back(&refused, "too many connections are open");
+    is_healthy(&app.anonymous());
+    assert_eq!(app.admin().get("/clients").status, 200, "the administrator has places of their own");
+    assert!(metric(&app, "daftar_connections_cut_total{reason=\"made_room\"}") >= 12.0);
+    drop(busy);
+    while app.anonymous().request("GET", "/metadata").send().status != 200 {}
+}
+
+#[test]
+fn so_many_requests_are_worked_on_at_once() {
+    let app = app(100, 100, 2);
+    let client = app.client(&["individual:create"]);
+    let first = under_way(&client);
+    assert_eq!(client.post("/Individual", &json!({})).status, 422, "the second place");
+    let second = under_way(&client);
+    is_told_to_come_back(&client.post("/Individual", &json!({})), "too many requests");
+    let token = app.token_request().body(daftar_tests::token::FORM, "grant_type=client_credentials").send();
+    assert_eq!((token.status, &token.json()["error"]), (503, &json!("temporarily_unavailable")));
+    is_healthy(&app.anonymous());
+    assert_eq!(app.admin().get("/clients").status, 200);
+    assert_eq!(metric(&app, "daftar_http_requests_in_flight"), 2.0);
+    assert_eq!(metric(&app, "daftar_http_requests_refused_total"), 2.0);
+    drop((first, second));
+    while client.post("/Individual", &json!({})).status != 422 {}
+}
+
+#[test]
+fn requests_for_tokens_take_a_quarter_of_the_places_at_most() {
+    let app = app(100, 100, 4);
+    let client = app.client(&["individual:read"]);
+    let slow = app.token_request().header("Content-Type", daftar_tests::token::FORM);
+    let _slow = slow.header("Expect", "100-continue").declare_length(50).hold_after("100 Continue");
+    let other = app.token_request().body(daftar_tests::token::FORM, "grant_type=client_credentials").send();
+    assert_eq!(other.status, 503, "{}", other.text());
+    assert_eq!(client.get("/Individual").status, 200);
+}
+
+#[test]
+fn hundreds_of_slow_clients_starve_nobody() {
+    let app = app(100, 50, 50);
+    let client = app.client(&["individual:read"]);
+    let way = app.anonymous();
+    let mut slow = Vec::new();
+    for number in 0..300_u32 {
+        let [_, _, high, low] = number.to_be_bytes();
+        let from = Ipv4Addr::new(127, 201, high, low.max(1));
+        slow.push(open(&way, from, "GET /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\nX-Slow: "));
+        if number % 10 == 0 {
+            assert_eq!(client.get("/Individual").status, 200, "an ordinary client, beside {number} slow ones");
+            is_healthy(&way);
+        }
+    }
+    // They send a byte more now and then; some of them are gone by now.
+    let still_there = slow.iter_mut().filter_map(|stream| stream.write_all(b"x").ok()).count();
+    assert_eq!(client.get("/Individual").status, 200);
+    assert!(still_there > 0);
+    assert!(metric(&app, "daftar_connections") <= 100.0 + 64.0 + 8.0);
+}

@@ -1,0 +1,126 @@
+//! What every answer says to browsers and to whoever keeps answers, on every route, whether it succeeds or not.
+
+use std::collections::BTreeSet;
+
+use daftar::api::access::Access;
+use daftar::api::router::endpoints;
+use daftar_tests::{Response, TestApp};
+use serde_json::json;
+
+/// What holds for every answer of the server itself.
+fn problems(what: &str, answer: &Response) -> Vec<String> {
+    let expected = [
+        ("x-content-type-options", Some("nosniff")),
+        ("referrer-policy", Some("no-referrer")),
+        ("server", None),
+        ("x-powered-by", None),
+        ("set-cookie", None),
+        ("access-control-allow-origin", None),
+        ("strict-transport-security", None),
+    ];
+    let wrong = expected.into_iter().filter(|(name, value)| answer.header(name) != *value);
+    wrong.map(|(name, value)| format!("{what}: `{name}` is {:?}, not {value:?}", answer.header(name))).collect()
+}
+
+/// Who may keep the answer of a route when it succeeds.
+fn kept(access: Access, path: &str) -> &'static str {
+    let is_of_codes = path.contains("ocabular") || path.contains("oncept");
+    match access {
+        Access::Public if path.starts_with("/.well-known") => "no-store",
+        Access::Public => "no-cache",
+        Access::Scopes(_) if is_of_codes => "private, no-cache",
+        Access::Scopes(_) | Access::AnyClient | Access::Token | Access::Health => "no-store",
+    }
+}
+
+#[test]
+fn every_route_says_who_may_keep_what_and_gives_nothing_away() {
+    let app = TestApp::start();
+    let resources = ["individual", "group", "program", "program_membership", "consent", "vocabulary", "eligibility"];
+    let scopes: Vec<String> = resources.iter().map(|resource| format!("{resource}:all")).collect();
+    let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let client = app.client(&scopes);
+    let mut wrong = Vec::new();
+    let (mut succeeded, mut failed, mut codes) = (BTreeSet::new(), 0, 0);
+    for endpoint in endpoints() {
+        for path in &endpoint.paths {
+            let target = path
+                .replace("{identifier}", "urn:svc:vocab:id-type%23national_id%7C1")
+                .replace("{member}", "urn:svc:vocab:id-type%23national_id%7C1")
+                .replace("{consent_id}", "00000000-0000-0000-0000-000000000000")
+                .replace("{namespace}", "urn:iso:std:iso:3166-1")
+                .replace("{code}", "FRA")
+                .replace("{name}", "feminine_gender");
+            let target = match target.rsplit('/').next() {
+                Some("search" | "$search" | "%24search") => format!("{target}?q=france"),
+                Some("$subsumes" | "%24subsumes") => format!("{target}?a=FRA&b=FRA"),
+                _ => target,
+            };
+            let body =
+                if path.contains("ocabular") { json!({"codes": ["urn:iso:std:iso:3166-1#FRA"]}) } else { json!({}) };
+            let method = endpoint.method.as_str();
+            let anonymous = || app.anonymous().request(method, &target);
+            let known = client.connection().request(method, &target).bearer(client.token());
+            let known = if method == "GET" || method == "DELETE" { known } else { known.json(&body) };
+            for request in [anonymous(), anonymous().bearer("forged"), anonymous().header("Accept", "image/png"), known]
+            {
+                let answer = request.send();
+                let what = format!("{method} {target}: {}", answer.status);
+                wrong.extend(problems(&what, &answer));
+                let cache = answer.header("cache-control").unwrap_or_default();
+                let right = if answer.status < 400 { kept(endpoint.access, path) } else { "no-store" };
+                if cache != right {
+                    wrong.push(format!("{what}: `cache-control` is `{cache}`, not `{right}`"));
+                }
+                if cache.starts_with("private") {
+                    codes += 1;
+                    if answer.header("vary") != Some("Authorization, Accept-Language") {
+                        wrong.push(format!("{what}: `vary` is {:?}", answer.header("vary")));
+                    }
+                }
+                if answer.status < 400 {
+                    succeeded.insert(endpoint.operation.id);
+                } else {
+                    failed += 1;
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(succeeded.len() >= 20 && failed > 100 && codes >= 20, "{succeeded:?} {failed} {codes}");
+}
+
+#[test]
+fn whatever_is_no_route_says_the_same() {
+    let app = TestApp::start();
+    let client = app.client(&[]);
+    for (method, target) in
+        [("GET", "/"), ("GET", "/api/v2/nothing"), ("DELETE", "/metadata"), ("OPTIONS", "/docs"), ("TRACE", "/")]
+    {
+        let answer = client.connection().request(method, target).send();
+        assert!(answer.status >= 400, "{method} {target}");
+        assert_eq!(problems(target, &answer), [""; 0]);
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+    for answer in
+        [app.admin().get("/clients"), app.admin().get("/nothing"), app.admin_listener().request("GET", "/").send()]
+    {
+        assert_eq!(problems("admin", &answer), [""; 0]);
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+}
+
+#[test]
+fn the_page_of_the_document_runs_nothing_and_stands_in_no_frame() {
+    let app = TestApp::start();
+    for path in ["/docs", "/api/v2/docs"] {
+        let page = app.anonymous().request("GET", path).send().expect(200);
+        let policy = page.header("content-security-policy").unwrap();
+        for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
+            assert!(policy.contains(part), "{policy}");
+        }
+        assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
+        assert_eq!(page.header("x-frame-options"), Some("DENY"));
+        assert_eq!(problems(path, &page), [""; 0]);
+    }
+}

@@ -1,0 +1,98 @@
+//! A server that is told to stop: requests under way are finished, others are not begun, and it comes to an end.
+
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+
+use axum::body::Bytes;
+use daftar_tests::records::person;
+use daftar_tests::{ApiClient, Connection, TestApp};
+use serde_json::json;
+
+use super::crowds::{open, read_to_the_end};
+use super::http2::{plain, read, request, runtime};
+
+/// A server that waits long for requests under way: a test that runs into that time hangs.
+fn patient() -> TestApp {
+    TestApp::builder()
+        .config(|config| {
+            config.server.shutdown_timeout_ms = 600_000;
+            config.server.connections.body_stall_timeout_ms = 60_000;
+            config.server.connections.body_timeout_ms = 60_000;
+            config.server.connections.header_timeout_ms = 2_000;
+        })
+        .start()
+}
+
+fn address(way: &Connection) -> SocketAddr {
+    way.url().trim_start_matches("http://").parse().unwrap()
+}
+
+/// Tells a server to stop and waits until nobody can connect any more.
+fn begin_to_stop(mut app: TestApp) -> thread::JoinHandle<()> {
+    let server = address(&app.anonymous());
+    let stopping = thread::spawn(move || app.stop());
+    while TcpStream::connect(server).is_ok() {}
+    stopping
+}
+
+fn head(client: &ApiClient) -> String {
+    let bearer = client.token();
+    format!(
+        "POST /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {bearer}\r\nContent-Type: application/json\r\n"
+    )
+}
+
+#[test]
+fn a_request_under_way_is_finished_and_connections_without_one_are_closed() {
+    let app = patient();
+    let client = app.client(&["individual:all"]);
+    let way = app.anonymous();
+    let idle = open(&way, way.source(), "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let silent = open(&way, way.source(), "");
+    let begun = open(&way, way.source(), "GET /health/live HTTP/1.1\r\nHo");
+    let body = person("late", json!({})).to_string();
+    let mut stopping = None;
+    let mut app = Some(app);
+    let answer = client.connection().exchange_slowly(&head(&client), &body, || {
+        stopping = app.take().map(begin_to_stop);
+    });
+    assert_eq!(answer.expect(201).json()["type"], "Individual");
+    assert!(String::from_utf8(read_to_the_end(idle)).unwrap().ends_with("ok\n"));
+    assert_eq!(read_to_the_end(silent), b"");
+    // Half a head is no request under way; it has the time of a head.
+    assert_eq!(read_to_the_end(begun), b"");
+    stopping.unwrap().join().unwrap();
+}
+
+#[test]
+fn a_request_under_way_on_http2_is_finished() {
+    let app = patient();
+    let api = app.client(&["individual:all"]);
+    let bearer = format!("Bearer {}", api.token());
+    runtime().block_on(async {
+        let client = plain(&app).await;
+        let idle = plain(&app).await;
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        let mut ready = client.clone().ready().await.unwrap();
+        let (answer, mut body) = ready.send_request(request("POST", "/api/v2/Individual", &headers), false).unwrap();
+        // The server knows of the request once it answers one that came behind it.
+        assert_eq!(super::http2::get(&client, "/health/live", &[]).await.unwrap().0, 200);
+        let stopping = tokio::task::spawn_blocking(move || begin_to_stop(app)).await.unwrap();
+        body.send_data(Bytes::from(person("late", json!({})).to_string()), true).unwrap();
+        let (status, _, answer) = read(answer).await.unwrap();
+        assert_eq!(status, 201, "{}", String::from_utf8_lossy(&answer));
+        drop((client, ready));
+        assert!(super::http2::get(&idle, "/health/live", &[]).await.is_err(), "no other request is begun");
+        tokio::task::spawn_blocking(move || stopping.join().unwrap()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_request_that_does_not_end_is_broken_off_in_the_end() {
+    let app = TestApp::builder().config(|config| config.server.shutdown_timeout_ms = 100).start();
+    let client = app.client(&["individual:all"]);
+    let request = client.request("POST", "/Individual").header("Content-Type", "application/json");
+    let held = request.header("Expect", "100-continue").declare_length(100).hold_after("100 Continue");
+    begin_to_stop(app).join().unwrap();
+    assert!(held.text().contains("100 Continue") && !held.text().contains("HTTP/1.1 2"));
+}
