@@ -87,13 +87,14 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
 /// Holds a failing answer back for as long as the claimed client's failures ask for; one that cannot be held is turned away.
 async fn slow_down(app: &AppState, trail: &Trail, claimed: &str, known: Option<&ClientId>) -> Option<Response> {
     let failure = app.failed_sign_ins.count(claimed, app.clock.elapsed());
-    if failure.is_first_slow {
-        tell_slowed(app, trail, known, failure.failures).await;
-    }
     if failure.delay.is_zero() {
         return None;
     }
+    // From here on: what is told of a client that there is takes longer than what is told of nobody, and must not be seen in the time.
     let wait = app.clock.sleep(failure.delay);
+    if failure.is_first_slow {
+        tell_slowed(app, trail, known, failure.failures).await;
+    }
     let Some(held) = app.failed_sign_ins.hold() else { return Some(turn_away(failure.delay)) };
     wait.await;
     drop(held);
