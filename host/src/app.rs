@@ -252,7 +252,7 @@ impl App {
     /// Finds out who calls, from the values of all `Authorization` headers of a request.
     ///
     /// # Errors
-    /// As [`authenticate`].
+    /// As [`authenticate()`].
     pub fn authenticate<'a>(
         &self,
         authorization: impl IntoIterator<Item = &'a [u8]>,
