@@ -1,7 +1,7 @@
 //! Parameters of searches: goes with `extract/filters.rs` and `routes/record_search.rs`.
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{ArrayItems, ObjectBuilder, Schema};
 
 use super::operation::Operation;
@@ -89,7 +89,9 @@ pub fn of_modules<'f>(operation: &Operation, fields: &'f ExtensionFields) -> imp
 #[must_use]
 pub fn filters(search: &Operation, fields: &ExtensionFields) -> Shape {
     let parameters = search.parameters.iter().cloned().chain(of_modules(search, fields));
-    let filters = parameters.filter(|parameter| !parameter.name.starts_with('_') || parameter.name == LAST_UPDATED);
+    let filters = parameters
+        .filter(|parameter| matches!(parameter.parameter_in, ParameterIn::Query))
+        .filter(|parameter| !parameter.name.starts_with('_') || parameter.name == LAST_UPDATED);
     let members = Members::sent("Filters of a search by name: all of them must hold.");
     filters
         .fold(members, |members, Parameter { name, description, schema, .. }| match schema {
@@ -144,4 +146,22 @@ pub fn envelope(elements: Parameter, sortable: &[SortField]) -> Vec<Parameter> {
     parameters.push(repeatable(LAST_UPDATED, changed, instant_condition()));
     parameters.push(elements);
     parameters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::openapi::{group, individual};
+
+    #[test]
+    fn filters_of_a_preview_are_those_of_the_search_and_nothing_beside_them() {
+        for (search, own) in [(individual::search(), "birth_date"), (group::search(), "member")] {
+            let shape = serde_json::to_value(filters(&search, &ExtensionFields::default())).unwrap();
+            let names: Vec<&String> = shape["properties"].as_object().unwrap().keys().collect();
+            let has = |name: &str| names.iter().any(|known| *known == name);
+            assert!(["identifier", "active", "region", LAST_UPDATED, own].into_iter().all(has), "{names:?}");
+            assert!(!["_count", "_offset", "_cursor", "_sort", "_elements", "Accept-Language"].into_iter().any(has));
+            assert_eq!(shape["additionalProperties"], false);
+        }
+    }
 }
