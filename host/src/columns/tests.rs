@@ -11,14 +11,17 @@ use jiff::civil::Date;
 use super::*;
 use crate::domain::address::Address;
 use crate::domain::change::Sequence;
-use crate::domain::code::{CodedValue, EditionNumber};
+use crate::domain::code::{CodeNumber, CodedValue, EditionNumber};
 use crate::domain::eligibility::ColumnValues;
 use crate::domain::group::{GroupDetails, Member};
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Income, IndividualDetails};
 use crate::domain::person_name::PersonName;
-use crate::domain::record::{Record, RecordMeta, VersionId};
-use crate::domain::search::{CodeCondition, CodedPlace, DateCondition, DateOperator, TextConditions};
+use crate::domain::record::{Record, RecordId, RecordMeta, VersionId};
+use crate::domain::search::order::Window;
+use crate::domain::search::{
+    CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
+};
 use crate::domain::vocabulary::CodedField;
 
 const ALL: Page = Page { offset: 0, count: 100 };
