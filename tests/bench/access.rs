@@ -8,14 +8,12 @@ mod verify;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use daftar::app::AppState;
-use daftar::domain::client::ClientName;
 use daftar::domain::field::FieldSet;
 use daftar::domain::grant::Grants;
 use daftar::domain::scope::Scope;
-use daftar::service::client::NewClient;
 use secrecy::ExposeSecret;
 
-use crate::server::Server;
+use crate::server::{Server, new_client};
 
 /// Runs the benchmark and prints its figures.
 pub fn run() -> Result<(), String> {
@@ -39,16 +37,7 @@ async fn token_request(app: &AppState) -> Result<Vec<u8>, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut grants = Grants::default();
     grants.insert(Scope::parse("individual:read").map_err(|error| text(&error))?, FieldSet::All);
-    let new = NewClient {
-        name: ClientName::parse("limited").map_err(|error| text(&error))?,
-        organization: None,
-        legal_basis: None,
-        purpose: None,
-        grants,
-        rate_limit_per_minute: None,
-        rate_limit_per_day: None,
-    };
-    let created = app.clients.create(&app.system_context(), new).await;
+    let created = app.clients.create(&app.system_context(), new_client(grants)?).await;
     let (client, secret) = created.map_err(|error| text(&error))?;
     let basic = STANDARD.encode(format!("{}:{}", client.id, secret.expose_secret()));
     let body = "grant_type=client_credentials";

@@ -175,6 +175,18 @@ pub async fn read_any(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u
     }
 }
 
+/// Sends a request and waits for the whole answer, which has to have that status. Gives what it took, in microseconds.
+pub async fn time_us(stream: &mut TcpStream, buffer: &mut Vec<u8>, request: &[u8], status: u16) -> Result<f64, String> {
+    let sent = Instant::now();
+    stream.write_all(request).await.map_err(|error| error.to_string())?;
+    let (answered, body) = read_any(stream, buffer).await?;
+    let time_us = sent.elapsed().as_secs_f64() * 1e6;
+    if answered == status {
+        return Ok(time_us);
+    }
+    Err(format!("an answer has the status {answered} instead of {status}: {}", String::from_utf8_lossy(&body)))
+}
+
 /// Connects from a loopback address, on which the server counts what comes without a token.
 pub async fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Result<TcpStream, String> {
     let connect = async {

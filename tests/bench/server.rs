@@ -121,11 +121,9 @@ pub async fn token_of(app: &AppState, ground: Option<(LegalBasis, Organization)>
     let new = NewClient {
         legal_basis: ground.as_ref().map(|(basis, _)| *basis),
         organization: ground.map(|(_, organization)| organization),
-        purpose: None,
-        name: ClientName::parse("bench").map_err(|error| error.to_string())?,
-        grants: grants.clone(),
         rate_limit_per_minute: Some(most),
         rate_limit_per_day: Some(most),
+        ..new_client(grants.clone())?
     };
     let (client, _) = app.clients.create(&app.system_context(), new).await.map_err(|error| error.to_string())?;
     let issued = daftar::auth::token::issue(
@@ -137,6 +135,19 @@ pub async fn token_of(app: &AppState, ground: Option<(LegalBasis, Organization)>
         app.clock.now(),
     );
     issued.map(|token| token.text.expose_secret().to_owned()).map_err(|error| error.to_string())
+}
+
+/// A client with those grants and the limits that clients have where nobody says otherwise.
+pub fn new_client(grants: Grants) -> Result<NewClient, String> {
+    Ok(NewClient {
+        name: ClientName::parse("bench").map_err(|error| error.to_string())?,
+        organization: None,
+        legal_basis: None,
+        purpose: None,
+        grants,
+        rate_limit_per_minute: None,
+        rate_limit_per_day: None,
+    })
 }
 
 /// A server that does nothing but send `body`, on the same framework and listener.

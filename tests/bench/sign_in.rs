@@ -4,21 +4,19 @@
 //! them, and over HTTP, each round from an address of its own, as an attacker would have it. What is compared is which of two takes
 //! longer (`pairs.rs`). No client is asked for more often than is answered at once.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use daftar::app::AppState;
 use daftar::auth::TokenRequest;
 use daftar::auth::failed_sign_ins::FREE_FAILURES;
-use daftar::domain::client::{ClientId, ClientName};
+use daftar::domain::client::ClientId;
 use daftar::domain::grant::Grants;
-use daftar::service::client::NewClient;
+use daftar_tests::fresh_address;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
 
+use crate::load::{connect_from, time_us};
 use crate::pairs::{chance_of_longer, spread};
-use crate::server::Server;
+use crate::server::{Server, new_client};
 
 /// Rounds in process.
 const ROUNDS: usize = 30_000;
@@ -72,12 +70,13 @@ async fn measure() -> Result<(), String> {
     }
     tell("in process", &times);
     let mut times: [Vec<f64>; 3] = Default::default();
+    let mut buffer = Vec::with_capacity(4 * 1024);
     for round in 0..HTTP_ROUNDS {
         let asked = asked(round)?;
-        let mut stream = connect(server.address, round).await?;
+        let mut stream = connect_from(fresh_address(), server.address).await?;
         for kind in order(round) {
             let (Some(asked), Some(times)) = (asked.get(kind), times.get_mut(kind)) else { continue };
-            times.push(http_us(&mut stream, asked).await?);
+            times.push(time_us(&mut stream, &mut buffer, request(asked).as_bytes(), 401).await?);
         }
     }
     tell("over HTTP", &times);
@@ -86,16 +85,7 @@ async fn measure() -> Result<(), String> {
 }
 
 async fn client(app: &AppState) -> Result<(String, SecretString), String> {
-    let new = NewClient {
-        name: ClientName::parse("bench").map_err(|error| error.to_string())?,
-        organization: None,
-        legal_basis: None,
-        purpose: None,
-        grants: Grants::default(),
-        rate_limit_per_minute: None,
-        rate_limit_per_day: None,
-    };
-    let made = app.clients.create(&app.system_context(), new).await;
+    let made = app.clients.create(&app.system_context(), new_client(Grants::default())?).await;
     made.map(|(client, secret)| (client.id.to_string(), secret)).map_err(|error| error.to_string())
 }
 
@@ -113,45 +103,14 @@ fn desk_us(app: &AppState, asked: &Asked) -> Result<f64, String> {
     if answer.is_ok() { Err("a request was not refused".to_owned()) } else { Ok(time_us) }
 }
 
-async fn connect(server: SocketAddr, round: usize) -> Result<TcpStream, String> {
-    let text = |error: std::io::Error| error.to_string();
-    let socket = TcpSocket::new_v4().map_err(text)?;
-    let [_, high, middle, low] = u32::try_from(round + 1).unwrap_or_default().to_be_bytes();
-    let source = Ipv4Addr::new(127, 32 + high, middle, low);
-    socket.bind(SocketAddr::from((source, 0))).map_err(text)?;
-    let stream = socket.connect(server).await.map_err(text)?;
-    stream.set_nodelay(true).map_err(text)?;
-    Ok(stream)
-}
-
-/// Sends a request and waits for the whole answer, which has to be a 401.
-async fn http_us(stream: &mut TcpStream, asked: &Asked) -> Result<f64, String> {
-    let text = |error: std::io::Error| error.to_string();
+/// Asks for a token over HTTP.
+fn request(asked: &Asked) -> String {
     let body =
         format!("grant_type=client_credentials&client_id={}&client_secret={}", asked.id, asked.secret.expose_secret());
-    let request = format!(
+    format!(
         "POST /api/v2/oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
-    );
-    let mut answer = Vec::with_capacity(2_048);
-    let sent = Instant::now();
-    stream.write_all(request.as_bytes()).await.map_err(text)?;
-    loop {
-        if stream.read_buf(&mut answer).await.map_err(text)? == 0 {
-            return Err("the server closed a connection".to_owned());
-        }
-        let mut headers = [httparse::EMPTY_HEADER; 32];
-        let mut head = httparse::Response::new(&mut headers);
-        let httparse::Status::Complete(begin) = head.parse(&answer).map_err(|error| error.to_string())? else {
-            continue;
-        };
-        let length = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-        let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse::<usize>().ok());
-        if answer.len() >= begin + length.ok_or("an answer has no length")? {
-            let time_us = sent.elapsed().as_secs_f64() * 1e6;
-            return if head.code == Some(401) { Ok(time_us) } else { Err(format!("an answer has {:?}", head.code)) };
-        }
-    }
+    )
 }
 
 fn tell(how: &str, times: &[Vec<f64>; 3]) {
