@@ -4,6 +4,7 @@
 //! look.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -13,31 +14,74 @@ use crate::domain::client::{Client, ClientId};
 /// Every registered client, by id. Reading takes no lock; a change copies the map of pointers.
 #[derive(Debug, Default)]
 pub struct ClientDirectory {
-    clients: ArcSwap<HashMap<ClientId, Arc<Client>>>,
+    clients: ArcSwap<Clients>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Clients {
+    places: HashMap<ClientId, usize>,
+    all: Vec<Arc<Client>>,
+}
+
+impl Clients {
+    fn find(&self, id: &ClientId) -> Option<&Arc<Client>> {
+        self.places.get(id).and_then(|place| self.all.get(*place))
+    }
+
+    fn put(&mut self, client: Arc<Client>) {
+        let place = *self.places.entry(client.id.clone()).or_insert(self.all.len());
+        match self.all.get_mut(place) {
+            Some(present) => *present = client,
+            None => self.all.push(client),
+        }
+    }
+}
+
+/// Who is looked at when a secret is checked.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The client of the id that was claimed; where there is none, some other one in its place.
+    pub client: Arc<Client>,
+    /// Whether it is the one of that id.
+    pub is_known: bool,
 }
 
 impl ClientDirectory {
     /// A directory of those clients.
     #[must_use]
     pub fn new(clients: impl IntoIterator<Item = Client>) -> Self {
-        let clients = clients.into_iter().map(|client| (client.id.clone(), Arc::new(client))).collect();
-        Self { clients: ArcSwap::from_pointee(clients) }
+        let mut all = Clients::default();
+        clients.into_iter().for_each(|client| all.put(Arc::new(client)));
+        Self { clients: ArcSwap::from_pointee(all) }
     }
 
     /// The client of that id, as it is now.
     #[must_use]
     pub fn find(&self, id: &ClientId) -> Option<Arc<Client>> {
-        self.clients.load().get(id).cloned()
+        self.clients.load().find(id).cloned()
+    }
+
+    /// The client of that id, or some other one where there is none, found with the same work: whoever measures how long a refusal
+    /// takes must not learn which ids there are, not even by what lies in the processor's cache. Nothing where there is no client.
+    #[must_use]
+    pub fn find_claimed(&self, id: &ClientId) -> Option<Claimed> {
+        let clients = self.clients.load();
+        let hash = clients.places.hasher().hash_one(id);
+        let other = usize::try_from(hash % u64::try_from(clients.all.len().max(1)).ok()?).ok()?;
+        let place = clients.places.get(id).copied().unwrap_or(other);
+        let client = Arc::clone(clients.all.get(place)?);
+        let is_known = client.id == *id;
+        Some(Claimed { client, is_known })
     }
 
     /// Adds a client or replaces the one of the same id. One that was changed earlier than the one that is here is left
     /// out: two changes may be written in one order and arrive here in the other.
     pub fn put(&self, client: Arc<Client>) {
         self.clients.rcu(|clients| {
-            let is_outdated = clients.get(&client.id).is_some_and(|present| client.updated_at < present.updated_at);
-            let mut changed = HashMap::clone(clients);
+            let is_outdated = clients.find(&client.id).is_some_and(|present| client.updated_at < present.updated_at);
+            let mut changed = Clients::clone(clients);
             if !is_outdated {
-                changed.insert(client.id.clone(), Arc::clone(&client));
+                changed.put(Arc::clone(&client));
             }
             changed
         });
@@ -46,7 +90,7 @@ impl ClientDirectory {
     /// Every client, by id.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Client>> {
-        let mut clients: Vec<_> = self.clients.load().values().cloned().collect();
+        let mut clients: Vec<_> = self.clients.load().all.clone();
         clients.sort_by(|one, other| one.id.cmp(&other.id));
         clients
     }
@@ -54,7 +98,7 @@ impl ClientDirectory {
     /// How many clients there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.clients.load().len()
+        self.clients.load().all.len()
     }
 
     /// Whether there are none.
@@ -66,6 +110,8 @@ impl ClientDirectory {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::auth::fixtures::{at, client};
     use crate::domain::client::ClientStatus;
@@ -83,6 +129,25 @@ mod tests {
         directory.put(Arc::new(client("c")));
         let ids: Vec<_> = directory.all().iter().map(|client| client.id.to_string()).collect();
         assert_eq!(ids, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn somebody_else_is_looked_at_in_place_of_a_client_that_is_not_there() {
+        let directory = ClientDirectory::default();
+        assert!(directory.find_claimed(&ClientId::parse("a").unwrap()).is_none());
+        for number in 0..50 {
+            directory.put(Arc::new(client(&format!("client-{number}"))));
+        }
+        let claimed = |id: &str| directory.find_claimed(&ClientId::parse(id).unwrap()).unwrap();
+        for number in 0..50 {
+            let id = format!("client-{number}");
+            let found = claimed(&id);
+            assert!(found.is_known && found.client.id.as_str() == id);
+        }
+        let others: Vec<_> = (0..50).map(|number| claimed(&format!("unknown-{number}"))).collect();
+        assert!(others.iter().all(|other| !other.is_known));
+        let others: BTreeSet<_> = others.iter().map(|other| other.client.id.to_string()).collect();
+        assert!(others.len() > 10, "not always the same, whose data would be at hand: {others:?}");
     }
 
     #[test]

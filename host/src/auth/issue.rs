@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use secrecy::SecretString;
 
-use super::directory::ClientDirectory;
+use super::directory::{Claimed, ClientDirectory};
 use super::keys::TokenKeys;
 use super::oauth_error::{OAuthError, OAuthErrorCode};
 use super::secret::SecretHasher;
@@ -74,10 +74,11 @@ impl TokenDesk<'_> {
     }
 
     fn authenticate(&self, request: &TokenRequest, now: Timestamp) -> Result<Arc<Client>, OAuthError> {
-        let client = ClientId::parse(&request.client_id).ok().and_then(|id| self.directory.find(&id));
-        let is_right = self.hasher.verify(&request.client_id, client.as_deref(), &request.client_secret, now);
-        match client {
-            Some(client) if is_right && client.is_active() => Ok(client),
+        let claimed = ClientId::parse(&request.client_id).ok().and_then(|id| self.directory.find_claimed(&id));
+        let client = claimed.as_ref().map(|claimed| &*claimed.client);
+        let is_right = self.hasher.verify(&request.client_id, client, &request.client_secret, now);
+        match claimed {
+            Some(Claimed { client, is_known }) if is_known && is_right && client.is_active() => Ok(client),
             _ => Err(OAuthError::invalid_client()),
         }
     }
