@@ -153,7 +153,9 @@ impl App {
             clock: clock.clone(),
             changing: Arc::default(),
         };
-        let failed_sign_ins = FailedSignIns::new(Duration::from_millis(config.server.request_timeout_ms));
+        let requests_max = usize::try_from(config.server.connections.requests_max).unwrap_or(usize::MAX);
+        let request_timeout = Duration::from_millis(config.server.request_timeout_ms);
+        let failed_sign_ins = FailedSignIns::new(request_timeout, requests_max);
         let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         let transport = Arc::new(Transport::new(&config.server.connections));
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");

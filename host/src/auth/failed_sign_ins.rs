@@ -17,7 +17,8 @@
 //!
 //! **Invariant:** failures are forgotten a quarter of an hour after the last one, by a clock that never goes back.
 //!
-//! **Invariant:** no more than [`HELD_MAX`] answers are held back at a time; beyond that failing ones are turned away at once.
+//! **Invariant:** no more answers are held back at a time than leave room for those who know their secret; beyond that failing ones are
+//! turned away at once.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -35,7 +36,9 @@ const DELAY_MAX: Duration = Duration::from_secs(8);
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
 /// The most answers that are held back at a time: each is a connection that waits, and keeps its place among the requests under way. Few
 /// enough that those who know their secret find room.
-pub const HELD_MAX: usize = 64;
+const HELD_MAX: usize = 64;
+/// Which part of the requests that are worked on at once may be held back: half of those that may be for tokens.
+const HELD_PART: usize = 8;
 /// Cells of each of the two rows.
 const CELLS: usize = 1 << 15;
 
@@ -52,6 +55,7 @@ pub struct FailedSignIns {
     rows: Mutex<[Vec<Cell>; 2]>,
     hashes: [RandomState; 2],
     delay_max: Duration,
+    held_max: usize,
     held: AtomicUsize,
     failures: AtomicU64,
     slowed: AtomicU64,
@@ -87,13 +91,15 @@ pub struct FailedSignInUsage {
 }
 
 impl FailedSignIns {
-    /// Nothing counted yet. No answer is held back for more than half of what a request may take.
+    /// Nothing counted yet. No answer is held back for more than half of what a request may take, and no more of them at a time than an
+    /// eighth of the requests that may be worked on.
     #[must_use]
-    pub fn new(request_timeout: Duration) -> Self {
+    pub fn new(request_timeout: Duration, requests_max: usize) -> Self {
         Self {
             rows: Mutex::new([vec![Cell::default(); CELLS], vec![Cell::default(); CELLS]]),
             hashes: [RandomState::new(), RandomState::new()],
             delay_max: DELAY_MAX.min(request_timeout / 2),
+            held_max: HELD_MAX.min(requests_max / HELD_PART),
             held: AtomicUsize::new(0),
             failures: AtomicU64::new(0),
             slowed: AtomicU64::new(0),
@@ -127,7 +133,7 @@ impl FailedSignIns {
     #[must_use]
     pub fn hold(&self) -> Option<Held<'_>> {
         let taken = self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
-            (held < HELD_MAX).then_some(held.saturating_add(1))
+            (held < self.held_max).then_some(held.saturating_add(1))
         });
         if taken.is_err() {
             self.turned_away.fetch_add(1, Ordering::Relaxed);
@@ -179,6 +185,7 @@ mod tests {
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_secs(30);
+    const REQUESTS_MAX: usize = 1_024;
 
     fn s(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -193,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_few_failures_are_free_and_each_further_one_takes_twice_as_long() {
-        let counts = FailedSignIns::new(TIMEOUT);
+        let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         for failures in 1..=FREE_FAILURES {
             let failure = counts.count("c", s(1));
             assert_eq!(failure, Failure { failures, delay: Duration::ZERO, is_first_slow: false });
@@ -209,14 +216,14 @@ mod tests {
     #[test]
     fn no_answer_is_held_for_more_than_half_of_what_a_request_may_take() {
         for (timeout_ms, delay_ms) in [(100, 50), (1_000, 500), (15_999, 7_999), (16_000, 8_000), (600_000, 8_000)] {
-            let counts = FailedSignIns::new(Duration::from_millis(timeout_ms));
+            let counts = FailedSignIns::new(Duration::from_millis(timeout_ms), REQUESTS_MAX);
             assert_eq!(fail(&counts, "c", 100, s(1)).delay.as_millis(), delay_ms, "{timeout_ms}");
         }
     }
 
     #[test]
     fn ids_do_not_share_their_failures() {
-        let counts = FailedSignIns::new(TIMEOUT);
+        let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         fail(&counts, "guessed-at", 1_000, s(1));
         for id in ["", "another", "guessed-at ", "Guessed-at"] {
             assert_eq!(counts.count(id, s(1)).failures, 1, "{id}");
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn failures_are_forgotten_together_after_a_quarter_of_an_hour_without_one() {
-        let counts = FailedSignIns::new(TIMEOUT);
+        let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         assert!(fail(&counts, "c", 11, s(10)).is_first_slow);
         assert_eq!(counts.count("c", s(10 + 899)).failures, 12, "and each puts that off");
         assert_eq!(counts.count("c", s(10 + 899 + 899)).failures, 13);
@@ -237,7 +244,7 @@ mod tests {
 
     #[test]
     fn whoever_claims_a_million_ids_neither_fills_memory_nor_covers_one_up() {
-        let counts = FailedSignIns::new(TIMEOUT);
+        let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         fail(&counts, "guessed-at", 20, s(1));
         for number in 0..1_000_000 {
             counts.count(&format!("id-{number}"), s(1));
@@ -249,7 +256,7 @@ mod tests {
 
     #[test]
     fn only_so_many_answers_are_held_at_a_time() {
-        let counts = FailedSignIns::new(TIMEOUT);
+        let counts = FailedSignIns::new(TIMEOUT, REQUESTS_MAX);
         let mut held: Vec<Held<'_>> = (1..HELD_MAX).map(|_| counts.hold().unwrap()).collect();
         held.push(counts.hold().unwrap());
         assert!(counts.hold().is_none());
@@ -258,5 +265,14 @@ mod tests {
         held.push(counts.hold().unwrap());
         held.clear();
         assert_eq!((counts.usage().held, counts.usage().turned_away), (0, 1));
+    }
+
+    #[test]
+    fn a_small_server_holds_few_and_the_smallest_none() {
+        for (requests_max, held_max) in [(1, 0), (7, 0), (8, 1), (100, 12), (512, 64), (100_000, 64)] {
+            let counts = FailedSignIns::new(TIMEOUT, requests_max);
+            let held: Vec<_> = (0..=HELD_MAX).map_while(|_| counts.hold()).collect();
+            assert_eq!(held.len(), held_max, "{requests_max}");
+        }
     }
 }
