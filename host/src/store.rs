@@ -294,6 +294,12 @@ pub trait Store: Send + Sync + 'static {
     /// When the store fails.
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError>;
 
+    /// The counter of exactly that name; nothing where it was never raised.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError>;
+
     /// Every counter whose name begins with `prefix`, and its value.
     ///
     /// # Errors

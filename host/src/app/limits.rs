@@ -26,9 +26,7 @@ fn counter(day: Date, name: &str) -> String {
 #[async_trait::async_trait]
 impl DayCounts for StoredDayCounts {
     async fn load(&self, day: Date, name: &str) -> Result<u64, Cause> {
-        let name = counter(day, name);
-        let counters = self.0.counters(&name).await?;
-        Ok(counters.into_iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| value))
+        Ok(self.0.counter(&counter(day, name)).await?.unwrap_or(0))
     }
 
     async fn reserve(&self, day: Date, name: &str, up_to: u64) -> Result<(), Cause> {

@@ -96,12 +96,13 @@ impl DayCount {
     }
 
     /// What should be reserved now so that the calls to come need not wait: `Nothing` while three quarters of a block
-    /// or less are used.
+    /// or less are used. Under a limit so small that its blocks are smaller than most, calls come one at a time: whoever reserved ahead
+    /// would wait for the disk as long as the next one does, and more often.
     pub(super) fn plan_ahead(&self, limit: u32) -> DayPlan {
         let block = block(limit);
         let ahead = self.reserved.saturating_sub(self.used);
         let up_to = self.used.saturating_add(block.saturating_sub(1)).min(limit);
-        if !self.is_loaded || ahead > block / 4 || block < 4 || up_to <= self.reserved {
+        if !self.is_loaded || ahead > block / 4 || block < BLOCK_MAX || up_to <= self.reserved {
             DayPlan::Nothing
         } else {
             DayPlan::Reserve(up_to)
@@ -199,6 +200,7 @@ mod tests {
         count.count(1);
         assert_eq!(count.plan_ahead(10_000), DayPlan::Reserve(27));
         assert_eq!(count.plan_ahead(16), DayPlan::Nothing, "all that the limit allows is reserved");
+        assert_eq!(count.plan_ahead(159), DayPlan::Nothing, "whose blocks are small comes seldom");
     }
 
     #[test]

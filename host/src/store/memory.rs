@@ -260,6 +260,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        Ok(self.state().counters.get(name).copied())
+    }
+
     async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         let state = self.state();
         let from_prefix = state.counters.range(prefix.to_owned()..);

@@ -311,6 +311,10 @@ impl Store for Rehearsal {
         Ok(())
     }
 
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.base.counter(name).await
+    }
+
     async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         self.base.counters(prefix).await
     }

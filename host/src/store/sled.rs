@@ -385,6 +385,10 @@ impl Store for SledStore {
         self.ask(|answer| Job::RaiseCounter(name, value, answer)).await
     }
 
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.read_here(|reader| reader.counter(name))
+    }
+
     async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         let prefix = prefix.to_owned();
         self.read(move |reader| reader.counters(&prefix)).await

@@ -207,6 +207,10 @@ impl Store for Staged {
         self.base.raise_counter(name, value).await
     }
 
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.base.counter(name).await
+    }
+
     async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         self.base.counters(prefix).await
     }

@@ -50,6 +50,8 @@ pub async fn counters_never_go_down<B: Backend>() {
         backend.store().raise_counter("day:2026-01-02:a", value).await.unwrap();
         let counters = backend.store().counters("day:").await.unwrap();
         assert_eq!(counters, [("day:2026-01-02:a".to_owned(), kept)]);
+        assert_eq!(backend.store().counter("day:2026-01-02:a").await.unwrap(), Some(kept));
+        assert_eq!(backend.store().counter("day:2026-01-02:").await.unwrap(), None);
         reopened(&mut backend).await;
     }
     let names: Vec<String> = (0..40).map(|value| format!("at-once:{}", value % 3)).collect();
