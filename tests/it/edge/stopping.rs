@@ -4,6 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 
 use axum::body::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use daftar_tests::records::person;
 use daftar_tests::{ApiClient, Connection, TestApp};
 use serde_json::json;
@@ -28,7 +30,7 @@ fn address(way: &Connection) -> SocketAddr {
 }
 
 /// Tells a server to stop and waits until nobody can connect any more.
-fn begin_to_stop(mut app: TestApp) -> thread::JoinHandle<()> {
+pub(crate) fn begin_to_stop(mut app: TestApp) -> thread::JoinHandle<()> {
     let server = address(&app.anonymous());
     let stopping = thread::spawn(move || app.stop());
     while TcpStream::connect(server).is_ok() {}
@@ -85,6 +87,24 @@ fn a_request_under_way_on_http2_is_finished() {
         assert!(super::http2::get(&idle, "/health/live", &[]).await.is_err(), "no other request is begun");
         tokio::task::spawn_blocking(move || stopping.join().unwrap()).await.unwrap();
     });
+}
+
+#[test]
+fn an_export_under_way_is_sent_to_its_end() {
+    let app = patient();
+    let client = app.client(&["individual:all"]);
+    // More than what lies between a server that writes and a client that does not read.
+    let photo = STANDARD.encode(vec![7; 4_500_000]);
+    for number in 0..4 {
+        drop(client.create_individual(&person(&format!("{number}"), json!({"photo": photo}))));
+    }
+    let held = app.admin().request("GET", "/export?type=Individual").hold_after("\"type\"");
+    let stopping = begin_to_stop(app);
+    let lines = held.finish().expect(200).lines();
+    assert_eq!(lines.iter().filter(|line| line["photo"] == json!(photo)).count(), 4);
+    let last = &lines.last().unwrap()["$export"];
+    assert_eq!((&last["done"], &last["records"]), (&json!(true), &json!(4)), "{last}");
+    stopping.join().unwrap();
 }
 
 #[test]

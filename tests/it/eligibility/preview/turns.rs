@@ -142,3 +142,13 @@ fn a_client_has_sixty_four_previews_at_once_and_no_more() {
     held.push(begin(&greedy, 64));
     assert_eq!(figures(&app)[0], 65);
 }
+
+#[test]
+fn a_preview_under_way_comes_to_its_end_when_the_server_stops() {
+    let (app, _folder) = looping(1_000);
+    let held = begin(&analyst(&app), 0);
+    let stopping = crate::edge::stopping::begin_to_stop(app);
+    let lines = held.finish().expect(200).lines();
+    assert_eq!(lines.last().unwrap()["problem"]["status"], 503, "the engine is stopped by the clock: {lines:?}");
+    stopping.join().unwrap();
+}
