@@ -18,11 +18,11 @@ use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use connections::ConnectionsConfig;
 pub use sections::{
-    AuditConfig, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT, EXPIRY_WARNING_DAYS_DEFAULT,
-    HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig, REQUEST_TIMEOUT_MS_DEFAULT,
-    RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, SECRET_AGE_WARNING_DAYS_DEFAULT, SECRET_AGE_WARNING_DAYS_MAX,
-    ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig, TokenConfig,
-    VocabularyConfig,
+    AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT,
+    EXPIRY_WARNING_DAYS_DEFAULT, HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig,
+    REQUEST_TIMEOUT_MS_DEFAULT, RULE_COLUMNS_MIB_DEFAULT, RULE_COLUMNS_MIB_MAX, SECRET_AGE_WARNING_DAYS_DEFAULT,
+    SECRET_AGE_WARNING_DAYS_MAX, ServerConfig, StoreConfig, TOKEN_LIFETIME_S_DEFAULT, TOKEN_LIFETIME_S_MAX, TlsConfig,
+    TokenConfig, VocabularyConfig,
 };
 
 /// The biggest configuration file that is read.
@@ -157,6 +157,9 @@ impl Config {
         }
         if !(8..=65_536).contains(&self.store.cache_mib) {
             problems.push("`store.cache_mib` lies between 8 and 65536".to_owned());
+        }
+        if self.store.bodies_mib > BODIES_MIB_MAX {
+            problems.push(format!("`store.bodies_mib` lies between 0 and {BODIES_MIB_MAX}"));
         }
         if self.store.rule_columns_mib > RULE_COLUMNS_MIB_MAX {
             problems.push(format!("`store.rule_columns_mib` lies between 0 and {RULE_COLUMNS_MIB_MAX}"));

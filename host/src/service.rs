@@ -4,6 +4,7 @@
 
 pub mod audit;
 pub mod backup;
+pub mod bodies;
 pub mod bulk;
 pub mod changed;
 pub mod client;

@@ -5,6 +5,7 @@ mod codes;
 mod create;
 mod elements;
 mod filters;
+mod kept;
 mod malformed;
 mod order;
 mod photo;

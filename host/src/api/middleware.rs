@@ -4,5 +4,5 @@ pub mod answer;
 pub mod caller;
 mod cors;
 mod entrance;
-mod shown;
+pub mod shown;
 pub mod trail;

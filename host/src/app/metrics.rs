@@ -5,6 +5,7 @@
 //! **Invariant:** nothing is global to the process: two servers in one process have two pages.
 
 mod access;
+mod bodies;
 
 use std::time::Duration;
 
@@ -98,6 +99,7 @@ impl App {
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
         now.previews(self.previews.usage(), self.rule_columns.usage());
         now.access(self);
+        now.bodies(self.registry.bodies.usage());
         now.transport(&self.transport.usage());
         for plugin in self.plugins.list() {
             now.plugin(&plugin);

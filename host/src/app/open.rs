@@ -68,7 +68,7 @@ impl App {
         restore::refuse_unfinished(&data_dir)?;
         let now = clock.now();
 
-        let Recovered { store: embedded, columns, checkpoints, checkpointed } =
+        let Recovered { store: embedded, columns, bodies, checkpoints, checkpointed } =
             recovery::open(&config, &data_dir).await?;
         let checkpoints = checkpoints
             .map(|folder| Arc::new(Checkpoints::new(folder, columns.clone(), embedded.clone(), checkpointed)));
@@ -99,6 +99,7 @@ impl App {
             vocabularies: Arc::new(Vocabularies::asking(empty_generation()?, packs)),
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),
+            bodies,
         };
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;

@@ -15,6 +15,7 @@ use crate::columns::{Columns, PreparedRecords, Preparer};
 use crate::config::Config;
 use crate::domain::change::{Change, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
+use crate::service::bodies::Bodies;
 use crate::store::change_log::{CHANGES_MAX, ChangeLog};
 use crate::store::sled::{SledOptions, SledStore};
 use crate::store::{ChangeSink, Store, StoreError};
@@ -35,18 +36,23 @@ pub(super) const KINDS: [RecordKind; 4] =
 pub(super) struct Recovered {
     pub(super) store: Arc<SledStore>,
     pub(super) columns: Arc<Columns>,
+    pub(super) bodies: Arc<Bodies>,
     /// Where checkpoints are kept; absent where the folder cannot be used.
     pub(super) checkpoints: Option<CheckpointFolder>,
     /// The last write that a checkpoint on disk shows.
     pub(super) checkpointed: Option<Sequence>,
 }
 
-/// Hands the store's changes to the indexes.
-struct ColumnsSink(Arc<Columns>);
+/// Hands the store's changes to the indexes, and then to the bodies that are kept.
+struct RegisterSink {
+    columns: Arc<Columns>,
+    bodies: Arc<Bodies>,
+}
 
-impl ChangeSink for ColumnsSink {
+impl ChangeSink for RegisterSink {
     fn apply(&self, changes: &[Change]) {
-        self.0.apply(changes);
+        self.columns.apply(changes);
+        self.bodies.heed(changes);
     }
 }
 
@@ -86,9 +92,11 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
         }
     };
     let columns = Arc::new(columns);
-    let last = store.attach_sink(Arc::new(ColumnsSink(columns.clone()))).map_err(store_error)?;
+    let bodies = Arc::new(Bodies::new(config.store.bodies_mib.saturating_mul(MIB)));
+    let sink = RegisterSink { columns: columns.clone(), bodies: bodies.clone() };
+    let last = store.attach_sink(Arc::new(sink)).map_err(store_error)?;
     columns.reach(last);
-    Ok(Recovered { store, columns, checkpoints, checkpointed })
+    Ok(Recovered { store, columns, bodies, checkpoints, checkpointed })
 }
 
 pub(super) fn store_error(error: StoreError) -> StartError {

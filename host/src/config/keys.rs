@@ -43,6 +43,7 @@ const KNOWN: &[&str] = &[
     "store.path",
     "store.cache_mib",
     "store.rule_columns_mib",
+    "store.bodies_mib",
     "plugins",
     "plugins.dir",
     "plugins.engine",

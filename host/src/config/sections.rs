@@ -29,8 +29,12 @@ pub const SECRET_AGE_WARNING_DAYS_MAX: u32 = 3_650;
 pub const CACHE_MIB_DEFAULT: u64 = 128;
 /// How much memory the fields take that previews read of records: enough for a few fields of a million people.
 pub const RULE_COLUMNS_MIB_DEFAULT: u64 = 128;
+/// Some twenty thousand bodies: the people that a program works with on a day.
+pub const BODIES_MIB_DEFAULT: u64 = 32;
 /// The most of it.
 pub const RULE_COLUMNS_MIB_MAX: u64 = 65_536;
+/// More memory for bodies than a machine has is a slip.
+pub const BODIES_MIB_MAX: u64 = 65_536;
 /// How long requests in flight may take after the server was told to stop.
 pub const SHUTDOWN_TIMEOUT_MS_DEFAULT: u64 = 10_000;
 /// How long browsers and others that heed it keep to HTTPS: a year, the least that lists of such hosts ask for.
@@ -187,6 +191,8 @@ pub struct StoreConfig {
     pub cache_mib: u64,
     /// Memory for fields that previews of rules read of records; the field asked for longest ago goes first.
     pub rule_columns_mib: u64,
+    /// Memory for bodies of people as they were sent, for the next who asks for the same.
+    pub bodies_mib: u64,
 }
 
 impl StoreConfig {
@@ -199,7 +205,12 @@ impl StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { path: None, cache_mib: CACHE_MIB_DEFAULT, rule_columns_mib: RULE_COLUMNS_MIB_DEFAULT }
+        Self {
+            path: None,
+            cache_mib: CACHE_MIB_DEFAULT,
+            rule_columns_mib: RULE_COLUMNS_MIB_DEFAULT,
+            bodies_mib: BODIES_MIB_DEFAULT,
+        }
     }
 }
 

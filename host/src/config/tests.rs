@@ -38,6 +38,7 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(default.store.folder(Path::new("d")), Path::new("d/store"));
     assert_eq!(example.store.cache_mib, default.store.cache_mib);
     assert_eq!(example.store.rule_columns_mib, default.store.rule_columns_mib);
+    assert_eq!(example.store.bodies_mib, default.store.bodies_mib);
     assert_eq!(example.plugins.allow_unsigned, default.plugins.allow_unsigned);
     assert_eq!(example.plugins.trusted_keys, [], "whoever copies the example trusts nobody by that");
     assert_eq!(example.vocabulary.default_language, default.vocabulary.default_language);
@@ -179,6 +180,16 @@ fn metrics_leave_the_machine_by_https_only_and_have_an_address_of_their_own() {
     assert!(parse("127.0.0.1:8081").unwrap_err().problems[0].contains("`server.admin_listen` are the same"));
     let tls = "[server]\nmetrics_listen = '0.0.0.0:9090'\n[server.tls]\ncert = 'c'\nkey = 'k'";
     assert!(Config::parse(tls).is_ok());
+}
+
+#[test]
+fn memory_for_bodies_is_none_or_some_and_not_without_bounds() {
+    let parse = |mib: u64| Config::parse(&format!("[store]\nbodies_mib = {mib}"));
+    for mib in [0, 1, BODIES_MIB_MAX] {
+        assert_eq!(parse(mib).unwrap().store.bodies_mib, mib);
+    }
+    let problems = parse(BODIES_MIB_MAX + 1).unwrap_err().problems;
+    assert_eq!(problems, ["`store.bodies_mib` lies between 0 and 65536"]);
 }
 
 #[test]

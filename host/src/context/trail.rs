@@ -49,7 +49,8 @@ struct State {
     caller: Option<(Actor, AuditAction)>,
     about: Vec<String>,
     reason: Option<String>,
-    shown: Vec<String>,
+    /// What every answer so far showed, each field once.
+    shown: Arc<[String]>,
     changed: Option<Changed>,
     relied_on: BTreeSet<ConsentId>,
     named: BTreeSet<String>,
@@ -139,13 +140,14 @@ impl Trail {
         self.with(|state| state.reason = Some(reason.into()));
     }
 
-    /// Says which API fields the answer shows, for lines that name none; each once.
-    pub fn shows<F: AsRef<str> + Into<String>>(&self, fields: impl IntoIterator<Item = F>) {
+    /// Says which API fields the answer shows, each named once, for lines that name none.
+    pub fn shows(&self, fields: Arc<[String]>) {
         self.with(|state| {
-            for field in fields {
-                if !state.shown.iter().any(|shown| shown == field.as_ref()) {
-                    state.shown.push(field.into());
-                }
+            if state.shown.is_empty() {
+                state.shown = fields;
+            } else {
+                let more = fields.iter().filter(|field| !state.shown.contains(field));
+                state.shown = state.shown.iter().chain(more).cloned().collect();
             }
         });
     }
@@ -281,7 +283,7 @@ impl Inner {
         lines: &mut Vec<AuditEntry>,
         caller: Option<(Actor, AuditAction)>,
         now: Timestamp,
-        (shown, changed): (Vec<String>, Option<Changed>),
+        (shown, changed): (Arc<[String]>, Option<Changed>),
         named: BTreeSet<String>,
     ) {
         let is_read = |line: &AuditEntry| {
@@ -290,7 +292,7 @@ impl Inner {
                 && matches!(line.action, AuditAction::Read | AuditAction::Search)
         };
         for line in lines.iter_mut().filter(|line| is_read(line) && line.fields.is_empty()) {
-            line.fields.clone_from(&shown);
+            line.fields = Arc::clone(&shown);
         }
         // Identifiers are what the line of the change names the record by.
         let shows_more =
@@ -322,7 +324,7 @@ impl Inner {
             outcome: AuditOutcome::Refused,
             status: None,
             targets,
-            fields: Vec::new(),
+            fields: Arc::default(),
             consents: Vec::new(),
             reason: None,
             note: None,

@@ -83,7 +83,7 @@ pub struct AuditEntry {
     /// On what: references `Individual/<system>|<value>`, a client's id, a plugin's name.
     pub targets: Vec<String>,
     /// API fields: what was shown of what was read, what changed in what was written.
-    pub fields: Vec<String>,
+    pub fields: Arc<[String]>,
     /// The consents that opened it.
     pub consents: Vec<ConsentId>,
     /// Why it was refused, such as `missing scope individual:read`.

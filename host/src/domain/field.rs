@@ -177,7 +177,7 @@ pub fn field_of_path(path: &str) -> &str {
 }
 
 /// Fields of one resource's records.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FieldSet {
     /// Every field.
     All,

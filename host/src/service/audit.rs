@@ -145,7 +145,7 @@ pub fn entry(ctx: &OpContext, action: AuditAction, outcome: AuditOutcome, target
         outcome,
         status: status_at_once(ctx, action, outcome),
         targets,
-        fields: Vec::new(),
+        fields: Arc::default(),
         consents,
         reason: None,
         note: None,

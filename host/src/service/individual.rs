@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub use change::change;
 pub use create::create;
 pub(super) use create::prepare;
-pub use read::read;
+pub use read::{read, read_body};
 pub(super) use search::carriers;
 pub use search::{GroupFilter, SearchRequest, check_search, find_all, matching, search};
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::audit::AuditLog;
+use super::bodies::Bodies;
 use super::eligibility::exhausted::ExhaustedExpressions;
 use crate::columns::Columns;
 use crate::store::Store;
@@ -21,4 +22,6 @@ pub struct Registry {
     pub audit: AuditLog,
     /// What clients' expressions exhausted a moment ago.
     pub exhausted: Arc<ExhaustedExpressions>,
+    /// Bodies of people that are kept. A register of which not all is written yet keeps none.
+    pub bodies: Arc<Bodies>,
 }

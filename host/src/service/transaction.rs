@@ -65,7 +65,8 @@ impl Transaction {
     pub fn begin(registry: &Registry) -> Self {
         let staged = Arc::new(Staged::on(Arc::clone(&registry.store)));
         let store = Arc::clone(&staged) as Arc<dyn Store>;
-        Self { staged, registry: Arc::new(Registry { store, ..registry.clone() }), lines: HeldLines::default() }
+        let registry = Registry { store, bodies: Arc::default(), ..registry.clone() };
+        Self { staged, registry: Arc::new(registry), lines: HeldLines::default() }
     }
 
     /// Where the lines of its entries for the audit log go: nobody is shown anything before all of it is written.

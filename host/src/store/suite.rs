@@ -110,7 +110,7 @@ pub(super) fn audit_entry(request: &str) -> AuditEntry {
         outcome: AuditOutcome::Allowed,
         status: None,
         targets: Vec::new(),
-        fields: Vec::new(),
+        fields: Arc::default(),
         consents: Vec::new(),
         reason: None,
         note: None,

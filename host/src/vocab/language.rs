@@ -10,7 +10,7 @@ pub const LANGUAGE_RANGES_MAX: usize = 16;
 pub const LANGUAGE_TAG_BYTES_MAX: usize = 35;
 
 /// The languages that a reader understands, the dearest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct LanguagePreference {
     ranges: Vec<String>,
 }

@@ -98,7 +98,7 @@ impl From<&AuditEntry> for AuditLineBody {
             operation: entry.operation.as_deref().map(str::to_owned),
             request_id: entry.request_id.clone(),
             records: entry.targets.clone(),
-            fields: entry.fields.clone(),
+            fields: entry.fields.to_vec(),
             consents: entry.consents.iter().map(ToString::to_string).collect(),
             reason: entry.reason.clone(),
             note: entry.note.clone(),

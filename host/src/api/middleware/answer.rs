@@ -31,6 +31,9 @@ static LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 static REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 static RESET_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
+/// How many headers every answer gets.
+const HEADERS_ADDED: usize = 8;
+
 /// What extractors and handlers are told of their request, and where they leave what the answer needs.
 #[derive(Debug, Clone)]
 pub struct RequestInfo {
@@ -208,6 +211,8 @@ fn write_transport_security(app: &AppState, response: &mut Response) {
 
 fn write_headers(response: &mut Response, info: &RequestInfo) {
     let headers = response.headers_mut();
+    // Room for all of them at once.
+    headers.reserve(HEADERS_ADDED);
     headers.insert(&API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
     if let Ok(id) = HeaderValue::from_str(&info.id) {
         headers.insert(&REQUEST_ID_HEADER, id);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, HttpBody};
 use axum::http::header;
 use axum::response::Response;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -17,25 +18,38 @@ const EXTENSION: &str = "extension";
 /// What says nothing of a person.
 const NOT_TOLD: [&str; 2] = ["type", "meta"];
 
+/// Goes with an answer whose bytes were looked at when they were made: what [`fields_of`] said of them.
+#[derive(Debug, Clone)]
+pub struct ShownFields(pub Arc<[String]>);
+
+/// The fields of the records that these bytes of an answer show, in the order of the alphabet.
+#[must_use]
+pub fn fields_of(bytes: &[u8]) -> Vec<String> {
+    read(bytes).into_iter().collect()
+}
+
 /// The fields of the records that an answer shows, and the answer. None of an answer that is no JSON or is still being made.
-pub(super) async fn fields_shown(response: Response) -> (Response, BTreeSet<String>) {
+pub(super) async fn fields_shown(mut response: Response) -> (Response, Arc<[String]>) {
+    if let Some(ShownFields(fields)) = response.extensions_mut().remove::<ShownFields>() {
+        return (response, fields);
+    }
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|value| value == "application/json");
     let is_whole = response.body().size_hint().exact().is_some_and(|bytes| bytes <= ANSWER_BYTES_MAX);
     if !is_json || !is_whole {
-        return (response, BTreeSet::new());
+        return (response, Arc::default());
     }
     let (parts, body) = response.into_parts();
     match axum::body::to_bytes(body, usize::MAX).await {
         Ok(bytes) => {
-            let fields = read(&bytes);
-            (Response::from_parts(parts, Body::from(bytes)), fields)
+            let fields = fields_of(&bytes);
+            (Response::from_parts(parts, Body::from(bytes)), fields.into())
         }
         // Nothing can be sent of a body that fails.
-        Err(_) => (Response::from_parts(parts, Body::empty()), BTreeSet::new()),
+        Err(_) => (Response::from_parts(parts, Body::empty()), Arc::default()),
     }
 }
 
-fn read(bytes: &Bytes) -> BTreeSet<String> {
+fn read(bytes: &[u8]) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     let mut answer = serde_json::Deserializer::from_slice(bytes);
     let read = Members { fields: &mut fields, prefix: "", is_answer: true }.deserialize(&mut answer);
@@ -153,7 +167,7 @@ mod tests {
     use super::*;
 
     fn shown(answer: &str) -> String {
-        read(&Bytes::copy_from_slice(answer.as_bytes())).into_iter().collect::<Vec<_>>().join(" ")
+        fields_of(answer.as_bytes()).join(" ")
     }
 
     #[test]

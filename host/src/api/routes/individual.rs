@@ -1,8 +1,11 @@
 //! `/Individual`
 
+use std::sync::Arc;
+
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use percent_encoding::utf8_percent_encode;
 
@@ -18,12 +21,14 @@ use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::if_match::Conditions;
 use crate::api::extract::path::{IdentifierPath, PATH_PART};
 use crate::api::extract::query::{NoParameters, Parameters, RawQuery};
+use crate::api::middleware::shown::{self, ShownFields};
 use crate::api::router::BASE_PATH;
 use crate::app::AppState;
 use crate::domain::change::Details;
-use crate::domain::record::{Record, RecordKind, RecordMeta};
+use crate::domain::record::{Record, RecordKind, RecordMeta, VersionId};
 use crate::domain::scope::{Action, Resource};
 use crate::error::AppError;
+use crate::service::bodies::SentBody;
 use crate::service::individual::{self, IndividualView, Wanted};
 use crate::service::records;
 use crate::service::written::Spoken;
@@ -40,11 +45,33 @@ pub async fn read(
     parameters.expect_only(&["_elements"])?;
     let elements = Elements::read(&parameters, INDIVIDUAL)?;
     let ctx = auth.into_context();
+    if elements.is_none() {
+        let body = individual::read_body(&ctx, &app.registry, languages(&app, &headers), &key, sent).await?;
+        return Ok(as_sent(body));
+    }
     let wants = |field| Elements::wants(elements.as_ref(), field);
     let wanted = Wanted { photo: wants("photo"), places: wants("group_membership") };
     let view = individual::read(&ctx, &app.registry, languages(&app, &headers), &key, wanted).await?;
     let body = Elements::answer(elements.as_ref(), write(&view))?;
     Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
+}
+
+/// The body of a person as it is sent.
+fn sent(view: &IndividualView) -> Result<SentBody, ApiError> {
+    let bytes: Arc<[u8]> = serde_json::to_vec(&write(view)).map_err(|error| AppError::Internal(error.into()))?.into();
+    let shown = shown::fields_of(&bytes).into();
+    Ok(SentBody { version: view.individual.meta.version, bytes, shown, named: Arc::default() })
+}
+
+fn as_sent(body: SentBody) -> Response {
+    let mut response = Response::new(Body::from(Bytes::from_owner(body.bytes)));
+    response.extensions_mut().insert(ShownFields(body.shown));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Ok(tag) = HeaderValue::from_str(&tag_of(body.version)) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
 }
 
 /// Registers an individual.
@@ -129,7 +156,11 @@ fn write(view: &IndividualView) -> body::IndividualBody<'_> {
 /// The entity tag of a record: its version.
 #[must_use]
 pub fn etag(meta: &RecordMeta) -> String {
-    format!("\"{}\"", meta.version)
+    tag_of(meta.version)
+}
+
+fn tag_of(version: VersionId) -> String {
+    format!("\"{version}\"")
 }
 
 /// Where a record is, for an answer that says that something was made.

@@ -103,7 +103,7 @@ fn person(says: u32, number: u64) -> IndividualDetails {
 impl World {
     fn new() -> Self {
         let (store, columns) = (Arc::new(MemoryStore::new()), Arc::new(Columns::default()));
-        store.attach_sink(Arc::new(ColumnsSink(columns.clone()))).unwrap();
+        store.attach_sink(Arc::new(RegisterSink { columns: columns.clone(), bodies: Arc::default() })).unwrap();
         Self { store, columns, counts: [0; 4], written: 0 }
     }
 

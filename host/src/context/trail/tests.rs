@@ -38,12 +38,13 @@ fn a_read_gets_its_status_and_the_fields_that_the_answer_shows() {
     assert!(!trail.wants_shown());
     trail.collect(read(AuditOutcome::Allowed)).unwrap();
     assert!(trail.wants_shown());
-    trail.shows(["name", "identifier", "name"]);
+    trail.shows(["name".to_owned()].into());
+    trail.shows(["identifier".to_owned(), "name".to_owned()].into());
     trail.names([REFERENCE.to_owned(), "Group/urn:x:g|1".to_owned(), "Group/urn:x:g|1".to_owned()]);
     let lines = trail.end(now(), 200, None);
     assert_eq!(lines.len(), 1);
     assert_eq!((lines[0].status, lines[0].outcome), (Some(200), AuditOutcome::Allowed));
-    assert_eq!(lines[0].fields, ["name", "identifier"]);
+    assert_eq!(*lines[0].fields, ["name", "identifier"]);
     assert_eq!(targets(&lines[0]), [REFERENCE, "Group/urn:x:g|1"]);
 }
 

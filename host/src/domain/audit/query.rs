@@ -113,7 +113,7 @@ mod tests {
             outcome: AuditOutcome::Refused,
             status: Some(404),
             targets: vec!["Individual/urn:x:a/b|1".to_owned(), "client-1".to_owned()],
-            fields: vec!["birth_date".to_owned()],
+            fields: ["birth_date".to_owned()].into(),
             consents: Vec::new(),
             reason: Some("Not found".to_owned()),
             note: None,

@@ -281,6 +281,7 @@ pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<M
         vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
         audit: AuditLog::new(store.clone()),
         exhausted: Arc::default(),
+        bodies: Arc::default(),
     };
     (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), store, registry)
 }

@@ -81,7 +81,7 @@ impl AuditKeeper {
             outcome: AuditOutcome::Allowed,
             status: None,
             targets: Vec::new(),
-            fields: Vec::new(),
+            fields: Arc::default(),
             consents: Vec::new(),
             reason: None,
             note: Some(format!("{REMOVAL_NOTE} {before}, as `[audit] retention_days` is {retention_days}")),

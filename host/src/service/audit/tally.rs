@@ -139,7 +139,7 @@ mod tests {
             outcome: AuditOutcome::Refused,
             status: Some(401),
             targets: Vec::new(),
-            fields: Vec::new(),
+            fields: Arc::default(),
             consents: Vec::new(),
             reason: Some("the token is malformed".to_owned()),
             note: None,

@@ -93,7 +93,7 @@ impl Turn {
         };
         drop(current);
         let store: Arc<dyn Store> = rehearsal;
-        Registry { audit: AuditLog::new(Arc::clone(&store)), store, ..registry.clone() }
+        Registry { audit: AuditLog::new(Arc::clone(&store)), store, bodies: Arc::default(), ..registry.clone() }
     }
 }
 

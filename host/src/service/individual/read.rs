@@ -1,12 +1,17 @@
 //! Reading one person.
 
+use std::sync::Arc;
+
 use super::{IndividualView, Wanted, beside, find, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordKind;
 use crate::error::AppError;
 use crate::service::audit;
+use crate::service::bodies::{BodyKey, SentBody};
 use crate::service::codes::CodeView;
+use crate::service::records;
 use crate::service::registry::Registry;
 use crate::vocab::LanguagePreference;
 
@@ -27,4 +32,36 @@ pub async fn read(
     let (individual, fields) = found?;
     let beside = beside(ctx, registry, (&individual, &fields), wanted).await?;
     Ok(IndividualView { individual, fields, beside, codes: CodeView::new(registry.vocabularies.current(), languages) })
+}
+
+/// Reads a person by identifier as a whole body: one that is kept, if nothing changed since it was made, or one that `write` makes.
+///
+/// # Errors
+/// As [`read`], and those of `write`.
+pub async fn read_body<E: From<AppError>>(
+    ctx: &OpContext,
+    registry: &Registry,
+    languages: LanguagePreference,
+    key: &IdentifierKey,
+    write: impl FnOnce(&IndividualView) -> Result<SentBody, E>,
+) -> Result<SentBody, E> {
+    let kept_under = BodyKey::of(ctx, registry, &languages, key);
+    if let Some(body) = kept_under.as_ref().and_then(|key| registry.bodies.find(key)) {
+        ctx.trail.names(body.named.iter().cloned());
+        let entry = audit::entry(ctx, AuditAction::Read, AuditOutcome::Allowed, vec![reference(key)]);
+        registry.audit.record(ctx, entry).await?;
+        return Ok(body);
+    }
+    let making = registry.bodies.begin(kept_under);
+    let view = read(ctx, registry, languages, key, Wanted::ALL).await?;
+    let body = SentBody { named: named(&view), ..write(&view)? };
+    registry.bodies.keep(making, &view, &body);
+    Ok(body)
+}
+
+/// The groups that the body of a person names, as the audit log tells of them.
+fn named(view: &IndividualView) -> Arc<[String]> {
+    let places = view.beside.places.iter().flatten();
+    let called = places.filter_map(|place| records::called(&place.group.record.details.identifiers));
+    called.map(|key| records::reference(RecordKind::Group, key)).collect()
 }

@@ -97,7 +97,7 @@ pub fn stored_bytes(entry: &AuditEntry) -> usize {
     let once = [&entry.note, &entry.reason].into_iter().flatten().map(String::len);
     let once = once.chain(entry.operation.as_ref().map(|operation| operation.len()));
     let once = once.chain([actor, entry.request_id.len(), entry.consents.len().saturating_mul(CONSENT_BYTES)]);
-    let listed = entry.targets.iter().chain(&entry.fields).map(|text| listed_bytes(text));
+    let listed = entry.targets.iter().chain(entry.fields.iter()).map(|text| listed_bytes(text));
     once.chain(listed).fold(FRAME_BYTES, usize::saturating_add)
 }
 
@@ -115,8 +115,11 @@ fn cut(mut entry: AuditEntry) -> AuditEntry {
         cut_text(reason, CUT_TEXT_BYTES);
     }
     entry.operation = entry.operation.filter(|operation| operation.len() <= CUT_TEXT_BYTES);
-    entry.fields.truncate(CUT_NAMES_MAX);
-    entry.fields.iter_mut().for_each(|field| cut_text(field, CUT_FIELD_BYTES));
+    let fields = entry.fields.iter().take(CUT_NAMES_MAX).cloned().map(|mut field| {
+        cut_text(&mut field, CUT_FIELD_BYTES);
+        field
+    });
+    entry.fields = fields.collect();
     entry.consents.truncate(CUT_NAMES_MAX);
     let targets = std::mem::take(&mut entry.targets);
     // The sentence about the cut is far shorter than the other text that may be kept.

@@ -149,6 +149,6 @@ fn a_preview_under_way_comes_to_its_end_when_the_server_stops() {
     let held = begin(&analyst(&app), 0);
     let stopping = crate::edge::stopping::begin_to_stop(app);
     let lines = held.finish().expect(200).lines();
-    assert_eq!(lines.last().unwrap()["problem"]["status"], 503, "the engine is stopped by the clock: {lines:?}");
+    assert_eq!(lines.last().unwrap()["error"]["status"], 503, "the engine is stopped by the clock: {lines:?}");
     stopping.join().unwrap();
 }

@@ -1,5 +1,7 @@
 //! Lines of the audit log as they were stored first.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
@@ -86,7 +88,7 @@ impl TryFrom<StoredAuditEntryV1> for AuditEntry {
             },
             status: None,
             targets: stored.targets,
-            fields: Vec::new(),
+            fields: Arc::default(),
             consents: Vec::new(),
             reason: None,
             note: stored.note,

@@ -184,7 +184,7 @@ impl StoredAuditEntryV2 {
             },
             status: self.status,
             targets: self.targets,
-            fields: fields?,
+            fields: fields?.into(),
             consents: self.consents.into_iter().map(ConsentId::from_bytes).collect(),
             reason: text(words, self.reason)?,
             note: text(words, self.note)?,

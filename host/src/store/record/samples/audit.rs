@@ -1,5 +1,7 @@
 //! Lines of the audit log.
 
+use std::sync::Arc;
+
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::consent::ConsentId;
 use crate::store::record::audit_segment::AuditSegment;
@@ -25,7 +27,7 @@ pub fn old_audit_entries() -> Vec<AuditEntry> {
         outcome,
         status: None,
         targets: targets.iter().map(|target| (*target).to_owned()).collect(),
-        fields: Vec::new(),
+        fields: Arc::default(),
         consents: Vec::new(),
         reason: None,
         note: note.map(str::to_owned),
