@@ -1,5 +1,7 @@
 //! What authors of plugins need: from a core module to a plugin, and a try in the sandbox before anybody installs it.
 
+mod interface;
+
 use std::sync::Arc;
 
 use super::PluginHost;
@@ -28,13 +30,16 @@ pub enum WrapError {
 ///
 /// Where the module exports [`INITIALISE_EXPORT`](super::pack::INITIALISE_EXPORT), that function is run here, once, and the memory that it
 /// leaves becomes the initial memory: what a plugin would otherwise build at the start of each instance it has from the
-/// beginning. The same module gives the same bytes on every machine.
+/// beginning. A module that does not say itself which interface it was made for, as one in C does not, was made for the one that
+/// the manifest names. The same module gives the same bytes on every machine.
 ///
 /// # Errors
 /// The module is not sound, its initialisation fails, or it does not keep to the interface.
 pub fn wrap(core: &[u8], manifest: &PluginManifest) -> Result<Vec<u8>, WrapError> {
     let initialised = snapshot::initialised(core).map_err(|error| WrapError::Initialisation(error.to_string()))?;
     let core = initialised.as_deref().unwrap_or(core);
+    let described = interface::described(core, manifest).map_err(WrapError::Component)?;
+    let core = described.as_deref().unwrap_or(core);
     let refused = |error: &dyn std::fmt::Display| WrapError::Component(format!("{error:#}"));
     let mut encoder = wit_component::ComponentEncoder::default();
     let encoder = encoder.module(core).map_err(|error| refused(&format_args!("{error:#}")))?;

@@ -3,7 +3,7 @@
 mod breaker;
 mod crash;
 mod faults;
-mod guest;
+pub mod guest;
 mod interfaces;
 mod kept_code;
 mod library;
