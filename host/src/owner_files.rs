@@ -69,6 +69,8 @@ pub enum ImportFormat {
     Fhir,
     /// A table of our own: `code`, `parents`, `label[en]`, `uri`, `status` and more.
     Tsv,
+    /// The same, as a spreadsheet saves it as CSV.
+    Csv,
 }
 
 /// What is asked of an import beside its file.
@@ -136,7 +138,7 @@ impl ImportFormat {
     fn bytes_max(self) -> u64 {
         match self {
             Self::SkosNTriples | Self::SkosTurtle => limits::RDF_BYTES_MAX,
-            Self::WhoTabulation | Self::IscoCsv | Self::SilTab | Self::Tsv => limits::TABLE_BYTES_MAX,
+            Self::WhoTabulation | Self::IscoCsv | Self::SilTab | Self::Tsv | Self::Csv => limits::TABLE_BYTES_MAX,
             Self::SixXml | Self::IsoJson | Self::Fhir => limits::DOCUMENT_BYTES_MAX,
         }
     }
@@ -151,7 +153,8 @@ impl ImportFormat {
             Self::IsoJson => iso_json::read(input, tally),
             Self::SilTab => sil_tab::read(input, tally),
             Self::Fhir => fhir::read(input, options, tally),
-            Self::Tsv => plain_tsv::read(input, options, tally),
+            Self::Tsv => plain_tsv::read(input, plain_tsv::Separated::Tabs, options, tally),
+            Self::Csv => plain_tsv::read(input, plain_tsv::Separated::Csv, options, tally),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Tables whose cells are separated by tabs and may be quoted: WHO, SIL and our own.
+//! Tables whose cells are separated by tabs and may be quoted: WHO, SIL and our own; and those that spreadsheets save as CSV.
 
-use super::input::Input;
+use super::input::{Input, without_mark};
 use super::problem::{ImportError, excerpt};
 use super::tally::Tally;
 
@@ -123,6 +123,57 @@ pub fn read_all<T>(
                 tally.refuse(Some(line.number), None, "the line is not UTF-8");
                 each(&mut state, None, tally)?;
             }
+        }
+        tally.check_on()?;
+    }
+    Ok(state)
+}
+
+/// Reads a table that a spreadsheet saved as CSV (RFC 4180): cells may be quoted and hold line breaks. Between them stands a comma or,
+/// where the header has none, a semicolon, as spreadsheets write in countries where the comma is the decimal point.
+///
+/// # Errors
+/// As [`read`], and where it is not UTF-8.
+pub fn read_csv<T>(
+    input: &Input<'_>,
+    tally: &mut Tally,
+    open: impl FnOnce(&Header) -> Result<T, ImportError>,
+    mut each: impl FnMut(&mut T, &Row<'_>, &mut Tally) -> Result<(), ImportError>,
+) -> Result<T, ImportError> {
+    let bytes = without_mark(input.read_whole()?);
+    let header = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let delimiter = if header.contains(&b',') || !header.contains(&b';') { b',' } else { b';' };
+    let mut reader =
+        csv::ReaderBuilder::new().flexible(true).has_headers(false).delimiter(delimiter).from_reader(&*bytes);
+    let mut records = reader.byte_records();
+    let unusable = |error: &csv::Error| {
+        input.unusable(error.position().map(csv::Position::line), format_args!("it is no table of this kind: {error}"))
+    };
+    let mut next = || -> Result<Option<(u64, Option<Vec<String>>)>, ImportError> {
+        let Some(record) = records.next().transpose().map_err(|error| unusable(&error))? else { return Ok(None) };
+        let line = record.position().map_or(1, csv::Position::line);
+        let cells = record.iter().map(|cell| std::str::from_utf8(cell).map(str::to_owned).ok()).collect();
+        Ok(Some((line, cells)))
+    };
+    let header = match next()? {
+        Some((_, Some(names))) => Header { names: names.iter().map(|name| name.trim().to_owned()).collect() },
+        Some((line, None)) => {
+            return Err(input.unusable(Some(line), "the line is not UTF-8: save the table as `CSV UTF-8`"));
+        }
+        None => return Err(input.unusable(Some(1), "the header line is missing")),
+    };
+    let mut state = open(&header)?;
+    while let Some((line, cells)) = next()? {
+        tally.rows += 1;
+        match cells {
+            // What a spreadsheet leaves of rows that were emptied.
+            Some(cells) if cells.iter().all(|cell| cell.trim().is_empty()) => tally.leave_out("an empty row"),
+            Some(cells) if cells.len() > header.names.len() => {
+                let reason = format!("the row has {} cells, the header {}", cells.len(), header.names.len());
+                tally.refuse(Some(line), cells.first().map(String::as_str), reason);
+            }
+            Some(cells) => each(&mut state, &Row { line, cells: &cells }, tally)?,
+            None => tally.refuse(Some(line), None, "the line is not UTF-8: save the table as `CSV UTF-8`"),
         }
         tally.check_on()?;
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! code | parents | label[en] | label[fr] | definition[en] | uri | status | replaced_by | aliases | selectable | prop:<key>
 //! ```
-//! Cells are separated by tabs without quoting; parents and aliases are joined with `|`.
+//! Cells are separated by tabs without quoting, or the table is CSV; parents and aliases are joined with `|`.
 
 use super::ImportOptions;
 use super::about::is_language_tag;
@@ -93,21 +93,39 @@ struct Columns {
     properties: Vec<(String, usize)>,
 }
 
+/// How the cells of a table are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Separated {
+    /// By tabs, without quoting.
+    Tabs,
+    /// By commas or semicolons, as a spreadsheet saves it.
+    Csv,
+}
+
 /// Reads the table.
 ///
 /// # Errors
 /// It is no such table, cannot be read on, or too little is said about it.
-pub fn read(input: &mut Input<'_>, options: &ImportOptions, tally: &mut Tally) -> Result<DraftPack, ImportError> {
+pub fn read(
+    input: &mut Input<'_>,
+    separated: Separated,
+    options: &ImportOptions,
+    tally: &mut Tally,
+) -> Result<DraftPack, ImportError> {
     let edition = match &options.about.edition {
         Some(edition) => edition.clone(),
         None => format!("sha256-{}", input.digest()?.chars().take(12).collect::<String>()),
     };
     let said = required(options, "a table", &edition)?;
     let open = |header: &Header| Ok((Columns::of(header, input, &options.languages)?, Vec::new()));
-    let (columns, codes) = cells::read(input, Quotes::Plain, tally, open, |(columns, codes), row, tally| {
+    let each = |(columns, codes): &mut (Columns, Vec<DraftCode>), row: &Row<'_>, tally: &mut Tally| {
         codes.extend(columns.code(row, tally));
         Ok(())
-    })?;
+    };
+    let (columns, codes) = match separated {
+        Separated::Tabs => cells::read(input, Quotes::Plain, tally, open, each)?,
+        Separated::Csv => cells::read_csv(input, tally, open, each)?,
+    };
     let vocabulary = DraftVocabulary {
         namespace: said.namespace,
         name: said.name,

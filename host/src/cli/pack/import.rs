@@ -95,6 +95,8 @@ enum Format {
     Fhir,
     /// A table of our own: code, parents, labels by language, uri, status and more
     Tsv,
+    /// The same table as a spreadsheet saves it: CSV, in UTF-8
+    Csv,
 }
 
 impl Format {
@@ -115,6 +117,7 @@ impl Format {
             Self::SilTab => ImportFormat::SilTab,
             Self::Fhir => ImportFormat::Fhir,
             Self::Tsv => ImportFormat::Tsv,
+            Self::Csv => ImportFormat::Csv,
         }
     }
 }

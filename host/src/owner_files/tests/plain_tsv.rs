@@ -2,7 +2,7 @@
 
 use super::sample::{import_bytes, import_plain};
 use crate::domain::vocabulary::ConceptStatus;
-use crate::owner_files::ImportFormat::Tsv;
+use crate::owner_files::ImportFormat::{Csv, Tsv};
 use crate::owner_files::{About, ImportOptions};
 
 fn options() -> ImportOptions {
@@ -115,4 +115,30 @@ fn texts_are_brought_into_one_line_and_normal_form() {
     let imported = import_bytes(Tsv, table, &options()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(imported.outline(), ["a: Café"]);
     assert_eq!(imported.report.texts_changed, 1);
+}
+
+#[test]
+fn a_spreadsheet_s_csv_is_read_with_commas_and_semicolons_quotes_and_a_mark() {
+    for delimiter in [',', ';'] {
+        let table = "\u{feff}code,parents,label[en],definition[en]\r\n\
+            tools,,Tools,\r\n\
+            hoe,tools,\"Hoe; or, a \"\"mattock\"\"\",\"For\r\nweeds.\"\r\n\
+            ,,,\r\n\
+            rake,tools,Rake,\r\n";
+        // The commas between cells; the one within quotation marks stays.
+        let table = table.replace("or, a", "or\u{1} a").replace(',', &delimiter.to_string()).replace('\u{1}', ",");
+        let imported = import_bytes(Csv, &table, &options()).unwrap_or_else(|error| panic!("{error}"));
+        let expected = ["tools: Tools", "hoe < tools: Hoe; or, a \"mattock\"", "rake < tools: Rake"];
+        assert_eq!(imported.outline(), expected, "{delimiter}");
+    }
+}
+
+#[test]
+fn a_csv_that_cannot_be_read_is_told_with_its_lines() {
+    let refused = |table: &[u8]| import_bytes(Csv, table, &options()).err().unwrap();
+    let latin = refused(b"code,label[en]\na,A\nb,caf\xe9\n");
+    assert!(latin.contains(":3: ") && latin.contains("CSV UTF-8"), "{latin}");
+    assert!(refused(b"code,label[en]\na,A,B\n").contains(":2: code `a`: the row has 3 cells, the header 2"));
+    assert!(refused(b"\n\n").contains("the header line is missing"));
+    assert!(refused(b"code\tlabel[en]\na\tA\n").contains("the column `code` is missing"));
 }
