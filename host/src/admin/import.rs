@@ -3,3 +3,5 @@
 pub mod lines;
 pub mod read;
 pub mod told;
+
+pub use crate::api::extract::body::strict_value;

@@ -6,6 +6,7 @@
 //! **Invariant:** every line is written once or stands among the rejects once, however often the command or the server ended in
 //! between.
 
+mod openspp;
 mod part;
 mod progress;
 mod rejects;
@@ -20,6 +21,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use self::openspp::Translated;
 use self::part::PART_BYTES_MAX;
 use self::progress::{Counts, Identity, Progress};
 use self::rejects::Rejects;
@@ -38,6 +40,12 @@ pub struct ImportArgs {
     /// The file: one JSON object a line (`.ndjson`, `.jsonl`), or a table with a header (`.csv`, `.tsv`)
     #[arg(value_name = "FILE", required_unless_present = "example_mapping")]
     file: Option<PathBuf>,
+    /// Whose records the file has, where they are not ours: they are translated into lines first, beside the file
+    #[arg(long, value_enum, value_name = "SYSTEM")]
+    from: Option<From>,
+    /// With --from: a code of theirs and what stands for it here, `THEIRS=OURS`, or `THEIRS=` to leave it out; may be repeated
+    #[arg(long = "code", value_name = "THEIRS=OURS", requires = "from")]
+    codes: Vec<String>,
     /// Which column of a table is which field; without it the header names fields
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
@@ -59,6 +67,12 @@ pub struct ImportArgs {
     /// How many bytes are sent at once
     #[arg(long, hide = true, default_value_t = PART_BYTES_MAX, value_name = "N")]
     part_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum From {
+    /// People and groups as the second version of OpenSPP's API gives them: JSON lines, or whole answers
+    Openspp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -90,6 +104,11 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     let Some(file) = args.file.as_deref() else {
         return Err(CliError::failed("name the file to import, or ask for --example-mapping"));
     };
+    let translated = match args.from {
+        Some(From::Openspp) => Some(openspp::translate(file, &args.codes)?),
+        None => None,
+    };
+    let file = translated.as_ref().map_or(file, |translated| translated.lines.as_path());
     let mut source = Source::open(file, args.mapping.as_deref())?;
     let identity = Identity { digest: source.digest()?, bytes: source.bytes(), on_existing: args.on_existing.name() };
     let progress_path = beside(file, ".progress.json");
@@ -150,7 +169,8 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     if args.dry_run && !global.json {
         output::line("checked, nothing was written: this is what would be done");
     }
-    summary(global, counts, before, started.elapsed().as_secs_f64(), &rejects_path);
+    let seconds = started.elapsed().as_secs_f64();
+    summary(global, (counts, before), seconds, &rejects_path, translated.as_ref());
     rejects.remove_empty()?;
     if counts.rejected == 0 {
         return Ok(());
@@ -206,19 +226,36 @@ fn hint(error: CliError, file: &Path, progress: &Path) -> CliError {
     }
 }
 
-fn summary(global: &GlobalArgs, counts: Counts, before: Counts, seconds: f64, rejects: &Path) {
+fn summary(
+    global: &GlobalArgs,
+    (counts, before): (Counts, Counts),
+    seconds: f64,
+    rejects: &Path,
+    translated: Option<&Translated>,
+) {
     let here = counts.read.saturating_sub(before.read);
     let per_second = if seconds > 0.0 { (here as f64 / seconds).round() } else { 0.0 };
     let Counts { read, created, updated, skipped, rejected } = counts;
     if global.json {
-        output::json(&json!({
+        let mut told = json!({
             "read": read, "created": created, "updated": updated, "skipped": skipped, "rejected": rejected,
             "seconds": (seconds * 1_000.0).round() / 1_000.0, "per_second": per_second,
             "rejects": if rejected > 0 { Some(rejects.display().to_string()) } else { None },
-        }));
+        });
+        if let (Some(translated), Some(told)) = (translated, told.as_object_mut()) {
+            told.insert("lines".to_owned(), json!(translated.lines));
+            told.insert(
+                "unplaced".to_owned(),
+                json!({"count": translated.count(), "file": translated.unplaced, "fields": translated.counts}),
+            );
+        }
+        output::json(&told);
         return;
     }
     output::line(format_args!("{}; {seconds:.1} s, {per_second} lines/s", counts.sentence()));
+    if let Some(sentence) = translated.and_then(Translated::sentence) {
+        output::line(sentence);
+    }
 }
 
 /// A file's name with something after it.

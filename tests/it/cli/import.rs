@@ -1,6 +1,7 @@
 //! `daftar import`, on a server that runs and on one that is stopped.
 
 mod kill;
+mod openspp;
 mod table;
 
 use std::path::{Path, PathBuf};

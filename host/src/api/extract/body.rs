@@ -123,13 +123,21 @@ pub fn parse_object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
         return Err(Problem::malformed("the body is empty; a JSON object is needed").into());
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict { depth: 0 }.deserialize(&mut deserializer);
+    let value = strict_value(&mut deserializer);
     let value = value.and_then(|value| deserializer.end().map(|()| value));
     match value {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Problem::malformed("the body is JSON, and a JSON object is needed").into()),
         Err(error) => Err(Problem::malformed(format!("the body is not valid JSON: {error}")).into()),
     }
+}
+
+/// A JSON value, refused where a body would be: a member twice, great depth, NUL characters.
+///
+/// # Errors
+/// When it is none.
+pub fn strict_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Strict { depth: 0 }.deserialize(deserializer)
 }
 
 /// Builds a value, refusing what serde_json would take: a member twice, great depth, NUL characters.

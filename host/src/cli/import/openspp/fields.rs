@@ -1,0 +1,195 @@
+//! An object that is taken apart: what is not taken is told.
+
+use serde_json::{Map, Value};
+
+use super::codes::Codes;
+use super::unplaced::{Lost, Why};
+
+/// The kinds of records that are taken.
+const KINDS: [&str; 2] = ["Individual", "Group"];
+
+/// Whether a value is a record that is taken.
+pub fn is_taken(value: &Value) -> bool {
+    value.as_object().is_some_and(is_one_taken)
+}
+
+/// Whether an object is a record that is taken.
+pub fn is_one_taken(object: &Map<String, Value>) -> bool {
+    object.get("type").and_then(Value::as_str).is_some_and(|kind| KINDS.contains(&kind))
+}
+
+/// A record's name in the report: its kind and its first identifier, as it was given.
+pub fn who(record: &Map<String, Value>) -> String {
+    let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
+    let first = record.get("identifier").and_then(|identifiers| identifiers.get(0));
+    let part = |name: &str| first.and_then(|first| first.get(name)).and_then(Value::as_str).unwrap_or_default();
+    format!("{kind}/{}|{}", part("system"), part("value"))
+}
+
+/// Whether a value says nothing: null, or a text without a character, as OpenSPP writes what is not recorded.
+pub fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        _ => false,
+    }
+}
+
+/// An object, the members that were not taken yet, and the body that is made of it.
+pub struct Fields<'l> {
+    path: String,
+    left: Map<String, Value>,
+    made: Map<String, Value>,
+    lost: &'l mut Vec<Lost>,
+}
+
+impl<'l> Fields<'l> {
+    /// An object at that path of the record, ending with a point where it is not the record itself.
+    pub fn new(path: impl Into<String>, object: Map<String, Value>, lost: &'l mut Vec<Lost>) -> Self {
+        Self { path: path.into(), left: object, made: Map::new(), lost }
+    }
+
+    /// Takes a member out; `None` where it says nothing.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        self.left.remove(name).filter(|value| !is_nothing(value))
+    }
+
+    /// What a member says that is a text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.left.get(name).and_then(Value::as_str)
+    }
+
+    /// Puts a member into the body.
+    pub fn put(&mut self, name: &str, value: impl Into<Value>) {
+        self.made.insert(name.to_owned(), value.into());
+    }
+
+    /// Takes members over as they are, under our names.
+    pub fn carry(&mut self, names: &[(&str, &str)]) {
+        for (theirs, ours) in names {
+            if let Some(value) = self.take(theirs) {
+                self.put(ours, value);
+            }
+        }
+    }
+
+    /// Tells that something has no place.
+    pub fn lose(&mut self, name: &str, why: Why, value: Value) {
+        self.lost.push(Lost::new(format!("{}{name}", self.path), why, value));
+    }
+
+    /// Tells that the whole object has no place.
+    pub fn lose_all(&mut self, why: Why) {
+        let path = self.path.strip_suffix('.').unwrap_or(&self.path);
+        self.lost.push(Lost::new(path, why, Value::Object(std::mem::take(&mut self.left))));
+    }
+
+    /// Takes a member that is an object apart. What is no object goes over as it is, to be refused.
+    pub fn object(&mut self, theirs: &str, ours: &str, take: impl FnOnce(&mut Fields<'_>)) {
+        match self.take(theirs) {
+            Some(Value::Object(object)) => {
+                let made = part(format!("{}{theirs}.", self.path), object, self.lost, take);
+                if !made.is_empty() {
+                    self.put(ours, made);
+                }
+            }
+            Some(other) => self.put(ours, other),
+            None => {}
+        }
+    }
+
+    /// Takes a list of objects apart; the order stays, and an item of which nothing is left is left out.
+    pub fn objects(&mut self, theirs: &str, ours: &str, mut take: impl FnMut(&mut Fields<'_>)) {
+        match self.take(theirs) {
+            Some(Value::Array(items)) => {
+                let mut made = Vec::with_capacity(items.len());
+                for (number, item) in items.into_iter().enumerate() {
+                    match item {
+                        Value::Object(object) => {
+                            let path = format!("{}{theirs}[{number}].", self.path);
+                            let item = part(path, object, self.lost, &mut take);
+                            if !item.is_empty() {
+                                made.push(Value::Object(item));
+                            }
+                        }
+                        other => made.push(other),
+                    }
+                }
+                self.put(ours, made);
+            }
+            Some(other) => self.put(ours, other),
+            None => {}
+        }
+    }
+
+    /// Takes a coded value, `{coding: [{system, code, display}], text}`.
+    pub fn code(&mut self, theirs: &str, ours: &str, codes: &Codes) {
+        let Some(value) = self.take(theirs) else { return };
+        let Value::Object(mut concept) = value else {
+            self.put(ours, value);
+            return;
+        };
+        let codings = match concept.remove("coding") {
+            Some(Value::Array(codings)) => codings,
+            Some(other) => vec![other],
+            None => Vec::new(),
+        };
+        let words = concept.remove("text").filter(|words| !is_nothing(words));
+        let mut codings = codings.into_iter();
+        let first = codings.next();
+        let display = first.as_ref().and_then(|first| first.get("display")).cloned();
+        for (number, further) in codings.enumerate() {
+            self.lose(&format!("{theirs}.coding[{}]", number + 1), Why::FurtherCode, further);
+        }
+        for (name, value) in concept {
+            if !is_nothing(&value) {
+                self.lose(&format!("{theirs}.{name}"), Why::NoField, value);
+            }
+        }
+        let uri = first.as_ref().and_then(Codes::uri_of);
+        match (uri, first) {
+            (Some(uri), Some(given)) => match codes.of(&uri) {
+                Some(code) => self.put(ours, code),
+                None => self.lose(theirs, Why::LeftOut, given),
+            },
+            (None, Some(given)) => self.lose(theirs, Why::NoCode, given),
+            (_, None) => {}
+        }
+        // What a code is called, the register says itself; other words are somebody's own.
+        if let Some(words) = words.filter(|words| Some(words) != display.as_ref()) {
+            self.lose(&format!("{theirs}.text"), Why::NoCode, words);
+        }
+    }
+
+    /// The body; what was not taken is told.
+    pub fn finish(self) -> Map<String, Value> {
+        for (name, value) in self.left {
+            tell_leaves(&format!("{}{name}", self.path), value, self.lost);
+        }
+        self.made
+    }
+}
+
+fn part(
+    path: String,
+    object: Map<String, Value>,
+    lost: &mut Vec<Lost>,
+    take: impl FnOnce(&mut Fields<'_>),
+) -> Map<String, Value> {
+    let mut fields = Fields::new(path, object, lost);
+    take(&mut fields);
+    fields.finish()
+}
+
+/// Tells a value member by member, so that each has its name.
+fn tell_leaves(path: &str, value: Value, lost: &mut Vec<Lost>) {
+    match value {
+        Value::Object(object) if !object.is_empty() => {
+            for (name, value) in object {
+                tell_leaves(&format!("{path}.{name}"), value, lost);
+            }
+        }
+        value if is_nothing(&value) => {}
+        value => lost.push(Lost::new(path, Why::NoField, value)),
+    }
+}

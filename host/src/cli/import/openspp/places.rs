@@ -1,0 +1,80 @@
+//! Who is a member of which group, by what the groups say.
+//!
+//! A person's record repeats its groups, in some versions by an address that names the vocabulary of ID types without the type, so
+//! that it fits no group: groups are known again by the value of an identifier, members by system and value.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
+
+use serde_json::{Map, Value};
+
+/// The keys of a record: system and value of each identifier.
+pub type Keys = Vec<(String, String)>;
+
+/// The places of everybody, by the file's groups.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Hashes of the group's value and the member's system and value: 8 bytes a place, however many there are.
+    known: HashSet<u64>,
+    records: BTreeMap<String, u64>,
+    totals: BTreeMap<String, u64>,
+}
+
+impl Places {
+    /// Takes up a record.
+    pub fn look_at(&mut self, record: &Value) {
+        let Some(kind) = record.get("type").and_then(Value::as_str) else { return };
+        let count = self.records.entry(kind.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        if kind != "Group" {
+            return;
+        }
+        let Some(object) = record.as_object() else { return };
+        let members = object.get("member").and_then(Value::as_array).into_iter().flatten();
+        let references = members.filter_map(|member| reference(member.get("entity")?));
+        for (system, value) in references {
+            for (_, group) in keys(object) {
+                self.known.insert(place(&group, system, value));
+            }
+        }
+    }
+
+    /// Takes up how many records the answer to a search speaks of, by the kind of those that it has.
+    pub fn expect(&mut self, kind: String, total: u64) {
+        let known = self.totals.entry(kind).or_default();
+        *known = (*known).max(total);
+    }
+
+    /// The kinds of which there are fewer records than the answers speak of: how many there are, and how many there should be.
+    pub fn missing(&self) -> Vec<(String, u64, u64)> {
+        let all = self.totals.iter().map(|(kind, total)| (kind, self.records.get(kind).copied().unwrap_or(0), *total));
+        all.filter(|(_, count, total)| count < total).map(|(kind, count, total)| (kind.clone(), count, total)).collect()
+    }
+
+    /// Whether a place that a person's record tells of is one that a group tells of.
+    pub fn has(&self, membership: &Value, own: &Keys) -> bool {
+        let Some((_, group)) = membership.get("group").and_then(|group| reference(group)) else { return false };
+        own.iter().any(|(system, value)| self.known.contains(&place(group, system, value)))
+    }
+}
+
+/// The identifiers of a record.
+pub fn keys(record: &Map<String, Value>) -> Keys {
+    let identifiers = record.get("identifier").and_then(Value::as_array).into_iter().flatten();
+    let texts = |identifier: &Value| {
+        Some((identifier.get("system")?.as_str()?.to_owned(), identifier.get("value")?.as_str()?.to_owned()))
+    };
+    identifiers.filter_map(texts).collect()
+}
+
+fn reference(entity: &Value) -> Option<(&str, &str)> {
+    let (_, key) = entity.get("reference")?.as_str()?.split_once('/')?;
+    key.split_once('|')
+}
+
+fn place(group: &str, system: &str, value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (group, system, value).hash(&mut hasher);
+    hasher.finish()
+}
