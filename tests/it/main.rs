@@ -29,6 +29,7 @@ mod group;
 mod group_member;
 mod group_relationship;
 mod group_search;
+mod guides;
 mod hostile;
 mod individual;
 mod keys;

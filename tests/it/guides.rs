@@ -1,0 +1,169 @@
+//! The guides and the examples, run as a reader runs them: their commands in one shell after another, against the real program in a
+//! folder of its own, their output held against what they show.
+//!
+//! What a guide's fences mean:
+//!
+//! - `sh` runs in the guide's shell, which stops at the first command that fails; a `text` fence after it is what it prints, where `…`
+//!   stands for anything, and alone on a line for any lines.
+//! - `sh server` is one `daftar serve` that runs beside the shell until the guide's end; `127.0.0.1:8080` elsewhere means that server.
+//! - A fence with `file=NAME` is written to that file first.
+//! - `sh not-run` is passed over; the line before it says why, beginning with `Not run by the tests:`.
+//!
+//! **Invariant:** every guide and every example's README is run by a test here.
+
+mod clients;
+mod document;
+mod linked;
+mod session;
+
+use std::path::{Path, PathBuf};
+
+use daftar_tests::artifacts;
+
+use self::document::Document;
+use self::session::Session;
+
+/// How many fences may be passed over, in all guides and examples together.
+const NOT_RUN_MAX: usize = 3;
+
+/// The folder of the sources.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the sources").to_owned()
+}
+
+macro_rules! guides {
+    ($($test:ident => $file:literal),+ $(,)?) => {
+        /// All that are run.
+        const GUIDES: &[&str] = &[$($file),+];
+
+        $(
+            #[test]
+            fn $test() {
+                run($file);
+            }
+        )+
+    };
+}
+
+guides! {
+    quick_start => "host/docs/guides/quick-start.md",
+    api_clients => "host/docs/guides/api-clients.md",
+    deployments => "host/docs/guides/deployments.md",
+    analysts => "host/docs/guides/analysts.md",
+    writing_a_pack => "host/docs/guides/writing-a-pack.md",
+    writing_a_plugin => "host/docs/guides/writing-a-plugin.md",
+    security => "host/docs/guides/security.md",
+    openspp => "host/docs/guides/openspp.md",
+    a_plugin_in_c => "examples/c-plugin/README.md",
+    a_farmer_registry => "examples/farmer/README.md",
+    a_household_survey => "examples/household-survey/README.md",
+    a_job_that_brings_in_forms => "examples/openfn/README.md",
+    a_table_for_qgis => "examples/qgis/README.md",
+    twenty_rules => "examples/rules/README.md",
+    a_code_list_from_a_spreadsheet => "examples/spreadsheet-pack/README.md",
+}
+
+fn run(file: &str) {
+    let document = Document::read(&sources().join(file));
+    let mut session = Session::start();
+    bring_owners_files(file, session.folder());
+    session.follow(&document);
+}
+
+/// Files of the owners of vocabularies, which a reader has fetched: small ones, made up, in the owners' forms.
+fn bring_owners_files(guide: &str, folder: &Path) {
+    if !guide.ends_with("deployments.md") {
+        return;
+    }
+    let icf = sources().join("tests/data/owner-files/LinearizationMiniOutput-ICF-en.txt");
+    std::fs::copy(icf, folder.join("SimpleTabulation-ICF-en.txt")).unwrap();
+    std::fs::write(folder.join("agrovoc_core.nt"), thesaurus()).unwrap();
+}
+
+/// Concepts in the form of AGROVOC's Core dump: the roots, those that the concept groups of the module speak of, and an invented one.
+fn thesaurus() -> String {
+    const AGROVOC: &str = "http://aims.fao.org/aos/agrovoc/";
+    const SKOS: &str = "http://www.w3.org/2004/02/skos/core#";
+    const XL: &str = "http://www.w3.org/2008/05/skos-xl#";
+    let roots = ["c_5993", "c_8171", "c_5966", "c_7634", "c_1731"].map(|code| (code, None));
+    let groups = ["c_1474", "c_4255", "c_25490", "c_8174", "c_3131"].map(|code| (code, Some("c_8171")));
+    let mut text = String::new();
+    for (code, parent) in roots.into_iter().chain(groups).chain([("c_900001", Some("c_1474"))]) {
+        let (concept, label) = (format!("<{AGROVOC}{code}>"), format!("<{AGROVOC}xl_en_{code}>"));
+        text += &format!("{concept} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{SKOS}Concept> .\n");
+        text += &format!("{concept} <{XL}prefLabel> {label} .\n{label} <{XL}literalForm> \"invented {code}\"@en .\n");
+        if let Some(parent) = parent {
+            text += &format!("{concept} <{SKOS}broader> <{AGROVOC}{parent}> .\n");
+        }
+    }
+    text + &format!("<{AGROVOC}> <http://www.w3.org/2002/07/owl#versionInfo> \"2031-03\" .\n")
+}
+
+/// All files with that ending below a folder of the sources, as they are named from there.
+fn files_below(folder: &str, ending: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![sources().join(folder)];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                open.push(entry);
+            } else if entry.to_string_lossy().ends_with(ending) {
+                found.push(entry.strip_prefix(sources()).unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_guide_and_every_example_is_run() {
+    let index = "host/docs/guides/README.md";
+    let mut there = files_below("host/docs/guides", ".md");
+    there.retain(|file| file != index);
+    there.extend(files_below("examples", "README.md"));
+    there.sort();
+    let mut run: Vec<&str> = GUIDES.to_vec();
+    run.sort_unstable();
+    assert_eq!(there, run);
+    let listed = std::fs::read_to_string(sources().join(index)).unwrap();
+    for guide in GUIDES.iter().filter_map(|guide| guide.strip_prefix("host/docs/guides/")) {
+        assert!(listed.contains(&format!("]({guide})")), "`{index}` does not list `{guide}`");
+    }
+}
+
+#[test]
+fn little_of_the_guides_is_not_run() {
+    let not_run: Vec<(String, String)> = GUIDES
+        .iter()
+        .flat_map(|file| {
+            let document = Document::read(&sources().join(file));
+            document.not_run().map(|reason| ((*file).to_owned(), reason.to_owned())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(not_run.len() <= NOT_RUN_MAX, "{not_run:#?}");
+}
+
+/// The program as a reader's shell finds it, and what a release brings beside it.
+fn lay_out(folder: &Path) {
+    let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, folder.join(name)).unwrap();
+    std::fs::create_dir(folder.join("dist")).unwrap();
+    link(&artifacts::program(), "dist/daftar");
+    link(&artifacts::plugins(), "dist/plugins");
+    link(artifacts::module("farmer-registry").parent().unwrap(), "dist/modules");
+    link(&sources().join("vocab-packs"), "vocab-packs");
+    // Copied: what examples build is not left in the sources.
+    copy(&sources().join("examples"), &folder.join("examples"));
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
+        let to = to.join(entry.file_name().unwrap());
+        if entry.is_dir() {
+            copy(&entry, &to);
+        } else {
+            std::fs::copy(&entry, &to).unwrap();
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The clients of `examples/clients`, with tokens that expire: the server's clock and theirs are moved by the test.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use daftar_tests::TestApp;
+use serde_json::{Value, json};
+
+use super::sources;
+
+/// Leads the Python client: reads a word a line, does it, and answers with a line.
+const PYTHON: &str = r#"
+import json, os, sys
+sys.path.insert(0, os.environ["CLIENTS"])
+from daftar_client import Daftar
+now, slept = [0.0], []
+given = json.loads(os.environ["GIVEN"])
+client = Daftar(given["url"], given["id"], given["secret"], given.get("token_file"), clock=lambda: now[0], sleep=slept.append)
+for line in sys.stdin:
+    word, *more = line.split()
+    if word == "wait":
+        now[0] += float(more[0])
+        print("waited", flush=True)
+    elif word == "call":
+        answer = client.call("GET", "/Individual?_count=1")
+        print(json.dumps([answer.status, client.kept["access_token"], client.kept["renew_at"], slept]), flush=True)
+    elif word == "create":
+        body = {"identifier": [{"system": "urn:svc:vocab:id-type#national_id", "value": more[0]}]}
+        print(json.dumps([client.call("POST", "/Individual", body).status]), flush=True)
+"#;
+
+/// The same of the JavaScript client.
+const NODE: &str = r#"
+import readline from 'node:readline'
+const { Daftar } = await import(`${process.env.CLIENTS}/daftar-client.mjs`)
+let now = 0
+const slept = []
+const { url, id, secret } = JSON.parse(process.env.GIVEN)
+const options = { clock: () => now, sleep: async (seconds) => { slept.push(seconds) } }
+const client = new Daftar({ url, clientId: id, clientSecret: secret, ...options })
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  const [word, more] = line.split(' ')
+  if (word === 'wait') { now += Number(more); console.log('waited') }
+  if (word === 'call') {
+    const { status } = await client.call('GET', '/Individual?_count=1')
+    console.log(JSON.stringify([status, client.kept.token, client.kept.renewAt, slept]))
+  }
+  if (word === 'create') {
+    const identifier = [{ system: 'urn:svc:vocab:id-type#national_id', value: more }]
+    console.log(JSON.stringify([(await client.call('POST', '/Individual', { identifier })).status]))
+  }
+}
+"#;
+
+/// A client's program, led line by line.
+struct Led {
+    child: std::process::Child,
+    input: std::process::ChildStdin,
+    output: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Led {
+    fn start(language: &str, given: &Value) -> Self {
+        let mut command = match language {
+            "python" => Command::new("python3"),
+            _ => Command::new("node"),
+        };
+        match language {
+            "python" => command.args(["-c", PYTHON]),
+            _ => command.args(["--input-type=module", "-e", NODE]),
+        };
+        command.env("CLIENTS", sources().join("examples/clients")).env("GIVEN", given.to_string());
+        for name in ["http_proxy", "HTTP_PROXY", "NODE_OPTIONS", "PYTHONPATH"] {
+            command.env_remove(name);
+        }
+        command.env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{language} cannot be run, install it: {error}"));
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, input, output }
+    }
+
+    fn ask(&mut self, what: &str) -> Value {
+        writeln!(self.input, "{what}").unwrap();
+        let line = self.output.next().unwrap_or_else(|| panic!("the client ended at `{what}`")).unwrap();
+        if line == "waited" { Value::Null } else { serde_json::from_str(&line).unwrap() }
+    }
+}
+
+impl Drop for Led {
+    fn drop(&mut self) {
+        let _is_ended = self.child.kill().and_then(|()| self.child.wait()).is_ok();
+    }
+}
+
+fn renews(language: &str, lifetime_s: u64, renewed_at_s: f64) {
+    let app = TestApp::builder().config(|config| config.token.lifetime_s = lifetime_s).start();
+    let credentials = app.admin().create_client(&json!({"name": "office", "scopes": ["individual:all"]}));
+    let given = json!({"url": app.anonymous().url(), "id": credentials.id, "secret": credentials.secret});
+    let mut client = Led::start(language, &given);
+
+    let first = client.ask("call");
+    assert_eq!((first[0].as_u64(), first[2].as_f64()), (Some(200), Some(renewed_at_s)), "{first}");
+    // Just before it is time, and then: no call ever fails for it.
+    drop(client.ask(&format!("wait {}", renewed_at_s - 0.5)));
+    assert_eq!(client.ask("call")[1], first[1], "the token is kept until then");
+    drop(client.ask("wait 0.5"));
+    app.advance_seconds(1);
+    let second = client.ask("call");
+    assert_eq!(second[0], 200);
+    assert_ne!(second[1], first[1], "a new token is had before the old one ends");
+
+    // The server's clock runs ahead of the client's: the token has expired, and the client does not know.
+    app.advance_seconds(i64::try_from(lifetime_s).unwrap());
+    assert_eq!(client.ask("create 1"), json!([201]), "once more with a new token, a write too");
+    let third = client.ask("call");
+    assert_ne!(third[1], second[1]);
+    assert_eq!(third[3], json!([]), "it never waited");
+
+    // A client that is disabled is told so, and asks for one new token only.
+    app.admin().disable(&credentials.id);
+    writeln!(client.input, "call").unwrap();
+    assert!(client.output.next().is_none(), "without a token it ends, with the reason on standard error");
+}
+
+#[test]
+fn the_python_client_renews_a_token_of_a_day_five_minutes_early() {
+    renews("python", 86_400, 86_100.0);
+}
+
+#[test]
+fn the_python_client_renews_a_token_of_a_minute_in_time() {
+    renews("python", 60, 48.0);
+}
+
+#[test]
+fn the_javascript_client_renews_a_token_of_a_day_five_minutes_early() {
+    renews("node", 86_400, 86_100.0);
+}
+
+#[test]
+fn the_javascript_client_renews_a_token_of_a_minute_in_time() {
+    renews("node", 60, 48.0);
+}
+
+/// Each with the wait that it was told.
+fn waits(language: &str) {
+    let app = TestApp::start();
+    let credentials =
+        app.admin().create_client(&json!({"name": "office", "scopes": ["individual:all"], "rate_limit_per_minute": 2}));
+    let given = json!({"url": app.anonymous().url(), "id": credentials.id, "secret": credentials.secret});
+    let mut client = Led::start(language, &given);
+    let answers: Vec<Value> = (0..3).map(|_| client.ask("call")).collect();
+    let statuses: Vec<&Value> = answers.iter().map(|answer| &answer[0]).collect();
+    // The test's clock stands still, so that waiting helps nothing: it gives up after five attempts.
+    assert_eq!(statuses, [&json!(200), &json!(200), &json!(429)]);
+    assert_eq!(answers[2][3].as_array().unwrap().len(), 4, "{answers:?}");
+    assert!(
+        answers[2][3].as_array().unwrap().iter().all(|wait| (1..=30).contains(&wait.as_u64().unwrap())),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn the_python_client_waits_as_long_as_it_is_told() {
+    waits("python");
+}
+
+#[test]
+fn the_javascript_client_waits_as_long_as_it_is_told() {
+    waits("node");
+}
+
+#[test]
+fn programs_of_one_machine_share_a_token_by_its_file() {
+    let app = TestApp::start();
+    let credentials = app.admin().create_client(&json!({"name": "office", "scopes": ["individual:read"]}));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token.json");
+    let given = json!({
+        "url": app.anonymous().url(), "id": credentials.id, "secret": credentials.secret, "token_file": file,
+    });
+    // Ten programs after one another, where five tokens a minute are given to one address.
+    let tokens: Vec<Value> = (0..10).map(|_| Led::start("python", &given).ask("call")).collect();
+    assert!(tokens.iter().all(|token| token[0] == 200 && token[1] == tokens[0][1]), "{tokens:?}");
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}

@@ -1,0 +1,96 @@
+//! Links of the guides, and of everything else that is read here, lead somewhere.
+
+use std::path::Path;
+
+use super::{files_below, sources};
+
+/// Texts and targets of the links of a text.
+fn links(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("](") {
+        let target = text[at + 2..].split(')').next().unwrap_or_default();
+        let label = text[..at].rsplit('[').next().unwrap_or_default();
+        found.push((label, target));
+    }
+    found
+}
+
+fn documents() -> Vec<String> {
+    let mut all =
+        vec!["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].into_iter().map(str::to_owned).collect::<Vec<_>>();
+    for folder in ["host/docs", "examples", "vocab-packs", "deploy", "plugins"] {
+        all.extend(files_below(folder, ".md"));
+    }
+    all
+}
+
+#[test]
+fn every_link_between_documents_leads_somewhere() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let text = std::fs::read_to_string(sources().join(&document)).unwrap();
+        let folder = Path::new(&document).parent().unwrap_or(Path::new("")).to_owned();
+        for (label, target) in links(&text) {
+            let path = target.split('#').next().unwrap_or_default();
+            let is_elsewhere = target.contains("://") || path.is_empty() || target.contains(' ');
+            if !is_elsewhere && !sources().join(&folder).join(path).exists() {
+                broken.push(format!("{document}: [{label}]({target})"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_claim_of_the_security_model_names_a_test_that_there_is() {
+    let guide = sources().join("host/docs/guides/security.md");
+    let text = std::fs::read_to_string(&guide).unwrap();
+    let claims: Vec<(&str, &str)> = links(&text).into_iter().filter(|(_, target)| target.ends_with(".rs")).collect();
+    assert!(claims.len() >= 30, "only {} tests are named", claims.len());
+    for (label, target) in claims {
+        let name = label.trim_matches('`');
+        let source = std::fs::read_to_string(guide.parent().unwrap().join(target)).unwrap();
+        assert!(is_test(&source, name), "`{target}` has no test `{name}`");
+    }
+    // Every threat has one.
+    for row in text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| threat")) {
+        assert!(row.contains(".rs)"), "nothing holds: {row}");
+    }
+}
+
+/// Whether a function of that name stands right below a line that makes it a test.
+fn is_test(source: &str, name: &str) -> bool {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let is_marked = |line: &&str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+    let declares = |line: &str| line.contains(&format!("fn {name}("));
+    lines.iter().enumerate().any(|(number, line)| {
+        declares(line) && lines[..number].iter().rev().take_while(|line| line.starts_with("#[")).any(is_marked)
+    })
+}
+
+#[test]
+fn what_a_guide_shows_of_a_file_of_the_sources_is_that_file() {
+    for guide in super::GUIDES {
+        let document = super::document::Document::read(&sources().join(guide));
+        for (_, step) in document.steps {
+            let super::document::Step::File { name, text } = step else { continue };
+            if let Ok(there) = std::fs::read_to_string(sources().join(&name)) {
+                assert_eq!(text, there, "{guide} shows another `{name}`");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_guide_from_openspp_shows_the_table_of_codes_that_is_used() {
+    let table = std::fs::read_to_string(sources().join("host/src/cli/import/openspp/codes.tsv")).unwrap();
+    let guide = std::fs::read_to_string(sources().join("host/docs/guides/openspp.md")).unwrap();
+    let rows = guide.split("## Codes").nth(1).unwrap().lines().filter(|line| line.starts_with("| `"));
+    let shown: Vec<String> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            format!("{}\t{}", cells[0], if cells[1] == "left out" { "" } else { cells[1] })
+        })
+        .collect();
+    assert_eq!(shown, table.lines().collect::<Vec<&str>>());
+}

@@ -1,0 +1,130 @@
+//! A reader at work: a folder, a shell, and a server beside it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use daftar_tests::{Server, artifacts, process, template};
+use tempfile::TempDir;
+
+use super::document::{Document, Step, is_shown};
+use super::lay_out;
+
+/// Where guides say that the server listens.
+const ADDRESS: &str = "127.0.0.1:8080";
+/// What the shell prints after each fence.
+const END: &str = "-- the end of the fence --";
+/// How long a fence may take; nothing in the guides needs a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A reader's shell.
+pub(super) struct Session {
+    shell: Child,
+    input: ChildStdin,
+    printed: Receiver<String>,
+    server: Option<Server>,
+    folder: TempDir,
+}
+
+impl Session {
+    pub(super) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        lay_out(folder.path());
+        // As the first start leaves it: what every guide begins with is installed once for all.
+        template::copy_to(&folder.path().join("data"));
+        let mut path = folder.path().join("dist").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap());
+        let mut shell = Command::new("bash");
+        shell.args(["--noprofile", "--norc"]).current_dir(folder.path()).env("PATH", path);
+        // What would change how a reader's commands work.
+        for name in ["DAFTAR_ADMIN_TOKEN", "http_proxy", "HTTP_PROXY", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV"] {
+            shell.env_remove(name);
+        }
+        // Plugins that guides make share what they depend on, and nothing is fetched: the crates are those of this workspace.
+        shell.env("CARGO_TARGET_DIR", artifacts::scratch().join("scaffold")).env("CARGO_NET_OFFLINE", "true");
+        shell.env("PYTHONDONTWRITEBYTECODE", "1").env("LC_ALL", "C.UTF-8");
+        let spawned = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut shell = spawned.unwrap_or_else(|error| panic!("bash cannot be run, install it: {error}"));
+        let mut input = shell.stdin.take().unwrap();
+        let output = BufReader::new(shell.stdout.take().unwrap());
+        let (tell, printed) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                if tell.send(line.unwrap()).is_err() {
+                    break;
+                }
+            }
+        });
+        writeln!(input, "exec 2>&1; set -euo pipefail").unwrap();
+        Self { shell, input, printed, server: None, folder }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Does everything that the guide says.
+    pub(super) fn follow(&mut self, document: &Document) {
+        let mut printed = String::new();
+        for (line, step) in &document.steps {
+            let place = format!("{}:{line}", document.file.display());
+            match step {
+                Step::Server(command) => self.serve(command, &place),
+                Step::Shell(commands) => printed = self.run(commands, &place),
+                Step::File { name, text } => std::fs::write(self.folder.path().join(name), self.placed(text)).unwrap(),
+                Step::Output(shown) => {
+                    let shown = self.placed(shown);
+                    assert!(
+                        is_shown(&printed, &shown),
+                        "{place}: what is printed is\n{printed}\nand shown is\n{shown}"
+                    );
+                }
+                Step::NotRun(_) => {}
+            }
+        }
+    }
+
+    fn serve(&mut self, command: &str, place: &str) {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let arguments = words.strip_prefix(&["daftar"]).unwrap_or_else(|| panic!("{place}: `{command}` is no server"));
+        assert!(arguments.first() == Some(&"serve") && !command.contains(['\'', '"', '$']), "{place}: `{command}`");
+        if let Some(before) = self.server.take() {
+            drop(before.stop());
+        }
+        let mut command = Command::new(artifacts::program());
+        command.args(arguments).current_dir(self.folder.path()).env_remove("DAFTAR_ADMIN_TOKEN");
+        command
+            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--plugins"])
+            .arg(artifacts::plugins());
+        self.server = Some(process::Server::start(command));
+    }
+
+    /// Text of the guide with the address at which its server really listens.
+    fn placed(&self, text: &str) -> String {
+        match &self.server {
+            Some(server) => text.replace(ADDRESS, server.url.trim_start_matches("http://")),
+            None => text.to_owned(),
+        }
+    }
+
+    fn run(&mut self, commands: &str, place: &str) -> String {
+        writeln!(self.input, "{}\nprintf '\\n%s\\n' '{END}'", self.placed(commands)).unwrap();
+        let mut printed = String::new();
+        loop {
+            match self.printed.recv_timeout(PATIENCE) {
+                Ok(line) if line == END => return printed,
+                Ok(line) => printed = printed + &line + "\n",
+                Err(_) => panic!("{place}: a command failed, or took too long\n{commands}\n--\n{printed}"),
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _is_ended = self.shell.kill().and_then(|()| self.shell.wait()).is_ok();
+    }
+}
