@@ -43,8 +43,6 @@ impl Session {
         for name in ["DAFTAR_ADMIN_TOKEN", "http_proxy", "HTTP_PROXY", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV"] {
             shell.env_remove(name);
         }
-        // Plugins that guides make share what they depend on, and nothing is fetched: the crates are those of this workspace.
-        shell.env("CARGO_TARGET_DIR", artifacts::scratch().join("scaffold")).env("CARGO_NET_OFFLINE", "true");
         shell.env("PYTHONDONTWRITEBYTECODE", "1").env("LC_ALL", "C.UTF-8");
         let spawned = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut shell = spawned.unwrap_or_else(|error| panic!("bash cannot be run, install it: {error}"));

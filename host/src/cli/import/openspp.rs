@@ -1,6 +1,6 @@
 //! `daftar import --from openspp`: what OpenSPP's API says of people and groups, as lines that an import takes.
 //!
-//! The file is read three times: who is in which group, then the people, then the groups, since a line may refer to earlier ones
+//! The file is read several times: who is in which group, then the people, then the groups, since a line may refer to earlier ones
 //! alone. The lines go to a file beside it, which is imported as any other; what has no place in a record here goes to another.
 //!
 //! **Invariant:** nothing is lost silently. A member of an object that nothing takes is told with its value; a value that
@@ -82,6 +82,14 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
         }
         Ok(())
     })?;
+    if places.has_short() {
+        input.each(&mut |_, piece| {
+            if let Piece::Record(Value::Object(record)) = piece {
+                places.meet(&record);
+            }
+            Ok(())
+        })?;
+    }
     let mut told = Told::new(file)?;
     for kind in ["Individual", "Group"] {
         input.each(&mut |place, piece| match piece {
@@ -89,7 +97,7 @@ pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliEr
                 let mut lost = Vec::new();
                 let who = fields::who(&record);
                 let line = match kind {
-                    "Group" => group::translate(record, &codes, &mut lost),
+                    "Group" => group::translate(record, &codes, &places, &mut lost),
                     _ => individual::translate(record, &codes, &places, &mut lost),
                 };
                 told.line(&line)?;

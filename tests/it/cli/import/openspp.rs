@@ -181,6 +181,38 @@ fn every_form_of_an_answer_gives_the_same_records() {
 }
 
 #[test]
+fn a_reference_without_the_kind_of_identifier_means_the_one_person_with_that_value() {
+    let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
+    let short = |id: &str| json!({"entity": {"reference": format!("Individual/urn:openspp:vocab:id-type|{id}")}, "inactive": false});
+    let group = |id: &str, members: &[&str]| {
+        let mut group = household(id, &[]);
+        group["member"] = members.iter().map(|id| short(id)).collect();
+        group.as_object_mut().unwrap().remove("quantity");
+        group
+    };
+    let mut other = theirs("1", json!({}));
+    other["identifier"][0]["system"] = json!("urn:openspp:vocab:id-type#passport");
+    let place = |group: &str| json!({"groupMembership": [{"group": {"reference": format!("Group/urn:openspp:vocab:id-type|{group}")}}]});
+    let records = [
+        group("H-1", &["2", "3"]),
+        group("H-2", &["1"]),
+        other,
+        theirs("1", json!({})),
+        theirs("2", place("H-1")),
+        theirs("3", json!({})),
+    ];
+    let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+    let file = written(folder.path(), "short.ndjson", text.as_bytes());
+    let finished = import(&app, &file, &[]);
+    assert_eq!((finished.code, counts(&finished)), (REJECTS, [6, 5, 0, 0, 1]), "{finished:?}");
+    assert_eq!(unplaced(&file), []);
+    let refused = rejects(&folder.path().join("short.ndjson.daftar.ndjson"));
+    assert_eq!(refused.len(), 1, "which of two people is meant, nobody knows: {refused:?}");
+    let read = app.client(&["group:read"]).get("/Group/urn:svc:vocab:id-type%23tax_id|H-1").expect(200).json();
+    assert_eq!(read["quantity"], 2);
+}
+
+#[test]
 fn what_is_no_person_and_no_group_is_told_with_all_that_it_says() {
     let (app, folder) = (TestApp::start(), tempfile::tempdir().unwrap());
     let text = [

@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 use super::codes::Codes;
 use super::fields::Fields;
 use super::individual::{finish, period, shared};
+use super::places::Places;
 use super::unplaced::{Lost, Why};
 
 /// The line.
-pub fn translate(record: Map<String, Value>, codes: &Codes, lost: &mut Vec<Lost>) -> Value {
+pub fn translate(record: Map<String, Value>, codes: &Codes, places: &Places, lost: &mut Vec<Lost>) -> Value {
     let members = record.get("member").and_then(Value::as_array).map_or(0, Vec::len);
     let mut fields = Fields::new("", record, lost);
     shared(&mut fields, codes);
@@ -24,7 +25,7 @@ pub fn translate(record: Map<String, Value>, codes: &Codes, lost: &mut Vec<Lost>
     fields.objects("member", "member", |member| {
         member.object("entity", "entity", |entity| {
             match entity.take("reference") {
-                Some(Value::String(reference)) => entity.put("reference", self::reference(&reference, codes)),
+                Some(Value::String(reference)) => entity.put("reference", self::reference(&reference, codes, places)),
                 Some(other) => entity.put("reference", other),
                 None => {}
             }
@@ -43,10 +44,10 @@ pub fn translate(record: Map<String, Value>, codes: &Codes, lost: &mut Vec<Lost>
 }
 
 /// `Individual/SYSTEM|VALUE` with our system.
-fn reference(theirs: &str, codes: &Codes) -> String {
+fn reference(theirs: &str, codes: &Codes, places: &Places) -> String {
     let split = theirs.split_once('/').and_then(|(kind, key)| Some((kind, key.split_once('|')?)));
     match split {
-        Some((kind, (system, value))) => format!("{kind}/{}|{value}", codes.system(system)),
+        Some((kind, (system, value))) => format!("{kind}/{}|{value}", codes.system(places.system(system, value))),
         None => theirs.to_owned(),
     }
 }
