@@ -13,6 +13,9 @@ pub enum Quotes {
     Plain,
 }
 
+/// A row of CSV: its line, and its cells where they are UTF-8.
+type CsvRow = (u64, Option<Vec<String>>);
+
 /// The names of a table's columns, from its header line.
 #[derive(Debug)]
 pub struct Header {
@@ -149,7 +152,7 @@ pub fn read_csv<T>(
     let unusable = |error: &csv::Error| {
         input.unusable(error.position().map(csv::Position::line), format_args!("it is no table of this kind: {error}"))
     };
-    let mut next = || -> Result<Option<(u64, Option<Vec<String>>)>, ImportError> {
+    let mut next = || -> Result<Option<CsvRow>, ImportError> {
         let Some(record) = records.next().transpose().map_err(|error| unusable(&error))? else { return Ok(None) };
         let line = record.position().map_or(1, csv::Position::line);
         let cells = record.iter().map(|cell| std::str::from_utf8(cell).map(str::to_owned).ok()).collect();

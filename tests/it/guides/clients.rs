@@ -1,6 +1,6 @@
 //! The clients of `examples/clients`, with tokens that expire: the server's clock and theirs are moved by the test.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use daftar_tests::TestApp;
@@ -73,7 +73,7 @@ impl Led {
         for name in ["http_proxy", "HTTP_PROXY", "NODE_OPTIONS", "PYTHONPATH"] {
             command.env_remove(name);
         }
-        command.env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{language} cannot be run, install it: {error}"));
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -120,7 +120,11 @@ fn renews(language: &str, lifetime_s: u64, renewed_at_s: f64) {
     // A client that is disabled is told so, and asks for one new token only.
     app.admin().disable(&credentials.id);
     writeln!(client.input, "call").unwrap();
-    assert!(client.output.next().is_none(), "without a token it ends, with the reason on standard error");
+    assert!(client.output.next().is_none(), "without a token it ends");
+    let mut reason = String::new();
+    client.child.stderr.take().unwrap().read_to_string(&mut reason).unwrap();
+    assert!(reason.contains("no token: 401") && reason.contains("invalid_client"), "{reason}");
+    assert!(!reason.contains(&credentials.secret), "a secret is never told");
 }
 
 #[test]
