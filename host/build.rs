@@ -1,10 +1,10 @@
-//! Embeds the generic pack, which `cargo xtask build` compiles for the sandbox beforehand, and says where the digests of the
-//! plugins are that the program was built with. This script never calls cargo.
+//! Embeds the generic pack, which `cargo xtask build` compiles for the sandbox beforehand, says where the digests of the
+//! plugins are that the program was built with, and for what and by what it is built. This script never calls cargo or git.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const MODULE: &str = "codelist.wasm";
 /// Written by `cargo xtask build`, `test`, `bench` and `dist` beside the program.
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         println!("cargo::error=cannot copy {}: {error}", module.display());
         return ExitCode::FAILURE;
     }
+    tell_what_builds();
     match pins(&out_dir) {
         // The compiler itself sees when what is in it changes.
         Ok(pins) => println!("cargo::rustc-env=DAFTAR_PINNED_DIGESTS={}", pins.display()),
@@ -38,6 +39,25 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// The target, the compiler, and the version of the sandbox by the lock file. What cannot be told is said to be unknown.
+fn tell_what_builds() {
+    let unknown = || "unknown".to_owned();
+    let target = std::env::var_os("TARGET").and_then(|target| target.into_string().ok());
+    println!("cargo::rustc-env=DAFTAR_TARGET={}", target.unwrap_or_else(unknown));
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let said =
+        Command::new(rustc).arg("--version").output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let said = said.map(|said| said.trim().to_owned()).filter(|said| !said.is_empty());
+    println!("cargo::rustc-env=DAFTAR_RUSTC={}", said.unwrap_or_else(unknown));
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
+    let wasmtime = std::fs::read_to_string(&lock).ok().and_then(|text| {
+        let (_, package) = text.split_once("name = \"wasmtime\"\nversion = \"")?;
+        package.split_once('"').map(|(version, _)| version.to_owned())
+    });
+    println!("cargo::rerun-if-changed={}", lock.display());
+    println!("cargo::rustc-env=DAFTAR_WASMTIME={}", wasmtime.unwrap_or_else(unknown));
 }
 
 /// The list of digests beside the program; an empty one is made where no plugin was built yet.

@@ -1,9 +1,11 @@
 //! Puts the server together: the one place that knows every module, and joins ports to adapters.
 
+pub mod about;
 mod access_upkeep;
 mod audit_upkeep;
 pub mod author;
 mod checkpoints;
+pub mod doctor;
 mod limits;
 pub mod metrics;
 mod open;
@@ -99,6 +101,10 @@ pub struct App {
     pub transport: Arc<Transport>,
     /// What signs tokens.
     pub token_keys: Arc<KeyRing>,
+    /// The plugins that the program was built with.
+    pub pinned: PinnedDigests,
+    /// When the program's sources were committed, where that is known.
+    pub built_from: Option<Timestamp>,
     /// Rotates what signs tokens.
     pub signing_keys: SigningKeyAdministration,
     /// Tokens that were verified before.
@@ -152,6 +158,7 @@ pub struct AppOptions {
     ids: Arc<dyn IdSource>,
     compile_in: CompileIn,
     pinned: PinnedDigests,
+    built_from: Option<Timestamp>,
 }
 
 impl AppOptions {
@@ -166,6 +173,7 @@ impl AppOptions {
             ids: Arc::new(RandomIds),
             compile_in: CompileIn::default(),
             pinned: PinnedDigests::default(),
+            built_from: None,
         }
     }
 
@@ -197,6 +205,13 @@ impl AppOptions {
         self
     }
 
+    /// When the program's sources were committed.
+    #[must_use]
+    pub fn with_built_from(mut self, built_from: Option<Timestamp>) -> Self {
+        self.built_from = built_from;
+        self
+    }
+
     /// Another clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -211,6 +226,9 @@ pub enum StartError {
     /// The data folder cannot be used.
     #[error("the data folder cannot be used: {0}")]
     Folder(String),
+    /// Another process uses the data folder.
+    #[error("{0}")]
+    InUse(String),
     /// A key cannot be used.
     #[error("{0}")]
     Key(String),

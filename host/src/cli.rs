@@ -1,6 +1,6 @@
 //! The command line: one file for each command.
 //!
-//! Exit codes: 0 done, 1 refused or failed, 2 wrong usage (by clap), 3 an import is done and some of its lines were refused, 64 wrong settings.
+//! A failure is a sentence on standard error, or with `--json` one object there, and an exit code (`error.rs`, `host/docs/CLI.md`).
 
 mod admin_client;
 mod audit;
@@ -8,9 +8,12 @@ mod backup;
 mod client;
 mod code;
 mod compile_plugin;
+mod completions;
 mod concept_group;
 mod consent;
 mod demo;
+mod doctor;
+mod error;
 mod eval;
 mod export;
 mod identifier_system;
@@ -25,39 +28,17 @@ mod serve;
 mod table;
 mod upgrade_report;
 mod verify;
+mod version;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use self::error::CliError;
+pub use self::version::Build;
 use crate::app::PinnedDigests;
 use crate::error::contained;
-
-/// The exit code for settings that cannot be used.
-const EXIT_CONFIG: u8 = 64;
-/// The exit code for an import that is done, some of whose lines were refused.
-const EXIT_REJECTS: u8 = 3;
-
-/// Why a command did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    /// Settings that cannot be used.
-    #[error("{0}")]
-    Config(String),
-    /// All was done but for lines that were refused.
-    #[error("{0}")]
-    Rejects(String),
-    /// Anything else; one sentence that says what happened, to what, and what to do.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl CliError {
-    fn failed(message: impl std::fmt::Display) -> Self {
-        Self::Failed(message.to_string())
-    }
-}
 
 /// daftar: a registry server for social protection.
 #[derive(Debug, Parser)]
@@ -93,6 +74,9 @@ pub struct GlobalArgs {
     /// The plugins that this program was built with.
     #[arg(skip)]
     pinned: PinnedDigests,
+    /// What this program was built of.
+    #[arg(skip)]
+    build: Build,
 }
 
 #[derive(Debug, Subcommand)]
@@ -139,10 +123,18 @@ enum Command {
     Key(key::KeyCommand),
     /// Look through the whole register, on disk and in memory, and tell what is wrong; changes nothing
     Verify(verify::VerifyArgs),
+    /// Look at how a server is set up (settings, keys, certificate, clock, disk, memory, plugins), and say what mends it; changes nothing
+    Doctor(doctor::DoctorArgs),
     /// Write the whole register into one file, while the server runs or not
     Backup(backup::BackupArgs),
     /// Put a backup back into an empty data folder
     Restore(restore::RestoreArgs),
+    /// Say what this program is: version, commit, interfaces that it speaks, forms that it stores
+    Version,
+    /// Print what a shell needs to complete commands and options
+    Completions(completions::CompletionsArgs),
+    /// Write manual pages for all commands into a folder
+    Manual(completions::ManualArgs),
     /// Compile the component on standard input; servers run this
     #[command(hide = true)]
     CompilePlugin(compile_plugin::CompileArgs),
@@ -150,10 +142,16 @@ enum Command {
 
 /// Runs the command that the arguments name. `pinned` has the digests of the plugins that the program was built with.
 #[must_use]
-pub fn main(pinned: &str) -> ExitCode {
+pub fn main(pinned: &str, build: Build) -> ExitCode {
     contained::tell_panics_shortly();
-    let mut cli = Cli::parse();
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    let parsed = command(&build).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let mut cli = match parsed {
+        Ok(cli) => cli,
+        Err(told) => return ExitCode::from(output::tell_usage(&told, wants_json)),
+    };
     cli.global.pinned = PinnedDigests::parse(pinned);
+    cli.global.build = build;
     let result = match cli.command {
         Command::Serve(args) => serve::run(&cli.global, args),
         Command::Demo(args) => demo::run(&cli.global, args),
@@ -171,27 +169,31 @@ pub fn main(pinned: &str) -> ExitCode {
         Command::IdentifierSystem(command) => identifier_system::run(&cli.global, command),
         Command::Key(command) => key::run(&cli.global, command),
         Command::Verify(args) => verify::run(&cli.global, args),
+        Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Backup(args) => backup::run(&cli.global, &args),
         Command::Restore(args) => restore::run(&cli.global, &args),
+        Command::Version => version::run(&cli.global),
+        Command::Completions(args) => completions::complete(&args),
+        Command::Manual(args) => completions::manual(&cli.global, &args),
         Command::CompilePlugin(args) => return compile_plugin::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error);
-            match error {
-                CliError::Config(_) => ExitCode::from(EXIT_CONFIG),
-                CliError::Rejects(_) => ExitCode::from(EXIT_REJECTS),
-                CliError::Failed(_) => ExitCode::FAILURE,
-            }
+            output::complain(&error, cli.global.json);
+            ExitCode::from(error.kind.exit_code())
         }
     }
+}
+
+/// The commands, which say of themselves what they were built of.
+fn command(build: &Build) -> clap::Command {
+    Cli::command().version(build.short())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_commands_are_well_formed() {

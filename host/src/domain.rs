@@ -7,6 +7,7 @@ pub mod address;
 pub mod audit;
 pub mod calendar;
 pub mod change;
+pub mod checkup;
 pub mod client;
 pub mod code;
 pub mod consent;

@@ -20,6 +20,7 @@ mod inspect;
 mod install;
 mod library;
 mod limits;
+mod look;
 mod open;
 pub mod pack;
 mod package;
@@ -52,9 +53,11 @@ pub use library::{
     PluginSet, Prepared, RecordedPlugin, SyncReport, SyncedFile, is_in_use,
 };
 pub use limits::PluginLimits;
+pub use look::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
 pub use open::{CodeAnswer, ResolveError};
 pub use package::{Digest, PACKAGE_BYTES_MAX, Surface};
 pub use pool::PoolUsage;
+pub use rule::is_suspicious;
 pub use signature::{
     PinnedDigests, PluginSignature, PrivateKey, PrivateKeyError, SIGNATURE_BYTES_MAX, SIGNATURE_SUFFIX,
     SignatureProblem, Signer, TrustPolicy, UnsignedPlugins, read_signature_of,

@@ -1,10 +1,13 @@
 //! The program as an operator runs it.
 
+mod about;
 mod client;
 mod consent;
 mod crash;
 mod demo;
+mod doctor;
 mod eval;
+mod failures;
 mod https;
 mod import;
 mod pack;

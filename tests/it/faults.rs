@@ -12,8 +12,13 @@ const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", 
 
 /// A server that is not expected to start.
 fn refused(data_dir: &Path) -> Finished {
+    refused_with(data_dir, 1)
+}
+
+/// The same, with that exit code.
+fn refused_with(data_dir: &Path, code: i32) -> Finished {
     let told = finish(command(data_dir, &SERVE));
-    assert_eq!(told.code, 1, "{told:?}");
+    assert_eq!(told.code, code, "{told:?}");
     let last = told.stderr.lines().last().unwrap_or_default();
     assert!(last.starts_with("error: "), "the last line says why: {told:?}");
     for noise in ["panicked", "RUST_BACKTRACE", "PLEASE", "a defect of daftar"] {
@@ -196,7 +201,7 @@ fn a_backup_that_finds_no_room_is_told_how_much_it_needs_and_leaves_nothing_that
 
     let target = disk.0.path().join("restored");
     let told = run(&target, &["restore", backup]);
-    assert_eq!((told.code, told.stdout.as_str()), (1, ""), "{told:?}");
+    assert_eq!((told.code, told.stdout.as_str()), (73, ""), "{told:?}");
     let sentence = format!("error: the disk of `{}` is full: ", target.join("store").display());
     assert!(told.stderr.contains(&sentence), "{told:?}");
     let after = format!("`{backup}` was not restored; `{}` is not served as it is", target.display());
@@ -248,7 +253,7 @@ fn a_folder_that_a_server_uses_is_refused_to_another() {
     let data_dir = folder.path().join("data");
     let token = register(&data_dir);
     let server = Server::serve(&data_dir, &[]);
-    let told = refused(&data_dir);
+    let told = refused_with(&data_dir, 69);
     assert!(
         told.stderr.contains("is in use by another process: stop that daftar first, or use another folder"),
         "{told:?}"

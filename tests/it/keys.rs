@@ -148,7 +148,7 @@ fn keys_are_rotated_in_the_folder_of_a_stopped_server_and_shown_as_a_table() {
 fn a_weak_key_refuses_the_start_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
-    drop(run(&data_dir, &["key", "list"]).expect_success());
+    drop(run(&data_dir, &["client", "create", "--name", "first"]).expect_success());
     let path = data_dir.join("keys/token.json");
     let serve = || run(&data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     let good = std::fs::read_to_string(&path).unwrap();

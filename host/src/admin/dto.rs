@@ -1,6 +1,7 @@
 //! Bodies of the admin API.
 
 pub mod audit;
+pub mod checkup;
 pub mod concept_group;
 pub mod grant;
 pub mod identifier_system;

@@ -9,8 +9,8 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::access::require_token;
 use super::routes::{
-    audit, backup, client, concept_group, consent, eligibility, export, identifier_system, import, local_code, metrics,
-    plugin, plugin_use, program, signing_key, upgrade_report, verification,
+    audit, backup, checkup, client, concept_group, consent, eligibility, export, identifier_system, import, local_code,
+    metrics, plugin, plugin_use, program, signing_key, upgrade_report, verification,
 };
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
@@ -29,6 +29,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
         ("/audit", get(audit::query)),
         ("/backup", post(backup::make)),
+        ("/checkup", get(checkup::look)),
         ("/clients", get(client::list).post(client::create)),
         ("/clients/{id}", get(client::show).patch(client::set)),
         ("/clients/{id}/disable", post(client::disable)),

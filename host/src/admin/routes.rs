@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod backup;
+pub mod checkup;
 pub mod client;
 pub mod concept_group;
 pub mod consent;

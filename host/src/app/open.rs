@@ -62,7 +62,7 @@ impl App {
     /// is served.
     pub async fn open(config: Config, options: AppOptions) -> Result<AppState, StartError> {
         let started = Instant::now();
-        let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned } = options;
+        let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned, built_from } = options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
         restore::refuse_unfinished(&data_dir)?;
@@ -85,7 +85,7 @@ impl App {
         let settings = PluginHostSettings {
             code_folder: Some(data_dir.join("compiled")),
             compile_in,
-            trust: trust(&config.plugins, pinned),
+            trust: trust(&config.plugins, pinned.clone()),
             limits: config.plugins.limits.clone(),
             clock: HostClock::new(clock.clone()),
             recorder: metrics.plugin_calls(),
@@ -182,6 +182,8 @@ impl App {
             metrics,
             transport,
             token_keys,
+            pinned,
+            built_from,
             signing_keys,
             token_cache,
             failed_sign_ins,
@@ -220,7 +222,7 @@ fn empty_generation() -> Result<Generation, StartError> {
 }
 
 /// Whose plugins are installed.
-fn trust(config: &PluginsConfig, pinned: PinnedDigests) -> TrustPolicy {
+pub(super) fn trust(config: &PluginsConfig, pinned: PinnedDigests) -> TrustPolicy {
     let unsigned = if config.allow_unsigned { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
     TrustPolicy::new(config.trusted_keys.iter().cloned(), pinned, unsigned)
 }

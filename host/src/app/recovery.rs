@@ -17,7 +17,7 @@ use crate::domain::change::{Change, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::service::bodies::Bodies;
 use crate::store::change_log::{CHANGES_MAX, ChangeLog};
-use crate::store::sled::{SledOptions, SledStore};
+use crate::store::sled::{OpenError, SledOptions, SledStore};
 use crate::store::{ChangeSink, Store, StoreError};
 
 /// How many records are read at once while the indexes are built.
@@ -64,7 +64,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
     let store = match opened {
         Ok(Ok(store)) => Arc::new(store),
-        Ok(Err(error)) => return Err(StartError::Store(error.to_string())),
+        Ok(Err(error)) => return Err(open_error(&error)),
         Err(error) => return Err(StartError::Store(error.to_string())),
     };
     let checkpoints = CheckpointFolder::open(data_dir.join(CHECKPOINTS_FOLDER));
@@ -97,6 +97,19 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
     let last = store.attach_sink(Arc::new(sink)).map_err(store_error)?;
     columns.reach(last);
     Ok(Recovered { store, columns, bodies, checkpoints, checkpointed })
+}
+
+/// Why the folder of a store cannot be opened.
+pub(super) fn open_error(error: &OpenError) -> StartError {
+    match error {
+        OpenError::Locked(_) => StartError::InUse(error.to_string()),
+        OpenError::Newer { .. }
+        | OpenError::Foreign { .. }
+        | OpenError::Io { .. }
+        | OpenError::Incomplete(_)
+        | OpenError::Lost { .. }
+        | OpenError::Database { .. } => StartError::Store(error.to_string()),
+    }
 }
 
 pub(super) fn store_error(error: StoreError) -> StartError {

@@ -297,7 +297,7 @@ pub(super) fn refuse_unfinished(data_dir: &Path) -> Result<(), StartError> {
     if !is_unfinished(data_dir) {
         return Ok(());
     }
-    Err(StartError::Folder(format!(
+    Err(StartError::Store(format!(
         "`{}` holds a restore that was not finished, and half a register is not served: delete the folder, then restore again with `daftar restore`",
         data_dir.display()
     )))

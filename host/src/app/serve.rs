@@ -5,10 +5,10 @@
 
 mod accept;
 mod activity;
-mod certificate;
+pub(super) mod certificate;
 mod connection;
 mod crowd;
-mod descriptors;
+pub(super) mod descriptors;
 mod expiry;
 mod service;
 mod socket;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tokio::sync::mpsc::Sender;
 
+use super::recovery::open_error;
 use super::{StartError, open::MIB};
 use crate::config::Config;
 use crate::domain::verification::VerificationEvent;
@@ -26,7 +27,7 @@ pub async fn verify_stopped(
     let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;
     let store = match opened {
         Ok(Ok(store)) => store,
-        Ok(Err(error)) => return Err(StartError::Store(error.to_string())),
+        Ok(Err(error)) => return Err(open_error(&error)),
         Err(error) => return Err(StartError::Store(error.to_string())),
     };
     let looked = verify(&store, None, Pace::Fast, events.clone()).await;

@@ -2,8 +2,9 @@
 //!
 //! **Invariant:** what is put back is checked as what is read at start is; nothing says what a key is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::cursor_seal::SEAL_KEY_FILE;
@@ -28,6 +29,32 @@ pub fn read_all(data_folder: &Path) -> Result<Vec<(String, SecretString)>, Secre
         files.extend(text.map(|text| (name.to_owned(), text)));
     }
     Ok(files)
+}
+
+/// What can be told of a file of keys without what is in it.
+#[derive(Debug)]
+pub struct KeyFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What its keys are for.
+    pub purpose: &'static str,
+    /// Whether its keys sign tokens, and are replaced by `daftar key rotate`.
+    pub is_signing: bool,
+    /// When its newest key was made, nothing where there is no file; or why it cannot be used.
+    pub newest: Result<Option<Timestamp>, String>,
+}
+
+/// Looks at every file of keys of a data folder as a start would, and makes none.
+#[must_use]
+pub fn look(data_folder: &Path) -> Vec<KeyFile> {
+    let purposes = ["what signs tokens", "what client secrets are checked with", "what seals cursors of searches"];
+    let look = |(name, purpose): (&'static str, &'static str)| {
+        let path = data_folder.join(KEY_FOLDER).join(name);
+        let keys = key_file::load(&path).map_err(|error| error.to_string());
+        let newest = keys.map(|keys| keys.and_then(|keys| keys.first().map(|key| key.created_at)));
+        KeyFile { path, purpose, is_signing: name == TOKEN_KEY_FILE, newest }
+    };
+    FILES.into_iter().zip(purposes).map(look).collect()
 }
 
 /// Which file is missing among those of these names.

@@ -47,7 +47,7 @@ pub enum SecretFileError {
     #[error("`{0}` does not hold UTF-8 text")]
     NotText(PathBuf),
     /// The disk or the permissions said no.
-    #[error("cannot {action} `{path}`")]
+    #[error("cannot {action} `{path}`: {source}")]
     Io {
         /// What was tried.
         action: &'static str,

@@ -20,6 +20,7 @@ pub use self::download::Download;
 use super::{CliError, GlobalArgs};
 use crate::admin::router::{BASE_PATH, router};
 use crate::admin::routes::plugin::SIGNATURE_HEADER;
+use crate::app::restore::is_unfinished;
 use crate::app::running::RunningServer;
 use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::auth::admin_token::AdminToken;
@@ -48,6 +49,15 @@ pub enum AdminClient {
         /// The register.
         app: AppState,
     },
+}
+
+/// What becomes of a folder without a register.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// It is told.
+    Existing,
+    /// A register is made in it.
+    New,
 }
 
 /// For what a command waits no longer than [`TIMEOUT`].
@@ -98,18 +108,33 @@ impl<'a> Payload<'a> {
 
 impl AdminClient {
     /// Finds the way: `--admin-url`, or the server that uses the data folder, or else the folder itself, opened with the settings
-    /// of `--config`.
+    /// of `--config`. There is a register in the folder: a mistyped one is told, and not made.
+    ///
+    /// # Errors
+    /// When the settings or the token cannot be read, or the folder cannot be opened or holds no register.
+    pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
+        Self::connect_or(global, Begin::Existing)
+    }
+
+    /// As [`AdminClient::connect`], for a command with which a register may begin: where there is none, it is made.
     ///
     /// # Errors
     /// When the settings or the token cannot be read or the folder cannot be opened.
-    pub fn connect(global: &GlobalArgs) -> Result<Self, CliError> {
+    pub fn connect_or_begin(global: &GlobalArgs) -> Result<Self, CliError> {
+        Self::connect_or(global, Begin::New)
+    }
+
+    fn connect_or(global: &GlobalArgs, begin: Begin) -> Result<Self, CliError> {
         if let Some(running) = Self::connect_running(global)? {
             return Ok(running);
         }
         let config = match &global.config {
-            Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+            Some(path) => Config::load(path)?,
             None => Config::default(),
         };
+        if begin == Begin::Existing {
+            expect_register(global, &config)?;
+        }
         Self::local(global, config)
     }
 
@@ -120,9 +145,9 @@ impl AdminClient {
     pub fn connect_running(global: &GlobalArgs) -> Result<Option<Self>, CliError> {
         if let Some(url) = &global.admin_url {
             let token = match &global.admin_token_file {
-                Some(path) => AdminToken::load_file(path).map_err(CliError::failed)?,
+                Some(path) => AdminToken::load_file(path).map_err(CliError::denied)?,
                 None => admin_token_from_environment().and_then(|text| AdminToken::parse(&text)).ok_or_else(|| {
-                    CliError::failed(
+                    CliError::denied(
                         "--admin-url needs --admin-token-file FILE or the environment variable DAFTAR_ADMIN_TOKEN",
                     )
                 })?,
@@ -130,7 +155,7 @@ impl AdminClient {
             return Self::remote(url.trim_end_matches('/').to_owned(), token, global.admin_ca.as_deref()).map(Some);
         }
         if let Some(running) = RunningServer::find(&global.data_dir) {
-            let token = AdminToken::load(&global.data_dir).map_err(CliError::failed)?;
+            let token = AdminToken::load(&global.data_dir).map_err(CliError::denied)?;
             return Self::remote(running.admin_url, token, None).map(Some);
         }
         Ok(None)
@@ -148,8 +173,9 @@ impl AdminClient {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
         let options = AppOptions::new(global.data_dir.clone())
             .with_compile_in(CompileIn::this_program())
-            .with_pinned(global.pinned.clone());
-        let app = runtime.block_on(App::open(config, options)).map_err(CliError::failed)?;
+            .with_pinned(global.pinned.clone())
+            .with_built_from(global.build.committed_at());
+        let app = runtime.block_on(App::open(config, options))?;
         Ok(Self::Local { runtime, app })
     }
 
@@ -200,8 +226,11 @@ impl AdminClient {
                     Patience::ForEachRead => agent.configure_request(request).timeout_per_read(Some(TIMEOUT)).build(),
                 };
                 let response = agent.run(request);
-                let response =
-                    response.map_err(|error| CliError::failed(format!("cannot reach the server at {url}: {error}")))?;
+                let response = response.map_err(|error| {
+                    CliError::unavailable(format_args!(
+                        "cannot reach the server at {url}: {error}; is it running, and is this its admin address?"
+                    ))
+                })?;
                 Ok((response.status().as_u16(), Download::of_server(response)))
             }
             Self::Local { runtime, app } => {
@@ -220,6 +249,23 @@ impl AdminClient {
             runtime.shutdown_timeout(TIMEOUT);
         }
     }
+}
+
+/// Checks that there is a register in the data folder, before anything is made there.
+///
+/// # Errors
+/// When there is none.
+pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliError> {
+    let store = config.store.folder(&global.data_dir);
+    let is_empty = std::fs::read_dir(&store).map_or(true, |mut entries| entries.next().is_none());
+    // What a restore left is told by whoever opens the folder.
+    if !is_empty || is_unfinished(&global.data_dir) {
+        return Ok(());
+    }
+    Err(CliError::input(format_args!(
+        "there is no register in `{}`: name its folder with --data-dir, and its settings with --config where they have `[store] path`; `daftar serve` makes a new one",
+        global.data_dir.display()
+    )))
 }
 
 fn headers_and_body(payload: Payload<'_>) -> (Vec<(&'static str, String)>, Vec<u8>) {
@@ -259,14 +305,22 @@ fn read_answer(status: u16, answer: Download<'_>) -> Result<Value, CliError> {
 /// What an answer says that is a refusal.
 fn refused(status: u16, answer: Download<'_>) -> Result<CliError, CliError> {
     let value: Value = serde_json::from_slice(&read_whole(answer)?).unwrap_or(Value::Null);
-    Ok(match value.get("detail").and_then(Value::as_str) {
-        Some(detail) => CliError::failed(detail),
-        None => CliError::failed(format!("the server answered with status {status} and no explanation")),
+    let message = match value.get("detail").and_then(Value::as_str) {
+        Some(detail) => detail.to_owned(),
+        None => format!(
+            "the answer has status {status} and no explanation: is this the admin address of a server of daftar?"
+        ),
+    };
+    Ok(match status {
+        401 | 403 => CliError::denied(message),
+        429 | 503 => CliError::unavailable(message),
+        _ => CliError::failed(message),
     })
 }
 
 fn read_whole(answer: Download<'_>) -> Result<Vec<u8>, CliError> {
     let mut body = Vec::new();
-    answer.take(ANSWER_BYTES_MAX).read_to_end(&mut body).map_err(CliError::failed)?;
+    let read = answer.take(ANSWER_BYTES_MAX).read_to_end(&mut body);
+    read.map_err(|error| CliError::unavailable(format_args!("the answer was broken off: {error}; try again")))?;
     Ok(body)
 }

@@ -163,7 +163,7 @@ pub(super) fn check_file(global: &GlobalArgs, file: &Path) -> Result<Contents, C
     let mut progress = Progress::new(global.json, "checked");
     let inspected = inspect(BufReader::new(opened), Depth::Everything, &mut |head, things| progress.at(head, things));
     drop(progress);
-    inspected.map_err(|problem| CliError::failed(format!("`{}`: {problem}", file.display())))
+    inspected.map_err(|problem| CliError::input(format!("`{}`: {problem}", file.display())))
 }
 
 /// Opens a backup.
@@ -172,9 +172,9 @@ pub(super) fn check_file(global: &GlobalArgs, file: &Path) -> Result<Contents, C
 /// When there is none, or it cannot be read.
 pub(super) fn open(file: &Path) -> Result<File, CliError> {
     let opened = File::open(file).and_then(|opened| {
-        if opened.metadata()?.is_dir() { Err(io::Error::other("it is a folder")) } else { Ok(opened) }
+        if opened.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(opened) }
     });
-    opened.map_err(|error| CliError::failed(format!("cannot read the backup `{}`: {error}", file.display())))
+    opened.map_err(|error| CliError::cannot_read(file, &error))
 }
 
 fn folder_of(file: &Path) -> &Path {
@@ -182,12 +182,12 @@ fn folder_of(file: &Path) -> &Path {
 }
 
 fn taken(file: &Path) -> CliError {
-    CliError::failed(format!(
+    CliError::output(format!(
         "`{}` is there already, and was left as it is: name another file, or replace it with --force",
         file.display()
     ))
 }
 
 fn cannot_write(file: &Path, error: &io::Error) -> CliError {
-    CliError::failed(format!("cannot write the backup `{}`: {error}; nothing was left under that name", file.display()))
+    CliError::cannot_write(file, error).with("no backup was left under that name")
 }

@@ -107,7 +107,10 @@ pub enum ClientCommand {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ClientCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
+    let admin = match &command {
+        ClientCommand::Create { .. } => AdminClient::connect_or_begin(global)?,
+        _ => AdminClient::connect(global)?,
+    };
     let result = execute(global, &admin, command);
     admin.close();
     result
@@ -215,7 +218,7 @@ fn execute(global: &GlobalArgs, admin: &AdminClient, command: ClientCommand) -> 
                 body.extend(value.map(|value| (name.to_owned(), value)));
             }
             if body.is_empty() {
-                return Err(CliError::failed(
+                return Err(CliError::usage(
                     "nothing to change was given; `daftar client set --help` lists what can be",
                 ));
             }

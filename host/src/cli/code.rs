@@ -72,7 +72,10 @@ pub struct CodeArgs {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: CodeCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
+    let admin = match &command {
+        CodeCommand::Add { .. } => AdminClient::connect_or_begin(global)?,
+        _ => AdminClient::connect(global)?,
+    };
     let result = execute(global, &admin, command);
     admin.close();
     result
@@ -137,10 +140,10 @@ impl CodeArgs {
         let mut labels = Map::new();
         for label in &self.labels {
             let Some((language, text)) = label.split_once('=') else {
-                return Err(CliError::failed(format!("`{label}` is no label: write it as `en=Farmer ID`")));
+                return Err(CliError::usage(format!("`{label}` is no label: write it as `en=Farmer ID`")));
             };
             if labels.insert(language.to_owned(), json!(text)).is_some() {
-                return Err(CliError::failed(format!("there are two labels in the language `{language}`")));
+                return Err(CliError::usage(format!("there are two labels in the language `{language}`")));
             }
         }
         let labels = if labels.is_empty() { Value::Null } else { Value::Object(labels) };

@@ -41,7 +41,10 @@ pub enum ConceptGroupCommand {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ConceptGroupCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
+    let admin = match &command {
+        ConceptGroupCommand::Set { .. } => AdminClient::connect_or_begin(global)?,
+        _ => AdminClient::connect(global)?,
+    };
     let result = execute(global, &admin, command);
     admin.close();
     result

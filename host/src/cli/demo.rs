@@ -51,9 +51,11 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     config.server.listen = args.listen;
     config.server.admin_listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.log.level = LogLevel::Warn;
-    config.validate().map_err(|error| CliError::Config(error.to_string()))?;
+    config.validate()?;
     telemetry::start(&config.log);
-    let folder = tempfile::Builder::new().prefix("daftar-demo-").tempdir().map_err(CliError::failed)?;
+    let folder = tempfile::Builder::new().prefix("daftar-demo-").tempdir().map_err(|error| {
+        CliError::output(format_args!("cannot make a temporary folder: {error}; name another place in TMPDIR"))
+    })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     runtime.block_on(async {
         let listeners = bind(&mut config)?;
@@ -68,7 +70,7 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         let data_dir = folder.path().join("data");
         let options = AppOptions::new(data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
         let options = options.with_compile_in(CompileIn::this_program()).with_pinned(global.pinned.clone());
-        let app = App::open(config, options).await.map_err(CliError::failed)?;
+        let app = App::open(config, options).await?;
         let started = Instant::now();
         let households = fill(&app).await?;
         let took = started.elapsed().as_secs_f64();
@@ -91,7 +93,7 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
         } else {
             guide(&url, &data_dir, &id, secret.expose_secret())
         };
-        serve(app, listeners, move || output::line(guide), shutdown_signal()).await.map_err(CliError::failed)
+        serve(app, listeners, move || output::line(guide), shutdown_signal()).await.map_err(CliError::from)
     })
 }
 
@@ -101,9 +103,9 @@ fn bind(config: &mut Config) -> Result<Listeners, CliError> {
         Ok(listeners) => Ok(listeners),
         Err(_) if config.server.listen.port() != 0 => {
             config.server.listen.set_port(0);
-            Listeners::bind(&config.server).map_err(CliError::failed)
+            Listeners::bind(&config.server).map_err(CliError::from)
         }
-        Err(error) => Err(CliError::failed(error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -135,7 +135,7 @@ fn try_rule(
             Rule { expression, subject, program: None }
         }
         (None, Some(program)) => rule_of(admin, program)?,
-        (None, None) => return Err(CliError::failed("an expression or `--program` is needed")),
+        (None, None) => return Err(CliError::usage("an expression or `--program` is needed")),
     };
     let body = json!({"expression": rule.expression, "subject": rule.subject});
     let checked = admin.call("POST", "/eligibility/validate", Payload::Json(&body))?;
@@ -234,7 +234,7 @@ fn read_expression(given: &str) -> Result<String, CliError> {
             let mut text = String::new();
             let mut input = std::io::stdin().lock().take(EXPRESSION_FILE_BYTES_MAX);
             let read = input.read_to_string(&mut text);
-            read.map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
+            read.map_err(|error| CliError::input(format!("standard input cannot be read: {error}")))?;
             text
         }
         None => return Ok(given.to_owned()),
@@ -247,11 +247,11 @@ fn read_expression(given: &str) -> Result<String, CliError> {
 fn read_records(path: &Path) -> Result<Vec<Value>, CliError> {
     let text = bounded(path, RECORDS_FILE_BYTES_MAX)?;
     let content: Value = serde_json::from_str(&text)
-        .map_err(|error| CliError::failed(format!("`{}` is not JSON: {error}", path.display())))?;
+        .map_err(|error| CliError::input(format!("`{}` is not JSON: {error}", path.display())))?;
     match content {
         Value::Array(records) if !records.is_empty() => Ok(records),
         record @ Value::Object(_) => Ok(vec![record]),
-        _ => Err(CliError::failed(format!("`{}` holds neither a record nor a list of records", path.display()))),
+        _ => Err(CliError::input(format!("`{}` holds neither a record nor a list of records", path.display()))),
     }
 }
 
@@ -260,20 +260,19 @@ fn numbered(id: &str, records: Vec<Value>) -> Result<Value, CliError> {
     let count = records.len();
     let place = id.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     place.and_then(|place| records.into_iter().nth(place)).ok_or_else(|| {
-        CliError::failed(format!("`--explain` takes the number of a record of the file, 1 to {count}, not `{id}`"))
+        CliError::usage(format!("`--explain` takes the number of a record of the file, 1 to {count}, not `{id}`"))
     })
 }
 
 /// A file of bounded size, as text.
 fn bounded(path: &Path, bytes_max: u64) -> Result<String, CliError> {
     let shown = path.display();
-    let file =
-        std::fs::File::open(path).map_err(|error| CliError::failed(format!("cannot open `{shown}`: {error}")))?;
+    let file = std::fs::File::open(path).map_err(|error| CliError::cannot_read(path, &error))?;
     let mut text = String::new();
     let read = file.take(bytes_max + 1).read_to_string(&mut text);
-    read.map_err(|error| CliError::failed(format!("cannot read `{shown}`: {error}")))?;
+    read.map_err(|error| CliError::cannot_read(path, &error))?;
     if text.len() as u64 > bytes_max {
-        return Err(CliError::failed(format!("`{shown}` has more than {bytes_max} bytes")));
+        return Err(CliError::input(format!("`{shown}` has more than {bytes_max} bytes")));
     }
     Ok(text)
 }

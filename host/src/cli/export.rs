@@ -73,18 +73,25 @@ pub fn run(global: &GlobalArgs, args: &ExportArgs) -> Result<(), CliError> {
     let query = query(args, table.is_some())?;
     // Two exports go on as one only where the same was asked.
     let asked = format!("{query}\n{}", table.as_ref().map(TableWriter::fingerprint).unwrap_or_default());
-    let mut file = OutputFile::open(&args.file, &asked, args.resume)?;
+    // First: where nobody can be asked, nothing is begun.
     let admin = AdminClient::connect(global)?;
+    let mut file = match OutputFile::open(&args.file, &asked, args.resume) {
+        Ok(file) => file,
+        Err(error) => {
+            admin.close();
+            return Err(error);
+        }
+    };
     let bar = if global.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
     let outcome = receive(&admin, &query, table.as_ref(), &mut file, &bar);
     bar.finish_and_clear();
     admin.close();
     let as_of = match outcome {
         Ok(as_of) => as_of,
-        Err(CliError::Failed(message)) if file.has_begun() => {
+        Err(error) if file.has_begun() => {
             let path = args.file.display();
-            return Err(CliError::Failed(format!(
-                "{message}\nwhat was written is kept: `daftar export --resume {path}` goes on, with the other options as before"
+            return Err(error.with(format_args!(
+                "what was written is kept: `daftar export --resume {path}` goes on, with the other options as before"
             )));
         }
         Err(error) => {
@@ -108,15 +115,15 @@ fn table_of(args: &ExportArgs) -> Result<Option<TableWriter>, CliError> {
     let extension = args.file.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_lowercase();
     match (extension.as_str(), &args.mapping) {
         ("csv" | "tsv", Some(mapping)) => {
-            let (text, bytes) = MappingText::load(mapping).map_err(CliError::failed)?;
+            let (text, bytes) = MappingText::load(mapping).map_err(CliError::input)?;
             TableWriter::new(&text, bytes, extension == "tsv").map(Some).map_err(CliError::failed)
         }
-        ("csv" | "tsv", None) => Err(CliError::failed(
+        ("csv" | "tsv", None) => Err(CliError::usage(
             "a table needs --mapping FILE, which says which field is which column; `daftar import --example-mapping` shows one",
         )),
         ("ndjson" | "jsonl", None) => Ok(None),
-        (_, Some(_)) => Err(CliError::failed("--mapping is for tables: files whose names end with `.csv` or `.tsv`")),
-        _ => Err(CliError::failed(format!(
+        (_, Some(_)) => Err(CliError::usage("--mapping is for tables: files whose names end with `.csv` or `.tsv`")),
+        _ => Err(CliError::usage(format!(
             "`{}` says by its name what it will hold: `.ndjson` or `.jsonl` one JSON object a line, `.csv` or `.tsv` a table",
             args.file.display()
         ))),
@@ -139,7 +146,7 @@ fn query(args: &ExportArgs, is_table: bool) -> Result<String, CliError> {
     }
     for filter in &args.filter {
         let Some((name, value)) = filter.split_once('=') else {
-            return Err(CliError::failed(format!("--filter `{filter}` is written NAME=VALUE")));
+            return Err(CliError::usage(format!("--filter `{filter}` is written NAME=VALUE")));
         };
         query.append_pair(name, value);
     }
@@ -163,13 +170,13 @@ fn receive(
     }
     let before = file.records();
     for line in BufReader::with_capacity(1 << 18, admin.download("GET", &path, Payload::Empty)?).lines() {
-        let line = line.map_err(|error| CliError::failed(format!("the server went away: {error}")))?;
+        let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
         if line.starts_with("{\"$export\":") {
             let told: Value = serde_json::from_str(&line).map_err(|_| unexpected())?;
             let told = told.get("$export").ok_or_else(unexpected)?;
             if let Some(stopped) = told.get("stopped") {
                 let detail = stopped.get("detail").and_then(Value::as_str);
-                return Err(CliError::failed(detail.unwrap_or("the server stopped")));
+                return Err(CliError::unavailable(detail.unwrap_or("the server stopped")));
             }
             let records = before.saturating_add(told.get("records").and_then(Value::as_u64).ok_or_else(unexpected)?);
             bar.set_message(format!("{records} records"));
@@ -192,7 +199,7 @@ fn receive(
             }
         }
     }
-    Err(CliError::failed("the server went away before all was sent"))
+    Err(CliError::unavailable("the server went away before all was sent"))
 }
 
 fn unexpected() -> CliError {

@@ -26,7 +26,10 @@ pub enum IdentifierSystemCommand {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: IdentifierSystemCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
+    let admin = match &command {
+        IdentifierSystemCommand::Add { .. } => AdminClient::connect_or_begin(global)?,
+        _ => AdminClient::connect(global)?,
+    };
     let result = execute(global, &admin, command);
     admin.close();
     result

@@ -102,7 +102,7 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
         return Ok(());
     }
     let Some(file) = args.file.as_deref() else {
-        return Err(CliError::failed("name the file to import, or ask for --example-mapping"));
+        return Err(CliError::usage("name the file to import, or ask for --example-mapping"));
     };
     let translated = match args.from {
         Some(From::Openspp) => Some(openspp::translate(file, &args.codes)?),
@@ -121,14 +121,14 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
             (progress, true)
         }
         (Some(_), false) => {
-            return Err(CliError::failed(format!(
+            return Err(CliError::usage(format!(
                 "an import of `{}` was interrupted: go on with --resume, or remove `{}` to begin anew",
                 file.display(),
                 progress_path.display()
             )));
         }
         (None, true) => {
-            return Err(CliError::failed(format!(
+            return Err(CliError::usage(format!(
                 "there is nothing to go on with: `{}` is not there",
                 progress_path.display()
             )));
@@ -138,12 +138,19 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     source.seek(progress.mark());
     let rows_path = rejects_path.with_extension("csv");
     let table = source.header().map(|header| (rows_path.as_path(), header));
-    let mut rejects = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes()))?;
-    if !args.dry_run {
+    // First: where nobody can be asked, nothing is begun.
+    let admin = AdminClient::connect_or_begin(global)?;
+    let opened = Rejects::open(&rejects_path, table, resumes.then_some(progress.rejects_bytes())).and_then(|rejects| {
         // Before anything is sent: what is written from now on is found by the name in it.
-        progress.save(&progress_path)?;
-    }
-    let admin = AdminClient::connect(global)?;
+        if args.dry_run { Ok(rejects) } else { progress.save(&progress_path).map(|()| rejects) }
+    });
+    let mut rejects = match opened {
+        Ok(rejects) => rejects,
+        Err(error) => {
+            admin.close();
+            return Err(error);
+        }
+    };
     let started = Instant::now();
     let before = progress.counts();
     let sender = Sender {
@@ -175,7 +182,7 @@ pub fn run(global: &GlobalArgs, args: &ImportArgs) -> Result<(), CliError> {
     if counts.rejected == 0 {
         return Ok(());
     }
-    Err(CliError::Rejects(format!(
+    Err(CliError::findings(format!(
         "{} lines were refused: `{}` says why; mend them there, and import that file",
         counts.rejected,
         rejects_path.display()
@@ -217,13 +224,10 @@ fn bar(global: &GlobalArgs, bytes: u64) -> ProgressBar {
 
 /// Says how to go on.
 fn hint(error: CliError, file: &Path, progress: &Path) -> CliError {
-    match error {
-        CliError::Failed(message) if progress.exists() => CliError::Failed(format!(
-            "{message}\nwhat was written is kept: `daftar import --resume {}` goes on from there",
-            file.display()
-        )),
-        other => other,
+    if !progress.exists() {
+        return error;
     }
+    error.with(format_args!("what was written is kept: `daftar import --resume {}` goes on from there", file.display()))
 }
 
 fn summary(

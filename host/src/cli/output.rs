@@ -1,17 +1,31 @@
 //! What commands print.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde_json::Value;
 
 use super::CliError;
 
-/// Prints a line on standard output; a reader that went away is not an error.
+/// Prints a line on standard output. A reader that went away is not an error; a disk that takes nothing ends the command, as what it
+/// was asked for is lost.
 pub fn line(text: impl std::fmt::Display) {
-    let mut out = std::io::stdout().lock();
-    let written = writeln!(out, "{text}").and_then(|()| out.flush());
-    if written.is_err() {
-        tracing::debug!("standard output is closed");
+    if let Err(error) = line_if_heard(text) {
+        let told =
+            CliError::output(format_args!("standard output cannot be written: {error}; what was asked for was done"));
+        complain(&told, false);
+        std::process::exit(told.kind.exit_code().into());
+    }
+}
+
+/// Prints a line on standard output for whoever listens. A reader that went away is not an error.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn line_if_heard(text: impl std::fmt::Display) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 
@@ -20,12 +34,23 @@ pub fn json(value: &Value) {
     line(serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string()));
 }
 
-/// Prints an error on standard error.
-pub fn complain(error: &CliError) {
-    let mut out = std::io::stderr().lock();
-    if writeln!(out, "error: {error}").is_err() {
-        tracing::debug!("standard error is closed");
+/// Prints an error on standard error: a sentence, or an object on one line.
+pub fn complain(error: &CliError, as_json: bool) {
+    if as_json { complain_json(&error.to_json()) } else { note(format_args!("error: {error}")) }
+}
+
+/// Prints what the command line's own reader has to say, and gives the exit code: help and version are answers, the rest is wrong
+/// usage.
+pub fn tell_usage(told: &clap::Error, as_json: bool) -> u8 {
+    if !told.use_stderr() {
+        line(told.render().ansi().to_string().trim_end());
+        return 0;
     }
+    let text = told.render().to_string();
+    let text = text.trim_end();
+    let error = CliError::usage(text.strip_prefix("error: ").unwrap_or(text));
+    complain(&error, as_json);
+    error.kind.exit_code()
 }
 
 /// Prints a text whose lines are ended on standard error.

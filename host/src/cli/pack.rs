@@ -2,7 +2,7 @@
 
 mod import;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -43,16 +43,16 @@ pub enum PackCommand {
 pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
     match command {
         PackCommand::Build { dir, output: file, base, sign } => {
+            expect_folder(&dir)?;
             // Read first: nothing is made that would then lack its signature.
-            let key = sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::failed)?;
+            let key = sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::input)?;
             let bytes = packs::build(&dir, base.as_deref()).map_err(|error| match error {
                 BuildError::Source(errors) => told(global, &errors),
                 BuildError::Host(_) => CliError::failed(error),
             })?;
-            packs::write_file(&file, &bytes)
-                .map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", file.display())))?;
+            packs::write_file(&file, &bytes).map_err(|error| CliError::cannot_write(&file, &error))?;
             let signature = key.map(|key| plugin_files::sign(&file, &bytes, &key)).transpose();
-            let signature = signature.map_err(CliError::Failed)?;
+            let signature = signature.map_err(CliError::failed)?;
             if global.json {
                 let key = signature.map(|signature| signature.key().to_string());
                 output::json(&json!({"file": file, "bytes": bytes.len(), "key_id": key}));
@@ -65,6 +65,7 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
         }
         PackCommand::Import(args) => import::run(global, *args)?,
         PackCommand::Check { dir } => {
+            expect_folder(&dir)?;
             let codes = packs::check(&dir).map_err(|errors| told(global, &errors))?;
             if global.json {
                 output::json(&json!({"codes": codes}));
@@ -76,10 +77,19 @@ pub fn run(global: &GlobalArgs, command: PackCommand) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Problems of a source name its files: that there is no such folder is said first.
+fn expect_folder(dir: &Path) -> Result<(), CliError> {
+    match std::fs::metadata(dir) {
+        Ok(about) if about.is_dir() => Ok(()),
+        Ok(_) => Err(CliError::input(format_args!("`{}` is no folder: name the one with `pack.toml`", dir.display()))),
+        Err(error) => Err(CliError::cannot_read(dir, &error)),
+    }
+}
+
 /// What is wrong with a source, as the command's error; in JSON the list is printed and the error is short.
 fn told(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     if !global.json {
-        return CliError::failed(errors);
+        return CliError::input(errors);
     }
     let problem = |problem: &PackProblem| {
         let file = (!problem.file.is_empty()).then_some(&problem.file);
@@ -88,5 +98,5 @@ fn told(global: &GlobalArgs, errors: &PackErrors) -> CliError {
     let problems: Vec<Value> = errors.problems().iter().map(problem).collect();
     let count = problems.len().saturating_add(errors.left_out());
     output::json(&json!({"problems": problems, "left_out": errors.left_out()}));
-    CliError::failed(format!("{count} problems"))
+    CliError::input(format!("{count} problems; `problems` on standard output lists them"))
 }

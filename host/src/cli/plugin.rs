@@ -110,7 +110,7 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
 }
 
 fn install(global: &GlobalArgs, file: &Path, allow_unsigned: bool) -> Result<(), CliError> {
-    let plugin = plugin_files::read(file).map_err(CliError::Failed)?;
+    let plugin = plugin_files::read(file).map_err(CliError::input)?;
     let path = if allow_unsigned { "/plugins?allow_unsigned=true" } else { "/plugins" };
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
     let installed = call(global, "POST", path, payload)?;
@@ -125,7 +125,10 @@ fn install(global: &GlobalArgs, file: &Path, allow_unsigned: bool) -> Result<(),
 }
 
 pub(super) fn call(global: &GlobalArgs, method: &str, path: &str, payload: Payload<'_>) -> Result<Value, CliError> {
-    let admin = AdminClient::connect(global)?;
+    let admin = match (method, path.split('?').next()) {
+        ("POST", Some("/plugins")) => AdminClient::connect_or_begin(global)?,
+        (_, _) => AdminClient::connect(global)?,
+    };
     let answer = admin.call(method, path, payload);
     admin.close();
     answer

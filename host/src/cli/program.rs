@@ -104,7 +104,10 @@ impl MoreArgs {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, command: ProgramCommand) -> Result<(), CliError> {
-    let admin = AdminClient::connect(global)?;
+    let admin = match &command {
+        ProgramCommand::Create { .. } => AdminClient::connect_or_begin(global)?,
+        _ => AdminClient::connect(global)?,
+    };
     let result = execute(global, &admin, command);
     admin.close();
     result
@@ -141,7 +144,7 @@ fn read(admin: &AdminClient, id: &str) -> Result<Value, CliError> {
 fn read_identifier(text: &str) -> Result<Value, CliError> {
     match text.split_once('|') {
         Some((system, value)) => Ok(json!({"system": system, "value": value})),
-        None => Err(CliError::failed(format!("an identifier is written `SYSTEM|VALUE`, and `{text}` has no `|`"))),
+        None => Err(CliError::usage(format!("an identifier is written `SYSTEM|VALUE`, and `{text}` has no `|`"))),
     }
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::backup::{Progress, check_file, json_of, open, print};
+use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::restore::{RestoreError, Restored, is_unfinished, restore};
 use crate::config::Config;
@@ -23,7 +24,7 @@ pub struct RestoreArgs {
 /// Runs the command.
 pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     if global.admin_url.is_some() {
-        return Err(CliError::failed(
+        return Err(CliError::usage(
             "a backup is restored into the data folder of a stopped server: name it with --data-dir, on its own machine",
         ));
     }
@@ -38,7 +39,7 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
         return Ok(());
     }
     let config = match &global.config {
-        Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+        Some(path) => Config::load(path)?,
         None => Config::default(),
     };
     let file = open(&args.file)?;
@@ -87,5 +88,5 @@ fn failed(global: &GlobalArgs, args: &RestoreArgs, error: &RestoreError) -> CliE
     } else {
         format!("\n`{}` was not restored; `{}` is not served as it is", args.file.display(), global.data_dir.display())
     };
-    CliError::failed(format!("{error}{after}"))
+    CliError { kind: ErrorKind::from(error), message: format!("{error}{after}") }
 }

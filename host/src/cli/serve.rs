@@ -29,7 +29,7 @@ pub struct ServeArgs {
 /// Runs the command until it is told to stop.
 pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     let mut config = match &global.config {
-        Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+        Some(path) => Config::load(path)?,
         None => Config::default(),
     };
     if let Some(listen) = args.listen {
@@ -38,22 +38,30 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
     if let Some(admin_listen) = args.admin_listen {
         config.server.admin_listen = admin_listen;
     }
-    config.validate().map_err(|error| CliError::Config(error.to_string()))?;
+    config.validate()?;
     telemetry::start(&config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     runtime.block_on(async {
-        let listeners = Listeners::bind(&config.server).map_err(CliError::failed)?;
+        let listeners = Listeners::bind(&config.server)?;
         let url = listeners.public_url(&config.server);
         let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
         let options =
             AppOptions::new(global.data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
         let options = options.with_compile_in(CompileIn::this_program()).with_pinned(global.pinned.clone());
-        let app = App::open(config, options).await.map_err(CliError::failed)?;
+        let options = options.with_built_from(global.build.committed_at());
+        let app = App::open(config, options).await?;
         let ready = if global.json {
             json!({"listening_on": url, "admin_on": listeners.offered_admin_url()}).to_string()
         } else {
             format!("listening on {url}")
         };
-        serve(app, listeners, move || output::line(ready), shutdown_signal()).await.map_err(CliError::failed)
+        serve(app, listeners, move || say(&ready), shutdown_signal()).await.map_err(CliError::from)
     })
+}
+
+/// A server serves, whoever reads its standard output.
+fn say(ready: &str) {
+    if let Err(error) = output::line_if_heard(ready) {
+        tracing::warn!(error = %error, "standard output cannot be written");
+    }
 }

@@ -11,7 +11,7 @@ use crate::app::plugin_files;
 
 /// Says what installing a plugin would mean for the records there are; changes nothing.
 pub fn run(global: &GlobalArgs, file: &Path, records: u32) -> Result<(), CliError> {
-    let plugin = plugin_files::read(file).map_err(CliError::Failed)?;
+    let plugin = plugin_files::read(file).map_err(CliError::input)?;
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
     let report = call(global, "POST", &format!("/plugin-reports?records={records}"), payload)?;
     if global.json {

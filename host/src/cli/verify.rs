@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::admin_client::{AdminClient, Payload};
+use super::admin_client::{AdminClient, Payload, expect_register};
 use super::{CliError, GlobalArgs, output};
 use crate::admin::dto::verification::VerificationLine;
 use crate::app::verify::verify_stopped;
@@ -28,9 +28,10 @@ pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
         Some(admin) => of_server(&admin, &mut shown),
         None => {
             let config = match &global.config {
-                Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+                Some(path) => Config::load(path)?,
                 None => Config::default(),
             };
+            expect_register(global, &config)?;
             of_folder(&config, &global.data_dir, &mut shown)
         }
     };
@@ -43,7 +44,7 @@ pub fn run(global: &GlobalArgs, _args: VerifyArgs) -> Result<(), CliError> {
 fn of_server(admin: &AdminClient, shown: &mut Shown) -> Result<(), CliError> {
     let answer = admin.download("GET", "/verification", Payload::Empty)?;
     for line in BufReader::new(answer).lines() {
-        let line = line.map_err(|error| CliError::failed(format!("the server broke off: {error}")))?;
+        let line = line.map_err(|error| CliError::unavailable(format!("the server broke off: {error}")))?;
         let line = serde_json::from_str(&line)
             .map_err(|error| CliError::failed(format!("a line of the server's answer is no JSON: {error}")))?;
         shown.take(line)?;
@@ -67,7 +68,7 @@ fn of_folder(config: &Config, data_dir: &Path, shown: &mut Shown) -> Result<(), 
             Ok(())
         };
         let (ended, is_shown) = tokio::join!(look, show);
-        ended.map_err(CliError::failed).and(is_shown)
+        ended.map_err(CliError::from).and(is_shown)
     });
     ended?;
     shown.take(value_of(&VerificationLine::Result((&result).into())))
@@ -121,7 +122,7 @@ impl Shown {
     /// Says what it came to.
     fn end(self) -> Result<(), CliError> {
         let Some(mut result) = self.result else {
-            return Err(CliError::failed("the look was broken off before its end: try again"));
+            return Err(CliError::unavailable("the look was broken off before its end: try again"));
         };
         let number = |name| result.get(name).and_then(Value::as_u64).unwrap_or_default();
         let (looked_at, findings) = (number("looked_at"), number("findings"));

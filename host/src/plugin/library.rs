@@ -25,6 +25,7 @@ use jiff::Timestamp;
 
 pub use self::archive::{ArchivedPlugins, LibraryRefill};
 pub use self::folder::is_in_use;
+pub(super) use self::folder::{InstalledFile, installed_files};
 use self::folder::{file_of, load_recorded, locked};
 pub use self::offer::{Accept, PluginOffer, Prepared};
 use self::records::{Record, Records};

@@ -123,7 +123,8 @@ impl SandboxedRule {
 }
 
 /// Whether a fault under a caller's expression may be the engine's own failing. A budget that the expression exhausts is not.
-pub(super) fn is_suspicious(kind: FaultKind) -> bool {
+#[must_use]
+pub fn is_suspicious(kind: FaultKind) -> bool {
     match kind {
         FaultKind::Timeout | FaultKind::Table | FaultKind::Instances | FaultKind::Trap | FaultKind::InvalidAnswer => {
             true

@@ -53,7 +53,7 @@ const READER_PATIENCE: Duration = Duration::from_secs(60);
 /// The parts that plugins' files are cut into, in bytes.
 const PLUGIN_PART_BYTES: usize = 256 * 1024;
 /// What the audit log calls a backup.
-const TARGET: &str = "backup";
+pub const TARGET: &str = "backup";
 
 /// Whether the keys go into a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

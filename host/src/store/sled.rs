@@ -52,7 +52,7 @@ use crate::error::contained::{Panicked, contain};
 pub use self::archive::SledRefill;
 use self::audit_buffer::{AuditBuffer, Waiting};
 use self::health::Health;
-pub use self::open::OpenError;
+pub use self::open::{FORMAT_VERSION, OpenError};
 use self::reader::Reader;
 pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};

@@ -12,16 +12,16 @@ fn a_file_is_written_whole_for_its_owner_and_never_over_another() {
     let first = fs::read(&file).unwrap();
     assert!(first.starts_with(b"daftar-backup 1 {"));
     let refused = back_up(app.data_dir(), &file, &[]);
-    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""));
+    assert_eq!((refused.code, refused.stdout.as_str()), (73, ""));
     assert!(refused.stderr.contains("is there already, and was left as it is"), "{refused:?}");
     assert_eq!(fs::read(&file).unwrap(), first);
     drop(back_up(app.data_dir(), &file, &["--force"]).expect_success());
     assert_ne!(fs::read(&file).unwrap(), first, "the audit log is longer");
     drop(check(&file).expect_success());
     let nowhere = back_up(app.data_dir(), &folder.path().join("no/such/folder/b"), &[]);
-    assert_eq!(nowhere.code, 1);
+    assert_eq!(nowhere.code, 73);
     assert!(
-        nowhere.stderr.contains("cannot write the backup") && nowhere.stderr.contains("No such file"),
+        nowhere.stderr.contains("cannot write") && nowhere.stderr.contains("its folder is not there"),
         "{nowhere:?}"
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");
@@ -64,11 +64,11 @@ fn what_is_wrong_with_a_file_is_told_and_nothing_is_served_of_it() {
         let file = folder.path().join(name);
         fs::write(&file, bytes).unwrap();
         let refused = check(&file);
-        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{name}");
+        assert_eq!((refused.code, refused.stdout.as_str()), (66, ""), "{name}");
         assert!(refused.stderr.contains(reason), "{name}: {}", refused.stderr);
         let data_dir = folder.path().join(format!("{name}.restored"));
         let refused = restore(&data_dir, &file);
-        assert_eq!(refused.code, 1, "{name}");
+        assert_eq!(refused.code, 66, "{name}");
         assert!(refused.stderr.contains(reason), "{name}: {}", refused.stderr);
         if data_dir.exists() {
             assert!(data_dir.join("restore.unfinished").exists(), "{name}");
@@ -83,7 +83,7 @@ fn what_is_wrong_with_a_file_is_told_and_nothing_is_served_of_it() {
 fn a_restore_goes_into_an_empty_folder_only() {
     let (folder, file, app) = small();
     let refused = restore(app.data_dir(), &file);
-    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""));
+    assert_eq!((refused.code, refused.stdout.as_str()), (73, ""));
     let text = &refused.stderr;
     assert!(
         text.contains("restored into an empty folder") && text.contains("`admin.token`") && text.contains("more"),

@@ -123,8 +123,8 @@ fn a_full_disk_is_told_and_leaves_nothing() {
     // A device that takes nothing: every write to it fails as on a full disk.
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = command(app.data_dir(), &["backup", "-"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(73));
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("cannot write the backup `-`") && text.contains("No space left"), "{text}");
+    assert!(text.contains("cannot write `-`") && text.contains("the disk is full"), "{text}");
     assert_eq!(app.admin().get("/clients").status, 200);
 }

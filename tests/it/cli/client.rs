@@ -116,7 +116,7 @@ fn a_distant_server_is_reached_by_address_and_token() {
     let token_file = app.data_dir().join("admin.token");
     let distant = || command(&elsewhere.path().join("data"), &["client", "list", "--json", "--admin-url", &url]);
     let refused = finish(distant());
-    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(refused.code, 77, "{refused:?}");
     assert!(refused.stderr.contains("--admin-token-file"), "{refused:?}");
     let mut by_file = distant();
     by_file.arg("--admin-token-file").arg(&token_file);
@@ -127,7 +127,7 @@ fn a_distant_server_is_reached_by_address_and_token() {
     let mut with_another = distant();
     with_another.env("DAFTAR_ADMIN_TOKEN", "x".repeat(60));
     let refused = finish(with_another);
-    assert!(refused.code == 1 && refused.stderr.contains("admin token"), "{refused:?}");
+    assert!(refused.code == 77 && refused.stderr.contains("admin token"), "{refused:?}");
     assert!(!elsewhere.path().join("data").exists(), "nothing is made here");
 }
 

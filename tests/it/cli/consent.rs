@@ -78,14 +78,14 @@ fn a_client_belongs_to_the_organization_that_it_is_given_to() {
     let bare = set(&["--organization", "", "--rate-limit-per-minute", "0"]);
     assert_eq!((bare.get("organization"), bare.get("rate_limit_per_minute")), (None, None));
     assert_eq!(bare["rate_limit_per_day"], 70);
-    for (arguments, what) in [
-        (&["set", id][..], "nothing to change"),
-        (&["set", id, "--name", ""], "name"),
-        (&["set", "client-9", "--name", "x"], "no such client"),
-        (&["set", id, "--rate-limit-per-day", "10000001"], "rate limit"),
+    for (arguments, what, code) in [
+        (&["set", id][..], "nothing to change", 2),
+        (&["set", id, "--name", ""], "name", 1),
+        (&["set", "client-9", "--name", "x"], "no such client", 1),
+        (&["set", id, "--rate-limit-per-day", "10000001"], "rate limit", 1),
     ] {
         let refused = client(arguments);
-        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert_eq!((refused.code, refused.stdout.as_str()), (code, ""), "{refused:?}");
         assert!(refused.stderr.contains(what), "{refused:?}");
     }
 }

@@ -151,15 +151,15 @@ fn expressions_and_records_come_from_files_and_from_standard_input() {
     child.stdin.take().unwrap().write_all(RULE.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 eligible, 1 not eligible"));
-    for (arguments, what) in [
-        (vec!["@/nowhere/rule.cel"], "cannot open `/nowhere/rule.cel`"),
-        (vec![RULE, "--records", rule.to_str().unwrap()], "is not JSON"),
-        (vec![RULE, "--records", &records, "--explain", "3"], "1 to 2, not `3`"),
-        (vec![RULE], "no records of type `individual`"),
-        (vec!["--program", "urn:x:y|1"], "no such Program"),
+    for (arguments, what, code) in [
+        (vec!["@/nowhere/rule.cel"], "cannot read `/nowhere/rule.cel`", 66),
+        (vec![RULE, "--records", rule.to_str().unwrap()], "is not JSON", 66),
+        (vec![RULE, "--records", &records, "--explain", "3"], "1 to 2, not `3`", 2),
+        (vec![RULE], "no records of type `individual`", 1),
+        (vec!["--program", "urn:x:y|1"], "no such Program", 1),
     ] {
         let refused = eval(&app, &arguments);
-        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+        assert_eq!((refused.code, refused.stdout.as_str()), (code, ""), "{refused:?}");
         assert!(refused.stderr.contains(what), "{refused:?}");
     }
     assert_eq!(eval(&app, &[]).code, 2, "nothing to try");

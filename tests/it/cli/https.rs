@@ -75,13 +75,13 @@ fn the_admin_listener_leaves_the_machine_by_https_and_the_commands_here_need_no_
         run(&folder.path().join("elsewhere"), &[&arguments[..], more].concat())
     };
     assert_eq!(distant(&["--admin-ca", &cert]).expect_success().json(), json!({"data": []}));
-    for (more, what) in [
-        (&["--admin-ca", &key][..], "there is no certificate in"),
-        (&["--admin-ca", "/nowhere/ca.pem"], "cannot read `/nowhere/ca.pem`"),
-        (&[], "certificate"),
+    for (more, what, code) in [
+        (&["--admin-ca", &key][..], "there is no certificate in", 66),
+        (&["--admin-ca", "/nowhere/ca.pem"], "cannot read `/nowhere/ca.pem`", 66),
+        (&[], "certificate", 69),
     ] {
         let refused = distant(more);
-        assert!(refused.code == 1 && refused.stderr.contains(what), "{refused:?}");
+        assert!(refused.code == code && refused.stderr.contains(what), "{refused:?}");
     }
     let port = url.rsplit(':').next().unwrap().parse().unwrap();
     let plain = Connection::new(Arc::new(AtomicU16::new(port)));
@@ -100,6 +100,6 @@ fn a_certificate_that_cannot_be_used_is_named() {
         &folder.path().join("data"),
         &[&arguments[..], &[config.to_str().unwrap()]].concat(),
     );
-    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(refused.code, 64, "{refused:?}");
     assert!(refused.stderr.contains("/nowhere/cert.pem"), "{refused:?}");
 }

@@ -70,9 +70,9 @@ fn an_address_or_a_folder_in_use_is_told() {
     let address = server.url.strip_prefix("http://").unwrap();
     let other = folder.path().join("other");
     let refused = serve(&other, &["--listen", address, "--admin-listen", "127.0.0.1:0"]);
-    assert!(refused.code == 1 && refused.stderr.contains(address), "{refused:?}");
+    assert!(refused.code == 69 && refused.stderr.contains(address), "{refused:?}");
     let refused = serve(&data_dir, &["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
-    assert!(refused.code == 1 && !refused.stderr.is_empty(), "{refused:?}");
+    assert!(refused.code == 69 && refused.stderr.contains("in use"), "{refused:?}");
     let token = daftar_tests::token::PATH;
     assert_eq!(server.connection().request("GET", token).send().status, 405, "the first one serves on");
     drop(server.stop().expect_success());

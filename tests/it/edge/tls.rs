@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use daftar::config::Config;
-use daftar_tests::process::Server;
+use daftar_tests::process::{Server, run};
 use daftar_tests::{Response, TestApp};
 use rustix::process::{Signal, kill_process};
 use rustls::pki_types::pem::PemObject;
@@ -194,6 +194,8 @@ fn a_renewed_certificate_is_taken_while_the_server_runs_and_a_broken_one_is_not(
 
     std::fs::write(folder.path().join("cert.pem"), "-----BEGIN CERTIFICATE-----\nbroken").unwrap();
     kill_process(server.id(), Signal::HUP).unwrap();
+    let look = || run(&folder.path().join("data"), &["doctor", "--json"]).stdout;
+    while !look().contains("the files hold another certificate than the one in use") {}
     assert!(shows(address, &second));
     let third = renew(folder.path());
     kill_process(server.id(), Signal::HUP).unwrap();

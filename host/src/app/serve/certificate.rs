@@ -20,7 +20,7 @@ use rustls::sign::CertifiedKey;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 
-use super::expiry::expiry;
+use super::expiry::{expiry, validity};
 use crate::app::StartError;
 use crate::app::transport::Transport;
 use crate::config::TlsConfig;
@@ -213,6 +213,27 @@ fn stamps(config: &TlsConfig) -> Stamps {
             changed: (found.ctime(), found.ctime_nsec()),
         })
     })
+}
+
+/// What is in the files of a certificate that can be used.
+pub(in crate::app) struct Seen {
+    /// The certificate itself, without those that signed it.
+    pub leaf: CertificateDer<'static>,
+    /// From when on it holds.
+    pub begins: Timestamp,
+    /// Until when.
+    pub expires: Timestamp,
+}
+
+/// Reads the files as a start would, for whoever only wants to know.
+///
+/// # Errors
+/// Which files cannot be used, and why.
+pub(in crate::app) fn look_at(config: &TlsConfig) -> Result<Seen, String> {
+    let (pair, expires) = read(config, &rustls::crypto::ring::default_provider())?;
+    let leaf = pair.end_entity_cert().map_err(|error| error.to_string())?.clone().into_owned();
+    let begins = validity(&leaf).map_or(Timestamp::MIN, |(begins, _)| begins);
+    Ok(Seen { leaf, begins, expires })
 }
 
 /// Reads both files, and checks that they belong together.

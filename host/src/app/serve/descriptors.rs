@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What is open beside the connections of the public listener: the store, checkpoints, plugins, the administrator.
-const OTHERS: u64 = 512;
+pub(in crate::app) const OTHERS: u64 = 512;
 
 /// Sees to it that so many connections can be open, and says how many can be.
 pub(super) fn make_room(connections: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Until when a certificate holds (RFC 5280, section 4.1.2.5).
+//! From when and until when a certificate holds (RFC 5280, section 4.1.2.5).
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -12,6 +12,11 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// When a certificate expires; none of what is no certificate. What it is good for is the business of whoever checks it.
 pub(super) fn expiry(certificate: &[u8]) -> Option<Timestamp> {
+    validity(certificate).map(|(_, end)| end)
+}
+
+/// From when and until when a certificate holds; none of what is no certificate.
+pub(super) fn validity(certificate: &[u8]) -> Option<(Timestamp, Timestamp)> {
     let certificate = Reader(certificate).expect(SEQUENCE)?;
     let mut fields = Reader(Reader(certificate).expect(SEQUENCE)?);
     if fields.0.first() == Some(&VERSION) {
@@ -22,9 +27,8 @@ pub(super) fn expiry(certificate: &[u8]) -> Option<Timestamp> {
         fields.next()?;
     }
     let mut validity = Reader(fields.expect(SEQUENCE)?);
-    validity.next()?;
-    let (tag, text) = validity.next()?;
-    time(tag, std::str::from_utf8(text).ok()?)
+    let mut next = || validity.next().and_then(|(tag, text)| time(tag, std::str::from_utf8(text).ok()?));
+    Some((next()?, next()?))
 }
 
 /// `YYMMDDHHMMSSZ`, of the years 1950 to 2049, or `YYYYMMDDHHMMSSZ`.
@@ -104,6 +108,7 @@ mod tests {
         parameters.not_after = rcgen::date_time_ymd(2031, 7, 9);
         let certificate = parameters.self_signed(&pair).unwrap();
         assert_eq!(expiry(certificate.der()).map(|at| at.to_string()).as_deref(), Some("2031-07-09T00:00:00Z"));
+        assert_eq!(validity(certificate.der()).unwrap().0.to_string(), "2026-01-02T00:00:00Z");
         for length in 0..certificate.der().len() {
             assert_eq!(expiry(&certificate.der()[..length]), None, "a certificate that was cut");
         }

@@ -22,12 +22,12 @@ const SYSTEM_FILES: [&str; 4] = [
 pub fn trust(file: Option<&Path>) -> Result<TlsConfig, CliError> {
     let system = || SYSTEM_FILES.iter().map(Path::new).find(|file| file.is_file());
     let Some(file) = file.or_else(system) else {
-        return Err(CliError::failed(
+        return Err(CliError::usage(
             "this system has no file of certificates that it trusts: name one with --admin-ca FILE",
         ));
     };
     let shown = file.display();
-    let pem = std::fs::read(file).map_err(|error| CliError::failed(format!("cannot read `{shown}`: {error}")))?;
+    let pem = std::fs::read(file).map_err(|error| CliError::cannot_read(file, &error))?;
     let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -36,7 +36,7 @@ pub fn trust(file: Option<&Path>) -> Result<TlsConfig, CliError> {
         })
         .collect();
     if certificates.is_empty() {
-        return Err(CliError::failed(format!("there is no certificate in `{shown}`; a PEM file is needed")));
+        return Err(CliError::input(format!("there is no certificate in `{shown}`; a PEM file is needed")));
     }
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(&certificates))

@@ -74,7 +74,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<RuleFile>, CliError> {
         }
         let found = listed(path)?;
         if found.is_empty() {
-            return Err(CliError::failed(format!("`{}` has no rule files (`*.toml`)", path.display())));
+            return Err(CliError::input(format!("`{}` has no rule files (`*.toml`)", path.display())));
         }
         for path in found {
             files.push(read_file(&path)?);
@@ -85,7 +85,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<RuleFile>, CliError> {
 
 /// The rule files of a folder, by name.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let unread = |error: std::io::Error| CliError::failed(format!("cannot read `{}`: {error}", folder.display()));
+    let unread = |error: std::io::Error| CliError::cannot_read(folder, &error);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
@@ -93,7 +93,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
             found.push(path);
         }
         if found.len() > FILES_MAX {
-            return Err(CliError::failed(format!("`{}` has more than {FILES_MAX} rule files", folder.display())));
+            return Err(CliError::input(format!("`{}` has more than {FILES_MAX} rule files", folder.display())));
         }
     }
     found.sort();
@@ -102,9 +102,9 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
 
 fn read_file(path: &Path) -> Result<RuleFile, CliError> {
     let content: Content = toml::from_str(&bounded(path, FILE_BYTES_MAX)?)
-        .map_err(|error| CliError::failed(format!("`{}` is no rule file: {error}", path.display())))?;
+        .map_err(|error| CliError::input(format!("`{}` is no rule file: {error}", path.display())))?;
     if content.cases.is_empty() {
-        return Err(CliError::failed(format!("`{}` has no cases", path.display())));
+        return Err(CliError::input(format!("`{}` has no cases", path.display())));
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(RuleFile { name, content })
@@ -225,6 +225,6 @@ mod tests {
         let error = read(&[path]).unwrap_err().to_string();
         assert!(error.contains("outcom") && error.contains("is no rule file"), "{error}");
         let empty = read(&[folder.path().join("nothing.toml")]).unwrap_err().to_string();
-        assert!(empty.contains("cannot open"), "{empty}");
+        assert!(empty.contains("cannot read"), "{empty}");
     }
 }

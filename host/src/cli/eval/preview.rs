@@ -40,7 +40,7 @@ pub fn run(
     as_of: Option<&str>,
 ) -> Result<(), CliError> {
     if args.csv && global.json {
-        return Err(CliError::failed("`--csv` writes a table and `--json` an object: name one of them"));
+        return Err(CliError::usage("`--csv` writes a table and `--json` an object: name one of them"));
     }
     let mut body = Map::new();
     body.insert("expression".to_owned(), json!(rule.expression));
@@ -55,7 +55,7 @@ pub fn run(
     let bar = bar(global.json);
     let mut result = None;
     for line in BufReader::new(answer).lines() {
-        let line = line.map_err(|error| CliError::failed(format!("the server broke off: {error}")))?;
+        let line = line.map_err(|error| CliError::unavailable(format!("the server broke off: {error}")))?;
         let line: Value = serde_json::from_str(&line)
             .map_err(|error| CliError::failed(format!("a line of the server's answer is no JSON: {error}")))?;
         if let Some(progress) = line.get("progress") {
@@ -71,7 +71,7 @@ pub fn run(
         }
     }
     bar.finish_and_clear();
-    let result = result.ok_or_else(|| CliError::failed("the server broke off before the result"))?;
+    let result = result.ok_or_else(|| CliError::unavailable("the server broke off before the result"))?;
     match (global.json, args.csv) {
         (true, _) => output::json(&result),
         (false, true) => output::note(summary(&result)),
@@ -86,7 +86,7 @@ fn filters(given: &[String]) -> Result<Value, CliError> {
     for text in given {
         let (name, value) = text
             .split_once('=')
-            .ok_or_else(|| CliError::failed(format!("`--filter` takes `NAME=VALUE`, not `{text}`")))?;
+            .ok_or_else(|| CliError::usage(format!("`--filter` takes `NAME=VALUE`, not `{text}`")))?;
         let values = filter.entry(name).or_insert_with(|| json!([]));
         if let Some(values) = values.as_array_mut() {
             values.push(json!(value));

@@ -46,7 +46,7 @@ impl OutputFile {
     pub fn open(path: &Path, asked: &str, resume: bool) -> Result<Self, CliError> {
         let (partial, progress_path) = (beside(path, ".partial"), beside(path, ".progress.json"));
         if path.exists() {
-            return Err(CliError::failed(format!(
+            return Err(CliError::output(format!(
                 "`{}` is there already: name another file, or move it away",
                 path.display()
             )));
@@ -56,12 +56,12 @@ impl OutputFile {
             (None, false) => Progress { version: VERSION, asked: asked.to_owned(), cursor: None, bytes: 0, records: 0 },
             (Some(begun), true) if begun.asked == asked => begun,
             (Some(_), true) => {
-                return Err(CliError::failed(
+                return Err(CliError::usage(
                     "the export was begun with other options: go on with the same, or begin another file",
                 ));
             }
             (Some(_), false) => {
-                return Err(CliError::failed(format!(
+                return Err(CliError::usage(format!(
                     "an export to `{}` was interrupted: go on with --resume, or remove `{}` and `{}`",
                     path.display(),
                     partial.display(),
@@ -69,17 +69,17 @@ impl OutputFile {
                 )));
             }
             (None, true) => {
-                return Err(CliError::failed(format!(
+                return Err(CliError::usage(format!(
                     "there is nothing to go on with: `{}` is not there",
                     progress_path.display()
                 )));
             }
         };
-        let failed = |error: std::io::Error| CliError::failed(format!("cannot write `{}`: {error}", partial.display()));
+        let failed = |error: std::io::Error| CliError::cannot_write(&partial, &error);
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(!resume).mode(0o600).open(&partial).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() < progress.bytes {
-            return Err(CliError::failed(format!(
+            return Err(CliError::input(format!(
                 "`{}` is shorter than it was when the export was interrupted: begin another file",
                 partial.display()
             )));
@@ -171,17 +171,20 @@ impl OutputFile {
             Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
         };
         let result = finished();
-        result.map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", self.path.display())))
+        result.map_err(|error| CliError::cannot_write(&self.path, &error))
     }
 
     fn failed(&self, error: &std::io::Error) -> CliError {
-        CliError::failed(format!("cannot write `{}`: {error}", self.partial.display()))
+        CliError::cannot_write(&self.partial, error)
     }
 }
 
 fn load(path: &Path) -> Result<Option<Progress>, CliError> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        CliError::failed(format!("`{}` does not say how far the export came: {error}", path.display()))
+        CliError::input(format!(
+            "`{}` does not say how far the export came: {error}; remove it, and begin the export anew",
+            path.display()
+        ))
     };
     let text = match std::fs::read(path) {
         Ok(text) => text,

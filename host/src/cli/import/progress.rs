@@ -94,10 +94,13 @@ impl Progress {
         let text = match std::fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(CliError::failed(format!("cannot read `{}`: {error}", path.display()))),
+            Err(error) => return Err(CliError::cannot_read(path, &error)),
         };
         let unreadable = |error: &dyn std::fmt::Display| {
-            CliError::failed(format!("`{}` does not say how far the import came: {error}", path.display()))
+            CliError::input(format!(
+                "`{}` does not say how far the import came: {error}; put it back as it was, or remove it to begin anew",
+                path.display()
+            ))
         };
         let progress: Self = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
         if progress.version != VERSION {
@@ -121,7 +124,7 @@ impl Progress {
         } else {
             return Ok(());
         };
-        Err(CliError::failed(format!("{what}: go on with the same, or remove `{}` to begin anew", path.display())))
+        Err(CliError::input(format!("{what}: go on with the same, or remove `{}` to begin anew", path.display())))
     }
 
     /// The import's name.
@@ -165,7 +168,7 @@ impl Progress {
             file.persist(path)?;
             File::open(folder)?.sync_all()
         };
-        written().map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", path.display())))
+        written().map_err(|error| CliError::cannot_write(path, &error))
     }
 }
 
@@ -174,7 +177,7 @@ impl Progress {
 /// # Errors
 /// When it cannot be removed.
 pub fn remove(path: &Path) -> Result<(), CliError> {
-    std::fs::remove_file(path).map_err(|error| CliError::failed(format!("cannot remove `{}`: {error}", path.display())))
+    std::fs::remove_file(path).map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ struct Output {
 impl Output {
     /// A new file, or of an import that goes on the one that is there, as long as it was.
     fn open(path: &Path, header: &[u8], resumed_at: Option<u64>) -> Result<Self, CliError> {
-        let failed = |error: std::io::Error| CliError::failed(format!("cannot write `{}`: {error}", path.display()));
+        let failed = |error: std::io::Error| CliError::cannot_write(path, &error);
         let mut options = OpenOptions::new();
         options.write(true).mode(0o600);
         let opened = match resumed_at {
@@ -43,7 +43,7 @@ impl Output {
         };
         let mut file = match opened {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                return Err(CliError::failed(format!(
+                return Err(CliError::output(format!(
                     "`{}` is there from an earlier import: move it away, or name another file with --rejects",
                     path.display()
                 )));
@@ -52,7 +52,7 @@ impl Output {
         };
         let bytes = resumed_at.unwrap_or_default();
         if file.metadata().map_err(failed)?.len() < bytes {
-            return Err(CliError::failed(format!(
+            return Err(CliError::input(format!(
                 "`{}` is shorter than it was when the import was interrupted: what it lost is not known any more",
                 path.display()
             )));
@@ -69,7 +69,7 @@ impl Output {
         let header = if self.bytes == 0 { std::mem::take(&mut self.header) } else { Vec::new() };
         let text = [&header, text].concat();
         let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
-        written.map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", self.path.display())))?;
+        written.map_err(|error| CliError::cannot_write(&self.path, &error))?;
         self.bytes = self.bytes.saturating_add(text.len() as u64);
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Output {
             return Ok(());
         }
         std::fs::remove_file(&path)
-            .map_err(|error| CliError::failed(format!("cannot remove `{}`: {error}", path.display())))
+            .map_err(|error| CliError::output(format!("cannot remove `{}`: {error}", path.display())))
     }
 }
 

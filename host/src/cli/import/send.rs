@@ -63,7 +63,7 @@ impl Sender<'_> {
         }
         match self.attempt(part, resumes)? {
             Attempt::Done(answer) => Ok(answer),
-            Attempt::Again(reason) => Err(CliError::failed(reason)),
+            Attempt::Again(reason) => Err(CliError::unavailable(reason)),
         }
     }
 
@@ -79,12 +79,12 @@ impl Sender<'_> {
         let path = format!("/import?{}", query.finish());
         let answer = match self.admin.download("POST", &path, Payload::Lines(part.body.clone())) {
             Ok(answer) => answer,
-            Err(CliError::Failed(reason)) if reason.starts_with(desk::TAKEN) => return Ok(Attempt::Again(reason)),
+            Err(CliError { message, .. }) if message.starts_with(desk::TAKEN) => return Ok(Attempt::Again(message)),
             Err(error) => return Err(error),
         };
         let mut rejected = Vec::new();
         for line in BufReader::new(answer).lines() {
-            let line = line.map_err(|error| CliError::failed(format!("the server went away: {error}")))?;
+            let line = line.map_err(|error| CliError::unavailable(format!("the server went away: {error}")))?;
             let told: Value = serde_json::from_str(&line).map_err(|_| unexpected())?;
             if told.get("done").is_some() {
                 let counts = serde_json::from_value(counts_of(&told)).map_err(|_| unexpected())?;
@@ -99,7 +99,7 @@ impl Sender<'_> {
                 rejected.push(Refused { line, errors: errors.clone() });
             }
         }
-        Err(CliError::failed("the server went away before the lines were written"))
+        Err(CliError::unavailable("the server went away before the lines were written"))
     }
 
     /// Says that the import has ended.

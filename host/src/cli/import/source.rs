@@ -45,27 +45,29 @@ impl Source {
     /// # Errors
     /// When it is no file, or cannot be read.
     pub fn open(path: &Path, mapping: Option<&Path>) -> Result<Self, CliError> {
-        let failed =
-            |error: &dyn std::fmt::Display| CliError::failed(format!("cannot read `{}`: {error}", path.display()));
+        let failed = |error: std::io::Error| CliError::cannot_read(path, &error);
         // Before it is opened: opening a pipe would wait for who writes to it.
-        let about = std::fs::metadata(path).map_err(|error| failed(&error))?;
+        let about = std::fs::metadata(path).map_err(failed)?;
         if !about.is_file() {
             let what = if about.is_dir() { "it is a folder" } else { "it is no regular file" };
-            return Err(failed(&format!("{what}; write the lines to a file first, so that an import can go on in it")));
+            return Err(CliError::input(format!(
+                "cannot read `{}`: {what}; write the lines to a file first, so that an import can go on in it",
+                path.display()
+            )));
         }
-        let file = File::open(path).map_err(|error| failed(&error))?;
-        let bytes = file.metadata().map_err(|error| failed(&error))?.len();
+        let file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
         let mut source =
             Self { path: path.to_owned(), file, bytes, mark: Mark::START, table: None, part_bytes: PART_BYTES_MAX };
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_lowercase();
         match extension.as_str() {
             "csv" | "tsv" => source.open_table(mapping, extension == "tsv")?,
             _ if mapping.is_some() => {
-                return Err(CliError::failed("--mapping is for tables: files whose names end with `.csv` or `.tsv`"));
+                return Err(CliError::usage("--mapping is for tables: files whose names end with `.csv` or `.tsv`"));
             }
             "ndjson" | "jsonl" | "json" => {}
             _ => {
-                return Err(CliError::failed(format!(
+                return Err(CliError::usage(format!(
                     "`{}` says by its name what it holds: `.ndjson` or `.jsonl` one JSON object a line, `.csv` or `.tsv` a table",
                     path.display()
                 )));
@@ -77,14 +79,14 @@ impl Source {
     fn open_table(&mut self, mapping: Option<&Path>, is_tabs: bool) -> Result<(), CliError> {
         let (text, digest) = match mapping {
             Some(path) => {
-                let (text, bytes) = MappingText::load(path).map_err(CliError::failed)?;
+                let (text, bytes) = MappingText::load(path).map_err(CliError::input)?;
                 (text, Some(hexadecimal(&Sha256::digest(&bytes))))
             }
             None => (MappingText::default(), None),
         };
         let opened = sheet::open((&mut self.file).take(self.bytes), &text, is_tabs);
         let (mapping, header, mark) = opened.map_err(|problem| {
-            CliError::failed(format!("the table `{}` cannot be taken:\n  {problem}", self.path.display()))
+            CliError::input(format!("the table `{}` cannot be taken:\n  {problem}", self.path.display()))
         })?;
         self.mark = mark;
         self.table = Some(Table { mapping: Arc::new(mapping), header, digest });
@@ -116,7 +118,7 @@ impl Source {
     /// # Errors
     /// When it cannot be read.
     pub fn digest(&mut self) -> Result<String, CliError> {
-        let failed = |error: std::io::Error| CliError::failed(format!("cannot read the file: {error}"));
+        let failed = |error: std::io::Error| CliError::input(format!("cannot read the file: {error}"));
         self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let mut reader = (&mut self.file).take(self.bytes);
         let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
@@ -142,7 +144,7 @@ impl Source {
         if now == self.bytes && self.digest()? == digest {
             return Ok(());
         }
-        Err(CliError::failed(format!(
+        Err(CliError::input(format!(
             "`{}` was changed while it was read: what it held at first, up to byte {}, was taken; compare it with what is in the register",
             self.path.display(),
             self.bytes
@@ -185,7 +187,7 @@ impl Source {
                 }
             });
             for part in taken {
-                let part = part.map_err(|error| CliError::failed(format!("cannot read the file: {error}")))?;
+                let part = part.map_err(|error| CliError::input(format!("cannot read the file: {error}")))?;
                 if part.is_end() {
                     return Ok(());
                 }

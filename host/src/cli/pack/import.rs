@@ -191,9 +191,22 @@ fn failed(global: &GlobalArgs, failure: ImportFailure) -> CliError {
             let count = left_out.saturating_add(refusals.len() as u64);
             let ended = ended.map(|ended| ended.to_string());
             output::json(&json!({"file": file, "refused": refused, "left_out": left_out, "ended": ended}));
-            CliError::failed(format!("{count} rows are refused; nothing was written"))
+            CliError::input(format!("{count} rows are refused; nothing was written"))
         }
-        failure => CliError::failed(format!("{failure}\nnothing was written")),
+        failure => {
+            let message = format!("{failure}\nnothing was written");
+            match failure {
+                ImportFailure::File(ImportError::Option { .. } | ImportError::Missing { .. }) => {
+                    CliError::usage(message)
+                }
+                ImportFailure::File(ImportError::Write { .. })
+                | ImportFailure::Taken(_)
+                | ImportFailure::WouldLose { .. }
+                | ImportFailure::Write { .. } => CliError::output(message),
+                ImportFailure::File(ImportError::Refused { .. } | ImportError::Unusable { .. })
+                | ImportFailure::Source(_) => CliError::input(message),
+            }
+        }
     }
 }
 

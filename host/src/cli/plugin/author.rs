@@ -50,10 +50,10 @@ pub struct WrapArgs {
 
 /// Makes a folder to begin with.
 pub fn new(global: &GlobalArgs, args: NewArgs) -> Result<(), CliError> {
-    let kind = author::kind_of(&args.kind).map_err(CliError::Failed)?;
-    let name = PluginName::parse(&args.name).map_err(CliError::failed)?;
+    let kind = author::kind_of(&args.kind).map_err(CliError::usage)?;
+    let name = PluginName::parse(&args.name).map_err(CliError::usage)?;
     let folder = args.dir.unwrap_or_else(|| PathBuf::from(name.as_str()));
-    author::write(&folder, kind, &name).map_err(CliError::Failed)?;
+    author::write(&folder, kind, &name).map_err(CliError::failed)?;
     if global.json {
         output::json(&json!({"folder": folder, "name": name.as_str(), "kind": kind.as_str()}));
     } else {
@@ -64,7 +64,7 @@ pub fn new(global: &GlobalArgs, args: NewArgs) -> Result<(), CliError> {
 
 /// Tests, compiles and tries out a plugin.
 pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
-    let built = author::build(&args.dir, !args.skip_tests).map_err(CliError::Failed)?;
+    let built = author::build(&args.dir, !args.skip_tests).map_err(CliError::failed)?;
     let name = built.manifest.name.as_str();
     let file = args.output.unwrap_or_else(|| args.dir.join(format!("{name}.wasm")));
     written(&file, &built.bytes)?;
@@ -81,7 +81,7 @@ pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
 
 /// Wraps a core module.
 pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
-    let bytes = author::wrap(&args.module, &args.manifest).map_err(CliError::Failed)?;
+    let bytes = author::wrap(&args.module, &args.manifest).map_err(CliError::failed)?;
     written(&args.output, &bytes)?;
     if global.json {
         output::json(&json!({"file": args.output, "bytes": bytes.len()}));
@@ -92,6 +92,5 @@ pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
 }
 
 fn written(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    packs::write_file(file, bytes)
-        .map_err(|error| CliError::failed(format!("cannot write `{}`: {error}", file.display())))
+    packs::write_file(file, bytes).map_err(|error| CliError::cannot_write(file, &error))
 }

@@ -19,11 +19,11 @@ pub struct InspectArgs {
 /// Prints what is in the file; a file that would be refused is told too, and then is a failure with the reason.
 pub fn run(global: &GlobalArgs, args: &InspectArgs) -> Result<(), CliError> {
     let config = match &global.config {
-        Some(path) => Config::load(path).map_err(|error| CliError::Config(error.to_string()))?,
+        Some(path) => Config::load(path)?,
         None => Config::default(),
     };
-    let file = plugin_files::read(&args.file).map_err(CliError::Failed)?;
-    let inspection = plugin_files::inspect(file, &config.plugins, global.pinned.clone()).map_err(CliError::Failed)?;
+    let file = plugin_files::read(&args.file).map_err(CliError::input)?;
+    let inspection = plugin_files::inspect(file, &config.plugins, global.pinned.clone()).map_err(CliError::failed)?;
     if global.json {
         output::json(&body(&inspection)?);
     } else {

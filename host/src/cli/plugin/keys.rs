@@ -29,7 +29,7 @@ pub struct SignArgs {
 /// Makes a pair of keys: the private one in a file, the public one on standard output.
 pub fn generate(global: &GlobalArgs, args: &KeygenArgs) -> Result<(), CliError> {
     let key = PrivateKey::generate().map_err(CliError::failed)?;
-    key.write_new(&args.output).map_err(CliError::failed)?;
+    key.write_new(&args.output).map_err(CliError::output)?;
     let public = key.public_key();
     if global.json {
         output::json(&json!({
@@ -49,9 +49,9 @@ pub fn generate(global: &GlobalArgs, args: &KeygenArgs) -> Result<(), CliError> 
 
 /// Signs a plugin's file.
 pub fn sign(global: &GlobalArgs, args: &SignArgs) -> Result<(), CliError> {
-    let key = PrivateKey::read(&args.key).map_err(CliError::failed)?;
-    let plugin = plugin_files::read(&args.file).map_err(CliError::Failed)?;
-    let signature = plugin_files::sign(&args.file, &plugin.bytes, &key).map_err(CliError::Failed)?;
+    let key = PrivateKey::read(&args.key).map_err(CliError::input)?;
+    let plugin = plugin_files::read(&args.file).map_err(CliError::input)?;
+    let signature = plugin_files::sign(&args.file, &plugin.bytes, &key).map_err(CliError::failed)?;
     let file = signature_file(&args.file);
     if global.json {
         output::json(&json!({"key_id": signature.key().to_string(), "signature_file": file}));

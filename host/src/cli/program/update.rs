@@ -70,7 +70,7 @@ pub(super) fn update(global: &GlobalArgs, admin: &AdminClient, args: UpdateArgs)
     };
     let body = args.members(identifiers);
     if body.is_empty() {
-        return Err(CliError::failed("nothing to change was given; `daftar program update --help` lists what can be"));
+        return Err(CliError::usage("nothing to change was given; `daftar program update --help` lists what can be"));
     }
     show(global, &patch(admin, &id, &Value::Object(body), version.as_deref())?);
     Ok(())

@@ -69,6 +69,12 @@ impl CodeCache {
         }
     }
 
+    /// Whether code of the plugin with that digest is kept there for that engine. It is not looked at.
+    #[must_use]
+    pub fn is_kept(folder: &Path, engine: &Engine, digest: Digest) -> bool {
+        folder.join(file_name(engine, digest)).is_file()
+    }
+
     /// Keeps the code of the plugin with that digest, in place of what other engines made of it. Failing to is no error: it is
     /// compiled again next time.
     pub fn put(&self, engine: &Engine, digest: Digest, code: &[u8]) {
@@ -114,7 +120,7 @@ impl CodeCache {
     }
 
     fn path(&self, engine: &Engine, digest: Digest) -> PathBuf {
-        self.folder.join(format!("{}-{:016x}{SUFFIX}", digest.to_hex(), fingerprint(engine)))
+        self.folder.join(file_name(engine, digest))
     }
 
     fn authenticator(&self, engine: &Engine, digest: Digest, code: &[u8]) -> Authenticator {
@@ -124,6 +130,10 @@ impl CodeCache {
         authenticator.update(code);
         authenticator
     }
+}
+
+fn file_name(engine: &Engine, digest: Digest) -> String {
+    format!("{}-{:016x}{SUFFIX}", digest.to_hex(), fingerprint(engine))
 }
 
 /// A number that differs between engines whose code does not fit each other: version, settings, processor. It differs between

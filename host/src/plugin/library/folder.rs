@@ -5,13 +5,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::records::Record;
-use super::{InstalledPlugin, LibraryError};
-use crate::domain::manifest::PluginName;
+use super::records::{Record, Records};
+use super::{InstalledPlugin, LIST_FILE, LibraryError};
+use crate::domain::manifest::{PluginKind, PluginName};
 use crate::plugin::PluginHost;
 use crate::plugin::files::FolderError;
 use crate::plugin::install::{InstallError, InstallStep};
 use crate::plugin::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
+use crate::plugin::signature::Signer;
 
 const LOCK_FILE: &str = "lock";
 
@@ -25,6 +26,33 @@ pub(super) fn file_of(folder: &Path, digest: Digest) -> PathBuf {
 pub fn is_in_use(folder: &Path) -> bool {
     let lock = File::open(folder.join(LOCK_FILE));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// A plugin that the list names, with its file as it is now.
+pub(in crate::plugin) struct InstalledFile {
+    pub name: PluginName,
+    pub kind: PluginKind,
+    /// Of what was installed.
+    pub digest: Digest,
+    pub signer: Signer,
+    /// The file, or why it cannot be read.
+    pub bytes: Result<Vec<u8>, String>,
+}
+
+/// Reads the list and the files that it names, whoever uses the folder; nothing is installed where there is no list.
+///
+/// # Errors
+/// The list cannot be read.
+pub(in crate::plugin) fn installed_files(folder: &Path) -> io::Result<Vec<InstalledFile>> {
+    let records = Records::read(&folder.join(LIST_FILE))?;
+    let read = |(name, record): (PluginName, Record)| InstalledFile {
+        name,
+        kind: record.kind,
+        digest: record.digest,
+        signer: record.signer,
+        bytes: read_file(&file_of(folder, record.digest)).map_err(|error| error.reason),
+    };
+    Ok(records.installed.into_iter().map(read).collect())
 }
 
 /// Takes the folder for this process.

@@ -53,6 +53,10 @@ pub enum ManifestError {
 /// # Errors
 /// See [`ManifestError`].
 pub fn read_manifest(component: &[u8]) -> Result<PluginManifest, ManifestError> {
+    if !component.starts_with(b"\0asm") {
+        let reason = "it does not begin as one; name a file as `daftar pack build` and `daftar plugin build` make them";
+        return Err(ManifestError::NotWasm { reason: reason.to_owned() });
+    }
     let mut found: Option<&[u8]> = None;
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(component) {

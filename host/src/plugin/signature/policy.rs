@@ -132,6 +132,12 @@ impl TrustPolicy {
         self.keys.get(&key).and_then(PluginKey::name)
     }
 
+    /// Whether a key is trusted.
+    #[must_use]
+    pub fn trusts(&self, key: PluginKeyId) -> bool {
+        self.keys.contains_key(&key)
+    }
+
     /// Who vouches for a file with that digest and that `.sig` text. `unsigned` is what this installation allows beyond the
     /// configuration.
     ///

@@ -67,6 +67,14 @@ impl ImportDesk {
         Ok(Turn { desk: Arc::clone(self) })
     }
 
+    /// Since when an import that has not ended was silent, if it was for so long that it was broken off.
+    #[must_use]
+    pub fn interrupted(&self, now: Timestamp) -> Option<Timestamp> {
+        let current = self.lock();
+        let silent = current.as_ref().filter(|current| !current.is_running && current.rehearsal.is_none())?;
+        (now.duration_since(silent.since) >= KEPT_FOR).then_some(silent.since)
+    }
+
     /// Says that an import has ended: another may begin at once.
     pub fn end(&self, id: &ImportId) {
         let mut current = self.lock();
@@ -119,6 +127,8 @@ mod tests {
         let [one, two] = ["import-one", "import-two"].map(|id| ImportId::parse(id).unwrap());
         let turn = desk.begin(&one).unwrap();
         assert!(desk.begin(&one).is_err() && desk.begin(&two).is_err());
+        clock.advance(SignedDuration::from_secs(60));
+        assert_eq!(desk.interrupted(clock.now()), None, "a part of it is being written");
         drop(turn);
         drop(desk.begin(&one).unwrap());
         clock.advance(KEPT_FOR - SignedDuration::from_millis(1));
@@ -129,5 +139,20 @@ mod tests {
         assert!(desk.begin(&one).is_err(), "it is the turn of the other one");
         desk.end(&two);
         assert!(desk.begin(&one).is_ok());
+    }
+
+    #[test]
+    fn an_import_that_was_silent_for_long_and_has_not_ended_was_broken_off() {
+        let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let desk = Arc::new(ImportDesk::new(Arc::new(clock.clone())));
+        let id = ImportId::parse("import-one").unwrap();
+        drop(desk.begin(&id).unwrap());
+        let silent_since = clock.now();
+        clock.advance(KEPT_FOR - SignedDuration::from_secs(1));
+        assert_eq!(desk.interrupted(clock.now()), None);
+        clock.advance(SignedDuration::from_secs(1));
+        assert_eq!(desk.interrupted(clock.now()), Some(silent_since));
+        desk.end(&id);
+        assert_eq!(desk.interrupted(clock.now()), None);
     }
 }

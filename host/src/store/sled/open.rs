@@ -22,7 +22,7 @@ use crate::store::change_log::RegisterId;
 use crate::store::{StoreError, record};
 
 /// The layout that this daftar reads and writes.
-pub(super) const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 1;
 /// Held while the folder is in use. Its content says nothing.
 const LOCK_FILE: &str = "daftar.lock";
 /// The file of the database.

@@ -1,0 +1,131 @@
+//! Looks at how a server is set up, and says what should be mended and how.
+//!
+//! The same checks are made of a folder whose server is stopped, by the command, and by a server of itself, which knows more.
+//!
+//! **Invariant:** nothing is changed: no file is made that has a name, the database is not opened, no lock is taken for longer than it
+//! takes to see whether somebody has it.
+
+mod certificate;
+mod clock;
+mod disk;
+mod folder;
+mod keys;
+mod limits;
+mod listeners;
+mod memory;
+mod plugins;
+mod running;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::PinnedDigests;
+use crate::config::Config;
+use crate::domain::checkup::{Check, CheckArea};
+
+/// How many days there are in a warning's "old", for keys that sign tokens.
+const SIGNING_KEY_DAYS_MAX: i64 = 365;
+
+/// What is looked at.
+#[derive(Debug, Clone)]
+pub struct Patient {
+    /// The settings that a server has or would be started with.
+    pub config: Config,
+    /// The folder of the register.
+    pub data_dir: PathBuf,
+    /// The instant of the look.
+    pub now: Timestamp,
+    /// When the program's sources were committed, where that is known.
+    pub built_from: Option<Timestamp>,
+    /// The plugins that this program was built with.
+    pub pinned: PinnedDigests,
+    /// Who looks.
+    pub seen_by: SeenBy,
+}
+
+/// Who looks at a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenBy {
+    /// A command, while no server answers for the folder.
+    Command,
+    /// The server that uses it.
+    Server,
+}
+
+impl Patient {
+    /// A path as a command line has it.
+    fn shown(path: &Path) -> String {
+        format!("`{}`", path.display())
+    }
+
+    fn is_server(&self) -> bool {
+        self.seen_by == SeenBy::Server
+    }
+
+    fn store(&self) -> PathBuf {
+        self.config.store.folder(&self.data_dir)
+    }
+
+    /// Whether there is a register in the folder.
+    fn has_register(&self) -> bool {
+        self.store().join("db").is_file()
+    }
+}
+
+/// Reads a configuration file, and says how that went. Where it cannot be used, the defaults stand in for it, so that the rest can be
+/// looked at.
+#[must_use]
+pub fn settings(file: Option<&Path>) -> (Config, Vec<Check>) {
+    let area = CheckArea::Settings;
+    let Some(file) = file else {
+        let message = "no configuration file was named, the defaults hold; name the server's with --config FILE";
+        return (Config::default(), vec![Check::ok(area, "file", message)]);
+    };
+    let shown = Patient::shown(file);
+    match Config::load(file) {
+        Ok(config) => (config, vec![Check::ok(area, "file", format_args!("{shown} is right"))]),
+        Err(error) => {
+            let remedy = format!(
+                "change {shown}; deploy/daftar.example.toml explains every setting. The server does not start with it, and below the defaults are looked at"
+            );
+            let told = error.problems.into_iter().map(|problem| Check::problem(area, "file", problem, &remedy));
+            (Config::default(), told.collect())
+        }
+    }
+}
+
+/// Looks at everything that can be told without a server. Waits for disks: not for async code.
+#[must_use]
+pub fn examine(patient: &Patient) -> Vec<Check> {
+    let mut checks = folder::examine(patient);
+    checks.extend(keys::examine(patient));
+    checks.extend(certificate::examine(patient));
+    checks.extend(clock::examine(patient));
+    checks.extend(disk::examine(patient));
+    checks.extend(limits::examine(patient));
+    checks.extend(memory::examine(patient));
+    checks.extend(listeners::examine(patient));
+    checks.extend(plugins::examine(patient));
+    if !patient.is_server() {
+        let unknown =
+            |area, name, what| Check::not_known(area, name, format_args!("{what} are known to a running server alone"));
+        checks.push(unknown(CheckArea::Secrets, "age", "the ages of clients' secrets"));
+        checks.push(unknown(CheckArea::Backup, "age", "the times of backups"));
+    }
+    checks
+}
+
+/// How long ago something was, in words.
+fn age(now: Timestamp, at: Timestamp) -> String {
+    let seconds = now.duration_since(at).as_secs().max(0);
+    let (number, unit) = match seconds {
+        0..=119 => (seconds, "seconds"),
+        120..=7_199 => (seconds / 60, "minutes"),
+        7_200..=172_799 => (seconds / 3_600, "hours"),
+        _ => (seconds / 86_400, "days"),
+    };
+    format!("{number} {unit} ago")
+}

@@ -1,0 +1,167 @@
+//! What a running server knows of itself beside its files.
+
+use jiff::Timestamp;
+
+use super::{Patient, SeenBy, age, examine};
+use crate::app::App;
+use crate::domain::audit::AuditOutcome;
+use crate::domain::audit::query::{AuditPosition, AuditQuery};
+use crate::domain::checkup::{Check, CheckArea};
+use crate::domain::manifest::PluginKind;
+use crate::error::AppError;
+use crate::plugin::{BreakerState, FaultKind, is_suspicious};
+use crate::service::backup::TARGET as BACKUP;
+use crate::service::plugin::InstalledPlugin;
+
+/// The most clients that are named.
+const NAMED_MAX: usize = 20;
+/// The most lines of the audit log that tell of backups and are looked at.
+const BACKUP_LINES: usize = 20;
+/// A backup older than this is warned of.
+const BACKUP_DAYS_MAX: i64 = 7;
+const SECONDS_OF_A_DAY: i64 = 86_400;
+
+impl App {
+    /// Looks at how this server is set up and how it fares.
+    ///
+    /// # Errors
+    /// When the audit log cannot be read.
+    pub async fn checkup(&self) -> Result<Vec<Check>, AppError> {
+        let now = self.clock.now();
+        let patient = Patient {
+            config: self.config.clone(),
+            data_dir: self.data_dir.clone(),
+            now,
+            built_from: self.built_from,
+            pinned: self.pinned.clone(),
+            seen_by: SeenBy::Server,
+        };
+        let data_dir = self.data_dir.display().to_string();
+        let looked = tokio::task::spawn_blocking(move || examine(&patient)).await;
+        let mut checks = looked.map_err(|error| AppError::Internal(error.into()))?;
+        checks.push(match self.readiness().await {
+            Ok(()) => Check::ok(CheckArea::DataFolder, "ready", "the server is ready"),
+            Err(reason) => {
+                let message = format!("the server is not ready: {reason}");
+                let remedy =
+                    "where the store has stopped, mend what its log tells (room, disk) and start the server again";
+                Check::problem(CheckArea::DataFolder, "ready", message, remedy)
+            }
+        });
+        if self.transport.usage().certificate_is_stale {
+            let message = "the files hold another certificate than the one in use, and it cannot be used";
+            let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
+            checks.push(Check::problem(CheckArea::Certificate, "in_use", message, remedy));
+        }
+        for unloaded in self.plugins.unloaded() {
+            let message = format!("the plugin `{}` is installed and not in force: {}", unloaded.name, unloaded.reason);
+            let remedy = format!(
+                "install a version that goes with the others, or `daftar plugin remove {} --data-dir {data_dir}`",
+                unloaded.name
+            );
+            checks.push(Check::problem(CheckArea::Plugins, "in_force", message, remedy));
+        }
+        checks.extend(self.plugins.list().iter().flat_map(|plugin| plugin_checks(plugin, &data_dir)));
+        checks.extend(self.secrets(now, &data_dir));
+        checks.push(self.last_backup(now, &data_dir).await?);
+        checks.push(match self.imports.interrupted(now) {
+            None => Check::ok(CheckArea::Imports, "interrupted", "no import was broken off since the server started"),
+            Some(since) => {
+                let message = format!("an import was last heard of {} and has not ended", age(now, since));
+                let remedy = format!("go on with it: `daftar import FILE --resume --data-dir {data_dir}`, with the other options as before");
+                Check::warning(CheckArea::Imports, "interrupted", message, remedy)
+            }
+        });
+        Ok(checks)
+    }
+
+    fn secrets(&self, now: Timestamp, data_dir: &str) -> Vec<Check> {
+        let area = CheckArea::Secrets;
+        let Some(days) = self.config.token.secret_age_warning() else {
+            return vec![Check::ok(
+                area,
+                "age",
+                "ages of secrets are not looked at (`token.secret_age_warning_days` is 0)",
+            )];
+        };
+        let clients = self.clients.directory.all();
+        let overdue: Vec<_> = clients.iter().filter(|client| client.has_overdue_secret(now, days)).collect();
+        if overdue.is_empty() {
+            let count = clients.len();
+            return vec![Check::ok(
+                area,
+                "age",
+                format_args!("no secret of the {count} clients is older than {days} days"),
+            )];
+        }
+        let mut checks: Vec<Check> = overdue
+            .iter()
+            .take(NAMED_MAX)
+            .map(|client| {
+                let age_days = client.secrets.iter().map(|secret| secret.age_days(now)).max().unwrap_or_default();
+                let message = format!("the client `{}` has a secret of {age_days} days", client.id);
+                let remedy = format!("`daftar client rotate-secret {} --overlap 24h --data-dir {data_dir}`", client.id);
+                Check::warning(area, "age", message, remedy)
+            })
+            .collect();
+        if let Some(more) = overdue.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+            let remedy = format!("`daftar client list --data-dir {data_dir}` shows them");
+            checks.push(Check::warning(area, "age", format_args!("{more} more clients have old secrets"), remedy));
+        }
+        checks
+    }
+
+    /// When a backup was last made, by the audit log.
+    async fn last_backup(&self, now: Timestamp, data_dir: &str) -> Result<Check, AppError> {
+        let area = CheckArea::Backup;
+        let query = AuditQuery { target: Some(BACKUP.to_owned()), ..AuditQuery::default() };
+        let page = self.audit.look(query, AuditPosition::END, BACKUP_LINES).await?;
+        let failed = |at: Timestamp| {
+            // What was broken off has a second line, of the same request's time.
+            page.entries.iter().any(|line| line.outcome == AuditOutcome::Failed && line.at == at)
+        };
+        let made = page.entries.iter().filter(|line| line.outcome == AuditOutcome::Allowed).map(|line| line.at);
+        let last = made.filter(|at| !failed(*at)).max();
+        let remedy = format!("`daftar backup FILE --data-dir {data_dir}`, and let something do so every night");
+        Ok(match last {
+            Some(at) if now.duration_since(at).as_secs() > BACKUP_DAYS_MAX * SECONDS_OF_A_DAY => {
+                Check::warning(area, "age", format_args!("the last backup was made {}", age(now, at)), remedy)
+            }
+            Some(at) => Check::ok(area, "age", format_args!("the last backup was made {}", age(now, at))),
+            None => Check::warning(area, "age", "the audit log knows of no backup", remedy),
+        })
+    }
+}
+
+/// How a plugin fares; nothing where nothing is to be said.
+fn plugin_checks(plugin: &InstalledPlugin, data_dir: &str) -> Vec<Check> {
+    let (name, usage) = (&plugin.manifest().name, plugin.loaded().usage());
+    let show =
+        format!("`daftar plugin show {name} --data-dir {data_dir}` tells its faults; install a version that is mended");
+    let mut checks = Vec::new();
+    match usage.breaker {
+        BreakerState::Closed => {}
+        BreakerState::Open { retry_after_s } => {
+            let message =
+                format!("the plugin `{name}` keeps failing and is set aside; it is tried again in {retry_after_s} s");
+            checks.push(Check::problem(CheckArea::Plugins, "breaker", message, &show));
+        }
+        BreakerState::HalfOpen => {
+            let message = format!("the plugin `{name}` kept failing and is being tried again");
+            checks.push(Check::warning(CheckArea::Plugins, "breaker", message, &show));
+        }
+    }
+    // What a caller's expression exhausts is the caller's business; a pack is asked by the host alone.
+    let is_own = |kind: FaultKind| plugin.manifest().kind == PluginKind::VocabularyPack || is_suspicious(kind);
+    let own: Vec<String> = usage
+        .faults
+        .iter()
+        .filter(|(kind, count)| *count > 0 && is_own(*kind))
+        .map(|(kind, count)| format!("{count} × {}", kind.name()))
+        .collect();
+    if !own.is_empty() {
+        let message = format!("the plugin `{name}` did not answer {} since it was loaded", own.join(", "));
+        checks.push(Check::warning(CheckArea::Plugins, "faults", message, &show));
+    }
+    checks
+}

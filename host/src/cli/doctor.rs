@@ -1,0 +1,148 @@
+//! `daftar doctor`
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::admin_client::{AdminClient, Payload};
+use super::error::ErrorKind;
+use super::{CliError, GlobalArgs, output};
+use crate::admin::dto::checkup::CheckupBody;
+use crate::app::doctor::{Patient, SeenBy, examine, settings};
+use crate::context::{Clock, SystemClock};
+use crate::domain::checkup::{Check, CheckArea, CheckState};
+
+/// What is looked at: the server that runs, or the folder of one that is stopped.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Tell also what is as it should be
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs the command: exit code 3 with warnings, 1 with problems.
+pub fn run(global: &GlobalArgs, args: &DoctorArgs) -> Result<(), CliError> {
+    let (config, mut checks) = settings(global.config.as_deref());
+    let server = match ask_server(global) {
+        Ok(Some(told)) => Some(told),
+        Ok(None) => None,
+        Err(error) if global.admin_url.is_some() => return Err(error),
+        Err(error) => {
+            checks.push(no_answer(global, &error));
+            None
+        }
+    };
+    let seen_by = if server.is_some() { "server" } else { "command" };
+    let checks = match server {
+        Some(told) => {
+            // Its own settings are in force, whatever was not named here.
+            checks.retain(|_| global.config.is_some());
+            [listed(checks.into())?, told].concat()
+        }
+        None => {
+            checks.extend(examine(&Patient {
+                config,
+                data_dir: global.data_dir.clone(),
+                now: SystemClock.now(),
+                built_from: global.build.committed_at(),
+                pinned: global.pinned.clone(),
+                seen_by: SeenBy::Command,
+            }));
+            listed(checks.into())?
+        }
+    };
+    let count = |state: CheckState| checks.iter().filter(|check| state_of(check) == state.name()).count();
+    let (warnings, problems) = (count(CheckState::Warning), count(CheckState::Problem));
+    let state = match (problems, warnings) {
+        (0, 0) => CheckState::Ok,
+        (0, _) => CheckState::Warning,
+        (_, _) => CheckState::Problem,
+    };
+    if global.json {
+        output::json(&json!({
+            "state": state.name(), "seen_by": seen_by, "warnings": warnings, "problems": problems, "checks": checks,
+        }));
+    } else {
+        for check in &checks {
+            print(check, args.all);
+        }
+        let looked_at = checks.len();
+        output::line(format_args!("{looked_at} things were looked at by {}", told_by(seen_by)));
+    }
+    let sentence = format!("{}, {}", told(problems, "problem"), told(warnings, "warning"));
+    match state {
+        CheckState::Ok | CheckState::NotKnown => Ok(()),
+        CheckState::Warning => Err(CliError::findings(sentence)),
+        CheckState::Problem => Err(CliError::failed(sentence)),
+    }
+}
+
+/// What the server says of itself; nothing where none uses the folder.
+fn ask_server(global: &GlobalArgs) -> Result<Option<Vec<Value>>, CliError> {
+    let Some(admin) = AdminClient::connect_running(global)? else { return Ok(None) };
+    let mut told = admin.call("GET", "/checkup", Payload::Empty)?;
+    match told.get_mut("checks").map(Value::take) {
+        Some(Value::Array(checks)) => Ok(Some(checks)),
+        _ => Err(CliError::failed("the server's answer is none to a checkup: is it an older one?")),
+    }
+}
+
+/// A server uses the folder and cannot be asked.
+fn no_answer(global: &GlobalArgs, error: &CliError) -> Check {
+    let message = format!("a server uses the folder, and cannot be asked: {error}");
+    match error.kind {
+        ErrorKind::Denied => {
+            let remedy = format!(
+                "`chmod 600 {}/admin.token`, and run this as the account of the server",
+                global.data_dir.display()
+            );
+            Check::problem(CheckArea::Keys, "admin_token", message, remedy)
+        }
+        ErrorKind::Failed
+        | ErrorKind::Usage
+        | ErrorKind::Findings
+        | ErrorKind::Settings
+        | ErrorKind::Input
+        | ErrorKind::Unavailable
+        | ErrorKind::Output => {
+            let remedy = "look into its log; where it hangs, stop it and start it again";
+            Check::problem(CheckArea::DataFolder, "answers", message, remedy)
+        }
+    }
+}
+
+fn listed(body: CheckupBody) -> Result<Vec<Value>, CliError> {
+    let mut body = serde_json::to_value(&body).map_err(CliError::failed)?;
+    match body.get_mut("checks").map(Value::take) {
+        Some(Value::Array(checks)) => Ok(checks),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn state_of(check: &Value) -> &str {
+    output::text_of(check, "state")
+}
+
+fn print(check: &Value, all: bool) {
+    let text = |name| output::text_of(check, name);
+    let state = state_of(check);
+    let is_bad = [CheckState::Warning, CheckState::Problem].iter().any(|bad| bad.name() == state);
+    if !is_bad && !all {
+        return;
+    }
+    output::line(format_args!("{:<9}  {:<11}  {}", state.replace('_', " "), text("area"), text("message")));
+    if !text("remedy").is_empty() {
+        output::line(format_args!("{:<9}  {:<11}  to do: {}", "", "", text("remedy")));
+    }
+}
+
+fn told_by(seen_by: &str) -> &'static str {
+    if seen_by == "server" { "the server that runs" } else { "this command; no server runs" }
+}
+
+fn told(count: usize, what: &str) -> String {
+    match count {
+        0 => format!("no {what}"),
+        1 => format!("1 {what}"),
+        more => format!("{more} {what}s"),
+    }
+}

@@ -1,0 +1,249 @@
+//! Why a command did not do what it was asked, and the exit code that says so. `host/docs/CLI.md` has the table.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::app::StartError;
+use crate::app::restore::RestoreError;
+use crate::config::ConfigError;
+
+/// What kind of failure it is: each has an exit code of its own. Those from 64 on mean what `sysexits.h` says of them, but for 64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It was refused, or it failed, in no way that the others name.
+    Failed,
+    /// The command line cannot be understood, or asks for what does not go together.
+    Usage,
+    /// It is done, and something in it is to be looked at: lines that were refused, warnings.
+    Findings,
+    /// The settings cannot be used.
+    Settings,
+    /// A file that was named cannot be read, or is not what it should be.
+    Input,
+    /// What it needs does not answer or is in use: a server, a folder, an address.
+    Unavailable,
+    /// A file or folder cannot be written.
+    Output,
+    /// The admin token is missing or wrong.
+    Denied,
+}
+
+impl ErrorKind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Failed,
+        Self::Usage,
+        Self::Findings,
+        Self::Settings,
+        Self::Input,
+        Self::Unavailable,
+        Self::Output,
+        Self::Denied,
+    ];
+
+    /// The exit code.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Findings => 3,
+            Self::Settings => 64,
+            Self::Input => 66,
+            Self::Unavailable => 69,
+            Self::Output => 73,
+            Self::Denied => 77,
+        }
+    }
+
+    /// Its stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Findings => "findings",
+            Self::Settings => "settings",
+            Self::Input => "input",
+            Self::Unavailable => "unavailable",
+            Self::Output => "output",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// Why a command did not do what it was asked: one sentence that says what happened, to what, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CliError {
+    /// What kind of failure it is.
+    pub kind: ErrorKind,
+    /// The sentence.
+    pub message: String,
+}
+
+impl CliError {
+    fn of(kind: ErrorKind, message: impl Display) -> Self {
+        Self { kind, message: message.to_string() }
+    }
+
+    /// It was refused or failed.
+    pub fn failed(message: impl Display) -> Self {
+        Self::of(ErrorKind::Failed, message)
+    }
+
+    /// What was asked for does not go together.
+    pub fn usage(message: impl Display) -> Self {
+        Self::of(ErrorKind::Usage, message)
+    }
+
+    /// It is done, and something is to be looked at.
+    pub fn findings(message: impl Display) -> Self {
+        Self::of(ErrorKind::Findings, message)
+    }
+
+    /// A file is not what it should be.
+    pub fn input(message: impl Display) -> Self {
+        Self::of(ErrorKind::Input, message)
+    }
+
+    /// What is needed does not answer or is in use.
+    pub fn unavailable(message: impl Display) -> Self {
+        Self::of(ErrorKind::Unavailable, message)
+    }
+
+    /// Something cannot be written.
+    pub fn output(message: impl Display) -> Self {
+        Self::of(ErrorKind::Output, message)
+    }
+
+    /// The admin token is missing or wrong.
+    pub fn denied(message: impl Display) -> Self {
+        Self::of(ErrorKind::Denied, message)
+    }
+
+    /// A file cannot be read.
+    pub fn cannot_read(path: &Path, error: &io::Error) -> Self {
+        Self::input(format_args!("cannot read `{}`: {}", path.display(), why_not_read(error)))
+    }
+
+    /// A file cannot be written.
+    pub fn cannot_write(path: &Path, error: &io::Error) -> Self {
+        Self::output(format_args!("cannot write `{}`: {}", path.display(), why_not_written(error)))
+    }
+
+    /// The same with something said after it.
+    #[must_use]
+    pub fn with(mut self, more: impl Display) -> Self {
+        self.message = format!("{}\n{more}", self.message);
+        self
+    }
+
+    /// As commands print it under `--json`, on one line of standard error.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({"error": {"kind": self.kind.name(), "exit_code": self.kind.exit_code(), "message": self.message}})
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        Self::of(ErrorKind::Settings, error)
+    }
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> Self {
+        let kind = match &error {
+            StartError::Folder(_) => ErrorKind::Output,
+            StartError::InUse(_) | StartError::Listen { .. } => ErrorKind::Unavailable,
+            StartError::Certificate(_) => ErrorKind::Settings,
+            StartError::Key(_) | StartError::Store(_) | StartError::Plugins(_) | StartError::Server(_) => {
+                ErrorKind::Failed
+            }
+        };
+        Self::of(kind, error)
+    }
+}
+
+impl From<&RestoreError> for ErrorKind {
+    fn from(error: &RestoreError) -> Self {
+        match error {
+            RestoreError::Backup(_) => Self::Input,
+            RestoreError::Occupied { .. } | RestoreError::Folder { .. } | RestoreError::NoRoom { .. } => Self::Output,
+            RestoreError::Unfinished(_)
+            | RestoreError::Keys(_)
+            | RestoreError::KeysBeside(_)
+            | RestoreError::Open(_)
+            | RestoreError::Verification(_)
+            | RestoreError::Store { .. } => Self::Failed,
+        }
+    }
+}
+
+/// Why a file cannot be read, and what to do.
+fn why_not_read(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "this account may not read it; run the command as its owner, or change its permissions".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
+        io::ErrorKind::InvalidData => "it is not UTF-8 text; name another file".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Why a file cannot be written, and what to do.
+fn why_not_written(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "its folder is not there; make the folder first, or name another".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of its path is a file; name another path".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "this account may not write there; name another folder, or change its permissions".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full; make room, or name a file on another disk".to_owned()
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only; name a file on another disk".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_and_names_are_told_apart() {
+        let mut codes = ErrorKind::ALL.map(ErrorKind::exit_code).to_vec();
+        let mut names = ErrorKind::ALL.map(ErrorKind::name).to_vec();
+        codes.dedup();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((codes.len(), names.len()), (ErrorKind::ALL.len(), ErrorKind::ALL.len()));
+        assert_eq!(codes, [1, 2, 3, 64, 66, 69, 73, 77]);
+    }
+
+    #[test]
+    fn the_table_of_the_documentation_has_every_code() {
+        let text = include_str!("../../docs/CLI.md");
+        for kind in ErrorKind::ALL {
+            let row = format!("| {} | `{}` |", kind.exit_code(), kind.name());
+            assert!(text.contains(&row), "host/docs/CLI.md lacks the row {row}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_one_object_of_one_shape() {
+        let error = CliError::cannot_read(Path::new("a.wasm"), &io::ErrorKind::NotFound.into()).with("more");
+        let told = json!({"error": {
+            "kind": "input", "exit_code": 66, "message": "cannot read `a.wasm`: there is no such file; check the path\nmore"
+        }});
+        assert_eq!(error.to_json(), told);
+    }
+}

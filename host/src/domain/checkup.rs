@@ -1,0 +1,126 @@
+//! What a look at how a server is set up comes to: one line for each thing that was looked at.
+//!
+//! **Invariant:** texts name settings, files, plugins and clients by their ids; no secret, and nothing of a record.
+
+use std::fmt;
+
+/// What a check is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckArea {
+    /// The configuration file.
+    Settings,
+    /// The data folder: whose it is, who uses it, what is unfinished in it.
+    DataFolder,
+    /// Keys and the administrator's token.
+    Keys,
+    /// The certificate of HTTPS.
+    Certificate,
+    /// The machine's clock.
+    Clock,
+    /// The disks of the data folder and the store.
+    Disk,
+    /// How many files the process may have open.
+    OpenFiles,
+    /// How much memory there is.
+    Memory,
+    /// Addresses, proxies, the URL that clients know.
+    Listeners,
+    /// Installed plugins.
+    Plugins,
+    /// Secrets of clients.
+    Secrets,
+    /// Backups.
+    Backup,
+    /// Imports.
+    Imports,
+}
+
+impl CheckArea {
+    /// Its stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Settings => "settings",
+            Self::DataFolder => "data_folder",
+            Self::Keys => "keys",
+            Self::Certificate => "certificate",
+            Self::Clock => "clock",
+            Self::Disk => "disk",
+            Self::OpenFiles => "open_files",
+            Self::Memory => "memory",
+            Self::Listeners => "listeners",
+            Self::Plugins => "plugins",
+            Self::Secrets => "secrets",
+            Self::Backup => "backup",
+            Self::Imports => "imports",
+        }
+    }
+}
+
+/// How things stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckState {
+    /// As it should be.
+    Ok,
+    /// It cannot be told here.
+    NotKnown,
+    /// It works, and should be looked at.
+    Warning,
+    /// It does not work, or soon will not.
+    Problem,
+}
+
+impl CheckState {
+    /// Its stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::NotKnown => "not_known",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// What one look came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What it is about.
+    pub area: CheckArea,
+    /// The stable name of the check within its area, such as `mode`.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: CheckState,
+    /// One sentence that says what was seen.
+    pub message: String,
+    /// What mends it, with the command to type; nothing where nothing is to be mended.
+    pub remedy: Option<String>,
+}
+
+impl Check {
+    /// All is well.
+    #[must_use]
+    pub fn ok(area: CheckArea, name: &'static str, message: impl fmt::Display) -> Self {
+        Self { area, name, state: CheckState::Ok, message: message.to_string(), remedy: None }
+    }
+
+    /// It cannot be told.
+    #[must_use]
+    pub fn not_known(area: CheckArea, name: &'static str, message: impl fmt::Display) -> Self {
+        Self { state: CheckState::NotKnown, ..Self::ok(area, name, message) }
+    }
+
+    /// It should be looked at.
+    #[must_use]
+    pub fn warning(area: CheckArea, name: &'static str, message: impl fmt::Display, remedy: impl fmt::Display) -> Self {
+        let remedy = Some(remedy.to_string());
+        Self { state: CheckState::Warning, remedy, ..Self::ok(area, name, message) }
+    }
+
+    /// It does not work, or soon will not.
+    #[must_use]
+    pub fn problem(area: CheckArea, name: &'static str, message: impl fmt::Display, remedy: impl fmt::Display) -> Self {
+        Self { state: CheckState::Problem, ..Self::warning(area, name, message, remedy) }
+    }
+}

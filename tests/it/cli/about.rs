@@ -1,0 +1,71 @@
+//! Which program it is, and what shells and `man` are given.
+
+use std::process::{Command, Stdio};
+
+use daftar_tests::artifacts;
+use daftar_tests::process::run;
+use serde_json::json;
+
+#[test]
+fn the_version_says_what_is_spoken_and_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = run(folder.path(), &["version", "--json"]).expect_success().json();
+    assert_eq!(said["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(said["plugin_interfaces"], json!(["daftar:plugin@0.2.0", "daftar:plugin@0.1.0"]));
+    assert_eq!((&said["api"], &said["store_layout"], &said["backup_format"]), (&json!("2.0.0"), &json!(1), &json!(1)));
+    assert!(said["wasmtime"].as_str().unwrap().starts_with("48."), "{said}");
+    assert!(said["rustc"].as_str().unwrap().starts_with("rustc 1."), "{said}");
+    assert!(said["target"].as_str().unwrap().contains("linux"), "{said}");
+    assert!(said["pinned_plugins"].as_u64().unwrap() > 10, "{said}");
+    // Tests run a development build, which does not know its commit and says so.
+    assert_eq!((&said["commit"], &said["committed_at"]), (&json!(null), &json!(null)));
+    let text = run(folder.path(), &["version"]).expect_success().stdout;
+    assert!(text.contains("commit             not recorded"), "{text}");
+    let short = run(folder.path(), &["--version"]).expect_success().stdout;
+    assert_eq!(short, format!("daftar {} (commit not recorded)\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn bash_completes_commands_options_and_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("daftar.bash");
+    std::fs::write(&script, run(folder.path(), &["completions", "bash"]).expect_success().stdout).unwrap();
+    let complete = |words: &[&str]| -> Vec<String> {
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let last = words.len() - 1;
+        let asked = format!(
+            "source '{}'; COMP_WORDS=({}); COMP_CWORD={last}; COMP_LINE='{}'; COMP_POINT=${{#COMP_LINE}}; \
+             _daftar daftar '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            script.display(),
+            quoted.join(" "),
+            words.join(" "),
+            words[last],
+            words[last.saturating_sub(1)],
+        );
+        let output = Command::new("bash").args(["--norc", "-c", &asked]).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    assert_eq!(complete(&["daftar", "ver"]), ["verify", "version"]);
+    assert!(complete(&["daftar", "client", "rot"]).contains(&"rotate-secret".to_owned()));
+    assert_eq!(complete(&["daftar", "client", "create", "--leg"]), ["--legal-basis"]);
+    assert_eq!(complete(&["daftar", "import", "--on-existing", "s"]), ["skip"]);
+    assert_eq!(complete(&["daftar", "compile"]), [""], "what servers run is not offered");
+}
+
+#[test]
+fn every_shell_and_every_command_has_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(folder.path(), &["completions", shell]).expect_success().stdout;
+        assert!(script.contains("rotate-secret"), "{shell}");
+    }
+    let man = folder.path().join("man");
+    drop(run(folder.path(), &["manual", man.to_str().unwrap()]).expect_success());
+    for page in ["daftar.1", "daftar-doctor.1", "daftar-client-create.1", "daftar-plugin-install.1"] {
+        let text = std::fs::read_to_string(man.join(page)).unwrap();
+        assert!(text.contains(".TH"), "{page}");
+    }
+    assert!(artifacts::program().is_file());
+}

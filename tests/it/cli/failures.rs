@@ -1,0 +1,273 @@
+//! What goes wrong for a user: every failure says what happened, to what, and what to do, with the exit code of its kind.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use daftar_tests::process::{Finished, command, finish, run};
+use daftar_tests::{Server, artifacts};
+use serde_json::Value;
+
+const FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const SETTINGS: i32 = 64;
+const INPUT: i32 = 66;
+const UNAVAILABLE: i32 = 69;
+const OUTPUT: i32 = 73;
+const DENIED: i32 = 77;
+
+/// A folder with a register whose server was stopped, and some files that are none of what they are called.
+struct World {
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let world = Self { folder: tempfile::tempdir().unwrap() };
+        let data_dir = world.data_dir();
+        drop(run(&data_dir, &["client", "create", "--name", "x", "--json"]).expect_success());
+        std::fs::create_dir(world.path("folder")).unwrap();
+        std::fs::write(world.path("noise.bin"), [0, 159, 146, 150, 255]).unwrap();
+        std::fs::write(world.path("noise.ndjson"), "no json\n").unwrap();
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.path("data")
+    }
+}
+
+/// Holds a failure to what all have in common, in text and as JSON.
+#[track_caller]
+fn expect(data_dir: &Path, arguments: &[&str], code: i32, said: &[&str]) {
+    let told = run(data_dir, arguments);
+    assert_eq!(told.code, code, "{arguments:?}: {told:?}");
+    assert!(told.stderr.starts_with("error: ") || told.stderr.contains("\nerror: "), "{arguments:?}: {told:?}");
+    for said in said {
+        assert!(told.stderr.contains(said), "{arguments:?} should say {said:?}: {told:?}");
+    }
+    assert!(!told.stderr.contains("panicked"), "{arguments:?}: {told:?}");
+    expect_json(&run(data_dir, &[arguments, &["--json"]].concat()), code);
+}
+
+/// The last line of standard error is one object, always of one shape.
+#[track_caller]
+fn expect_json(told: &Finished, code: i32) {
+    assert_eq!(told.code, code, "{told:?}");
+    let line = told.stderr.lines().last().unwrap_or_default();
+    let object: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("no JSON ({error}): {told:?}"));
+    assert_eq!(object.as_object().map(serde_json::Map::len), Some(1), "{told:?}");
+    let error = object["error"].as_object().unwrap();
+    assert_eq!(error.keys().collect::<Vec<_>>(), ["exit_code", "kind", "message"], "{told:?}");
+    assert_eq!(error["exit_code"], code, "{told:?}");
+    assert!(error["kind"].is_string() && !error["message"].as_str().unwrap().is_empty(), "{told:?}");
+}
+
+#[test]
+fn files_that_are_not_there_or_are_something_else_are_named() {
+    let world = World::new();
+    let data_dir = world.data_dir();
+    let (none, folder, noise) = (world.text("none.wasm"), world.text("folder"), world.text("noise.bin"));
+    let missing = "there is no such file; check the path";
+    for command in [&["plugin", "install"][..], &["plugin", "inspect"], &["plugin", "report"]] {
+        expect(&data_dir, &[command, &[&none]].concat(), INPUT, &[&none]);
+        expect(&data_dir, &[command, &[&folder]].concat(), INPUT, &[&folder, "it is not a file"]);
+        expect(&data_dir, &[command, &[&noise]].concat(), FAILED, &["`"]);
+    }
+    expect(&data_dir, &["plugin", "sign", &none, "--key", &none], INPUT, &[&none]);
+    expect(&data_dir, &["backup", &none, "--check"], INPUT, &[&none, missing]);
+    expect(&data_dir, &["backup", &folder, "--check"], INPUT, &["it is a folder; name a file"]);
+    expect(&data_dir, &["backup", &noise, "--check"], INPUT, &[&noise]);
+    let elsewhere = world.path("elsewhere");
+    expect(&elsewhere, &["restore", &none], INPUT, &[&none, missing]);
+    expect(&elsewhere, &["restore", &folder], INPUT, &["it is a folder"]);
+    expect(&elsewhere, &["restore", &noise], INPUT, &[]);
+    assert!(!elsewhere.exists());
+    let lines = world.text("none.ndjson");
+    expect(&data_dir, &["import", &lines], INPUT, &[&lines, missing]);
+    expect(&data_dir, &["import", &folder], INPUT, &["it is a folder"]);
+    expect(&data_dir, &["import", &noise], USAGE, &["says by its name what it holds"]);
+    let table = world.text("none.csv");
+    expect(&data_dir, &["import", &table, "--mapping", &none], INPUT, &[&table]);
+    expect(&data_dir, &["eval", &format!("@{none}")], INPUT, &[&none, missing]);
+    expect(&data_dir, &["eval", "true", "--records", &folder], INPUT, &["it is a folder"]);
+    expect(&data_dir, &["eval", "true", "--records", &noise], INPUT, &["it is not UTF-8 text"]);
+    expect(&data_dir, &["eval", "--cases", &world.text("none.toml")], INPUT, &["none.toml"]);
+    expect(&data_dir, &["pack", "build", &none, "-o", &world.text("x.wasm")], INPUT, &[&none]);
+    expect(&data_dir, &["pack", "check", &folder], INPUT, &["pack.toml"]);
+    expect(&data_dir, &["pack", "import", "isco-csv", &none, "-o", &world.text("out")], INPUT, &[&none]);
+}
+
+#[test]
+fn what_cannot_be_written_is_named_with_the_way_out() {
+    let world = World::new();
+    let data_dir = world.data_dir();
+    let nowhere = world.text("nowhere/file");
+    let there = world.text("noise.bin");
+    expect(&data_dir, &["backup", &nowhere], OUTPUT, &["its folder is not there; make the folder first"]);
+    expect(&data_dir, &["backup", &there], OUTPUT, &["is there already", "--force"]);
+    let export = world.text("nowhere/file.ndjson");
+    expect(&data_dir, &["export", &export], OUTPUT, &["its folder is not there"]);
+    let there = world.text("noise.ndjson");
+    expect(&data_dir, &["export", &there], OUTPUT, &["is there already"]);
+    expect(&data_dir, &["plugin", "keygen", "-o", &nowhere], OUTPUT, &[&nowhere]);
+    let below_a_file = world.text("noise.bin/file");
+    expect(&data_dir, &["backup", &below_a_file], OUTPUT, &[&below_a_file]);
+    // A disk that takes nothing: what was asked for was done, and what it said is lost.
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut list = command(&data_dir, &["client", "list"]);
+    let status = list.stdout(full).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(OUTPUT));
+}
+
+#[test]
+fn a_folder_without_a_register_is_told_and_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("dta");
+    for arguments in [
+        &["client", "list"][..],
+        &["client", "disable", "x"],
+        &["plugin", "list"],
+        &["plugin", "remove", "x"],
+        &["audit", "query"],
+        &["program", "list"],
+        &["consent", "list"],
+        &["code", "list"],
+        &["concept-group", "list"],
+        &["identifier-system", "list"],
+        &["key", "list"],
+        &["key", "rotate"],
+        &["verify"],
+        &["eval", "true"],
+        &["export", "people.ndjson"],
+        &["backup", "register.daftar"],
+    ] {
+        let mut told = command(&nowhere, arguments);
+        told.current_dir(folder.path());
+        let told = finish(told);
+        assert_eq!(told.code, INPUT, "{arguments:?}: {told:?}");
+        assert!(told.stderr.contains(&format!("there is no register in `{}`", nowhere.display())), "{told:?}");
+        assert!(told.stderr.contains("--data-dir") && told.stderr.contains("daftar serve"), "{told:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{arguments:?} leaves something");
+    }
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    expect(&file, &["client", "create", "--name", "x"], OUTPUT, &["the data folder cannot be used", "file"]);
+    expect(&file, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], OUTPUT, &["file"]);
+}
+
+#[test]
+fn servers_that_do_not_answer_wrong_tokens_and_folders_in_use_are_told_apart() {
+    let world = World::new();
+    let data_dir = world.data_dir();
+    let server = Server::serve(&data_dir, &[]);
+    let told: Value = serde_json::from_slice(&std::fs::read(data_dir.join("server.json")).unwrap()).unwrap();
+    let url = told["admin_url"].as_str().unwrap().to_owned();
+    let token = world.text("token");
+    let private = |text: &str, mode: u32| {
+        std::fs::write(&token, text).unwrap();
+        std::fs::set_permissions(&token, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let list = ["client", "list", "--admin-url", &url, "--admin-token-file", &token];
+    expect(&data_dir, &list, DENIED, &[&token]);
+    private("short", 0o600);
+    expect(&data_dir, &list, DENIED, &["43 to 512"]);
+    private(&"x".repeat(60), 0o644);
+    expect(&data_dir, &list, DENIED, &["may be read by others", "chmod 600"]);
+    private(&"x".repeat(60), 0o600);
+    expect(&data_dir, &list, DENIED, &["the admin token is missing or wrong"]);
+    expect(&data_dir, &["client", "list", "--admin-url", &url], DENIED, &["--admin-token-file"]);
+    let nobody = ["client", "list", "--admin-url", "http://127.0.0.1:1", "--admin-token-file", &token];
+    expect(&data_dir, &nobody, UNAVAILABLE, &["cannot reach the server at http://127.0.0.1:1", "is it running"]);
+    // The public listener is no admin address.
+    let public = server.url.clone();
+    let mistaken = ["client", "list", "--admin-url", &public, "--admin-token-file", &token];
+    expect(&data_dir, &mistaken, FAILED, &[]);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    expect(&data_dir, &serve, UNAVAILABLE, &["is in use by another process", "stop that daftar first"]);
+    let address = server.url.strip_prefix("http://").unwrap();
+    let other = world.path("other");
+    let taken = ["serve", "--listen", address, "--admin-listen", "127.0.0.1:0"];
+    expect(&other, &taken, UNAVAILABLE, &[address, "stop what listens there"]);
+    expect(&data_dir, &["client", "show", "nobody"], FAILED, &["no such client `nobody`"]);
+    expect(&data_dir, &["restore", &world.text("noise.bin"), "--admin-url", &url], USAGE, &["--data-dir"]);
+    drop(server.stop().expect_success());
+    // A database that was cut is a failure of its own, with what to do.
+    std::fs::write(data_dir.join("store/db"), "no database").unwrap();
+    expect(&data_dir, &["client", "list"], FAILED, &["keep a copy of the folder"]);
+}
+
+#[test]
+fn settings_are_told_by_every_command_that_reads_them() {
+    let world = World::new();
+    let data_dir = world.data_dir();
+    let config = world.text("daftar.toml");
+    for (text, said) in [
+        ("[server\n", "not TOML"),
+        ("[server]\nlistne = 'x'\n", "did you mean `server.listen`?"),
+        ("[server]\nlisten = '0.0.0.0:80'\n", "server.tls.cert"),
+        ("[token]\nlifetime_s = 1\n", "`token.lifetime_s`"),
+    ] {
+        std::fs::write(&config, text).unwrap();
+        for arguments in [&["serve"][..], &["client", "list"], &["verify"], &["restore", "x"]] {
+            expect(&data_dir, &[arguments, &["--config", &config]].concat(), SETTINGS, &[&config, said]);
+        }
+    }
+    for config in [world.text("none.toml"), world.text("folder"), world.text("noise.bin")] {
+        expect(&data_dir, &["serve", "--config", &config], SETTINGS, &["cannot read", &config]);
+    }
+}
+
+#[test]
+fn wrong_usage_is_one_shape_too() {
+    let world = World::new();
+    let data_dir = world.data_dir();
+    for arguments in [
+        &["fly"][..],
+        &["client"],
+        &["client", "show"],
+        &["client", "create", "--nme", "x"],
+        &["serve", "--listen", "nowhere"],
+        &["client", "list", "--admin-token-file", "x"],
+        &["client", "set", "x"],
+        &["eval"],
+        &["import"],
+        &["import", "x.csv", "--on-existing", "maybe"],
+        &["export", "x.txt"],
+        &["export", "x.ndjson", "--filter", "gender"],
+        &["code", "add", "urn:svc:vocab:id-type#x", "--label", "x"],
+        &["program", "list", "--no-such"],
+        &["completions", "cmd"],
+        &["key", "rotate", "--overlap", "soon"],
+    ] {
+        let told = run(&data_dir, arguments);
+        assert_eq!(told.code, USAGE, "{arguments:?}: {told:?}");
+        assert!(told.stdout.is_empty() && !told.stderr.is_empty(), "{arguments:?}: {told:?}");
+        expect_json(&run(&data_dir, &[arguments, &["--json"]].concat()), USAGE);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let world = World::new();
+    for arguments in
+        [&["--help"][..], &["version"], &["completions", "bash"], &["client", "list"], &["doctor", "--all"]]
+    {
+        let mut told = command(&world.data_dir(), arguments);
+        let mut child = told.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+        assert!(output.status.code().is_some_and(|code| code != 101), "{arguments:?}: {stderr}");
+    }
+    assert!(artifacts::program().is_file());
+}
