@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::commit::Commit;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
@@ -30,6 +31,9 @@ pub fn server_command(workspace: &Workspace, profile: Profile) -> Command {
     };
     let mut command = workspace.cargo(selection);
     command.args(profile.flags());
+    if profile == Profile::Release {
+        Commit::of(workspace).tell(&mut command);
+    }
     command
 }
 

@@ -3,19 +3,22 @@
 use std::fs;
 use std::path::Path;
 
+use crate::commit::Commit;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, files, guests, packs};
+use crate::{build, files, guests, packs, release};
 
-/// Builds the release and lays it out: `daftar`, `plugins/`, `modules/`, and the licence notes of the data.
+/// Builds the release and lays it out: `daftar`, `plugins/`, `modules/`, the licence notes of the data, and what accompanies it
+/// (`release.rs`).
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
     build::server(workspace, steps, Profile::Release)?;
     let dist = workspace.root().join("dist");
     let (plugins, modules) = (dist.join("plugins"), dist.join("modules"));
+    let others = ["completions", "licences", "man"].map(|folder| dist.join(folder));
     steps.say("lay out dist/");
-    for folder in [&plugins, &modules] {
+    for folder in [&plugins, &modules].into_iter().chain(&others) {
         // What an earlier release left must not be shipped again under this one's name.
         remove(folder)?;
         files::create_folder(folder)?;
@@ -33,6 +36,8 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
     files::copy(&workspace.server(Profile::Release), &server)?;
     copy_licences(workspace, &dist.join("licences"))?;
+    files::copy(&workspace.root().join("LICENSE"), &dist.join("LICENSE"))?;
+    release::accompany(workspace, steps, &dist, &Commit::of(workspace))?;
     steps.say(&format!("ready: {}", dist.display()));
     Ok(())
 }

@@ -10,14 +10,18 @@ mod bench;
 mod build;
 mod cel_spec;
 mod clients;
+mod commit;
 mod conformance;
 mod demo;
+mod deny;
 mod dist;
 mod failure;
 mod files;
 mod guests;
 mod packs;
 mod pins;
+mod release;
+mod reproduce;
 mod steps;
 mod test;
 mod tidy;
@@ -45,7 +49,10 @@ usage: cargo xtask <command>
                       `test` needs); ARGS go to the fuzzer
   torture [--rounds N] [--seed S]
                       build (release), then kill the server under load, again and again, and look for what is lost
-  dist                the release: dist/daftar, dist/plugins, dist/modules
+  dist                the release: dist/daftar, dist/plugins, dist/modules, completions, manual pages, the bill of materials, notices
+  reproduce           build every plugin twice, at two places, and compare the bytes
+  materials           the bill of materials and the notices of what is built for development, held to their schema (needs python3)
+  deny [ARGS]         licences, banned crates and sources by deny.toml; ARGS are other checks, such as `advisories`
   tidy                the rules of the house that no compiler sees: directions, frozen interfaces, paths";
 
 fn main() -> ExitCode {
@@ -73,6 +80,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("conformance", rest) => conformance::run(&workspace, &steps, rest),
         ("torture", rest) => torture::run(&workspace, &steps, rest),
         ("dist", []) => dist::run(&workspace, &steps),
+        ("reproduce", []) => reproduce::run(&workspace, &steps),
+        ("materials", []) => release::check::run(&workspace, &steps),
+        ("deny", rest) => deny::run(&workspace, &steps, rest),
         ("tidy", []) => tidy::run(&workspace, &steps),
         _ => Err(Failure::usage(USAGE)),
     }

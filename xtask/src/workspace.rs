@@ -70,6 +70,11 @@ impl Workspace {
         Ok(Self { root: metadata.workspace_root, target: metadata.target_directory, cargo, cargo_home })
     }
 
+    /// The same project at another place, built into another folder.
+    pub fn at(&self, root: PathBuf, target: PathBuf) -> Self {
+        Self { root, target, cargo: self.cargo.clone(), cargo_home: self.cargo_home.clone() }
+    }
+
     /// Where cargo keeps the sources of dependencies.
     pub fn cargo_home(&self) -> &Path {
         &self.cargo_home
@@ -92,6 +97,7 @@ impl Workspace {
     pub fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.cargo);
         command.current_dir(&self.root).args(arguments).env_remove("CARGO_MANIFEST_DIR");
+        command.env("CARGO_TARGET_DIR", &self.target);
         command
     }
 

@@ -1,0 +1,101 @@
+//! `cargo xtask reproduce`: builds every plugin twice, from two copies of the sources at other paths, and compares the bytes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::failure::Failure;
+use crate::release::{all_files, digest};
+use crate::steps::Steps;
+use crate::workspace::{Profile, Workspace};
+use crate::{build, files, guests, packs};
+
+/// What is no source.
+const LEFT_OUT: [&str; 4] = [".git", "target", "dist", "data"];
+/// Two places whose names differ in everything, in length too.
+const PLACES: [&str; 2] = ["a", "another/and/much/longer/place"];
+
+/// Builds twice and compares; tells the digests.
+pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    guests::shipped(workspace, steps)?;
+    build::server(workspace, steps, Profile::Dev)?;
+    let base = workspace.target().join("reproduce");
+    let mut made = Vec::new();
+    for place in PLACES {
+        let place = base.join(place);
+        steps.say(&format!("build in {}", place.display()));
+        if place.exists() {
+            fs::remove_dir_all(&place).map_err(|error| Failure::file(&place, error))?;
+        }
+        copy_sources(workspace.root(), &place.join("sources"), workspace.target())?;
+        let copy = workspace.at(place.join("sources"), place.join("target"));
+        guests::shipped(&copy, steps)?;
+        packs::build_all(&copy, steps, &workspace.server(Profile::Dev), &copy.plugins(), &copy.modules())?;
+        made.push(digests(&copy)?);
+    }
+    let differences = differences(&made);
+    for (name, digest) in made.first().into_iter().flatten() {
+        println!("{digest}  {name}");
+    }
+    fs::remove_dir_all(&base).map_err(|error| Failure::file(&base, error))?;
+    if differences.is_empty() {
+        steps.say(&format!("{} files are the same from both places", made.first().map_or(0, BTreeMap::len)));
+        return Ok(());
+    }
+    Err(Failure::new(format!("these differ from place to place: {}", differences.join(", "))))
+}
+
+/// The digests of everything that is shipped or embedded.
+fn digests(workspace: &Workspace) -> Result<BTreeMap<String, String>, Failure> {
+    let mut found = BTreeMap::new();
+    for folder in [workspace.plugins(), workspace.modules()] {
+        for file in all_files(&folder)?.into_iter().filter(|file| file.extension().is_some_and(|end| end == "wasm")) {
+            let name = file.strip_prefix(workspace.target()).unwrap_or(&file).display().to_string();
+            found.insert(name, digest(&file)?);
+        }
+    }
+    let embedded = workspace.target().join("guests/codelist.wasm");
+    found.insert("guests/codelist.wasm".to_owned(), digest(&embedded)?);
+    Ok(found)
+}
+
+/// The names whose digests differ, or that only one place has.
+fn differences(made: &[BTreeMap<String, String>]) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> = made.iter().flat_map(BTreeMap::keys).collect();
+    let differ = |name: &&String| {
+        let mut digests = made.iter().map(|files| files.get(*name));
+        let first = digests.next();
+        digests.any(|digest| Some(digest) != first)
+    };
+    names.into_iter().filter(differ).cloned().collect()
+}
+
+fn copy_sources(from: &Path, to: &Path, target: &Path) -> Result<(), Failure> {
+    files::create_folder(to)?;
+    let entries = fs::read_dir(from).map_err(|error| Failure::file(from, error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| Failure::file(from, error))?;
+        let (path, name) = (entry.path(), entry.file_name());
+        if path == target || name.to_str().is_some_and(|name| LEFT_OUT.contains(&name)) {
+            continue;
+        }
+        if path.is_dir() { copy_sources(&path, &to.join(name), target)? } else { files::copy(&path, &to.join(name))? }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_byte_and_a_missing_file_are_differences() {
+        let files = |list: &[(&str, &str)]| -> BTreeMap<String, String> {
+            list.iter().map(|(name, digest)| ((*name).to_owned(), (*digest).to_owned())).collect()
+        };
+        let one = files(&[("a", "1"), ("b", "2")]);
+        assert!(differences(&[one.clone(), one.clone()]).is_empty());
+        assert_eq!(differences(&[one.clone(), files(&[("a", "1"), ("b", "3")])]), ["b"]);
+        assert_eq!(differences(&[one, files(&[("b", "2"), ("c", "4")])]), ["a", "c"]);
+    }
+}
