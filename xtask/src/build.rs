@@ -32,7 +32,7 @@ pub fn server_command(workspace: &Workspace, profile: Profile) -> Command {
     let mut command = workspace.cargo(selection);
     command.args(profile.flags());
     if profile == Profile::Release {
-        Commit::of(workspace).tell(&mut command);
+        Commit::of(workspace.root()).tell(&mut command);
     }
     command
 }

@@ -1,8 +1,7 @@
 //! Which commit the sources are of, if git knows.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
-
-use crate::workspace::Workspace;
 
 /// What a release says of its sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,14 +14,14 @@ pub struct Commit {
 
 impl Commit {
     /// Asks git; nothing is known of sources that came without it, or without its folder. `SOURCE_DATE_EPOCH` says the time of those.
-    pub fn of(workspace: &Workspace) -> Self {
+    pub fn of(root: &Path) -> Self {
         let git = |arguments: &[&str]| {
             let mut command = Command::new("git");
-            let output = command.current_dir(workspace.root()).args(arguments).stderr(Stdio::null()).output().ok()?;
+            let output = command.current_dir(root).args(arguments).stderr(Stdio::null()).output().ok()?;
             output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
         // A folder inside of somebody else's repository is none of its own.
-        let is_ours = workspace.root().join(".git").exists();
+        let is_ours = root.join(".git").exists();
         let name = is_ours.then(|| git(&["rev-parse", "--verify", "HEAD"])).flatten();
         let Some(name) = name else {
             let given = std::env::var_os("SOURCE_DATE_EPOCH").and_then(|text| text.to_str()?.parse().ok());
@@ -81,5 +80,31 @@ mod tests {
             assert_eq!(commit.rfc3339().as_deref(), Some(text));
         }
         assert_eq!(Commit::default().rfc3339(), None);
+    }
+
+    #[test]
+    fn sources_without_git_have_no_commit_and_changed_ones_are_told() {
+        let root = std::env::temp_dir().join(format!("daftar-xtask-commit-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::write(root.join("file"), "one").unwrap();
+        assert_eq!(Commit::of(&root).name, None, "a folder inside of another repository is none of its own either");
+        let git = |arguments: &[&str]| {
+            let mut command = Command::new("git");
+            command.current_dir(&root).args(["-c", "user.name=x", "-c", "user.email=x@example.org"]).args(arguments);
+            let date = "2026-03-01T12:00:00Z";
+            command.env("GIT_COMMITTER_DATE", date).stdout(Stdio::null()).stderr(Stdio::null());
+            assert!(command.status().unwrap().success(), "{arguments:?}");
+        };
+        git(&["init"]);
+        assert_eq!(Commit::of(&root).name, None, "nothing is committed yet");
+        git(&["add", "file"]);
+        git(&["commit", "--message", "one"]);
+        let commit = Commit::of(&root);
+        let name = commit.name.clone().unwrap();
+        assert!(name.len() == 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+        assert_eq!(commit.committed_s, Some(1_772_366_400));
+        std::fs::write(root.join("file"), "two").unwrap();
+        assert_eq!(Commit::of(&root).name, Some(format!("{name}-modified")));
+        std::fs::remove_dir_all(root).unwrap();
     }
 }

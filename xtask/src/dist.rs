@@ -37,7 +37,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     files::copy(&workspace.server(Profile::Release), &server)?;
     copy_licences(workspace, &dist.join("licences"))?;
     files::copy(&workspace.root().join("LICENSE"), &dist.join("LICENSE"))?;
-    release::accompany(workspace, steps, &dist, &Commit::of(workspace))?;
+    release::accompany(workspace, steps, &dist, &Commit::of(workspace.root()))?;
     steps.say(&format!("ready: {}", dist.display()));
     Ok(())
 }

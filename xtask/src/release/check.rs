@@ -26,7 +26,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let folder = workspace.target().join("materials");
     files::create_folder(&folder)?;
     steps.say("write the bill of materials and the notices");
-    let commit = Commit::of(workspace);
+    let commit = Commit::of(workspace.root());
     let make = || -> Result<_, Failure> {
         let (shipped, lists) = (Shipped::read(workspace)?, packages::code_lists(workspace)?);
         let bom = sbom::document(&shipped, &lists, &plugins(workspace.target())?, &commit)?;
