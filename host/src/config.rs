@@ -69,13 +69,14 @@ impl Config {
     /// All problems at once: the file cannot be read, a key is unknown, a value is wrong.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let shown = path.display();
-        let size =
-            std::fs::metadata(path).map_err(|error| ConfigError::one(format!("cannot read `{shown}`: {error}")))?.len();
+        let unreadable = |error: std::io::Error| {
+            ConfigError::one(format!("cannot read `{shown}`: {error}; name the configuration file with --config"))
+        };
+        let size = std::fs::metadata(path).map_err(unreadable)?.len();
         if size > FILE_BYTES_MAX {
             return Err(ConfigError::one(format!("`{shown}` has {size} bytes; at most {FILE_BYTES_MAX} are read")));
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::one(format!("cannot read `{shown}`: {error}")))?;
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Self::parse(&text).map_err(|error| ConfigError {
             problems: error.problems.into_iter().map(|problem| format!("`{shown}`: {problem}")).collect(),
         })

@@ -4,6 +4,7 @@
 //! cause stays in `source()` and goes to the log.
 
 pub mod contained;
+pub mod files;
 
 use crate::domain::client::ClientId;
 use crate::domain::code::Namespace;

@@ -30,7 +30,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
         tools::remember(&folder, "cargo-deny", VERSION)?;
     }
     let mut look = Command::new(tool);
-    look.current_dir(workspace.root()).args(["--locked", "--offline", "check", "--hide-inclusion-graph"]);
+    look.current_dir(workspace.root()).args(["--locked", "check", "--hide-inclusion-graph"]);
     if arguments.is_empty() {
         look.args(CHECKS)
     } else {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use crate::failure::Failure;
@@ -34,9 +35,9 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
         made.push(digests(&copy)?);
     }
     let differences = differences(&made);
-    for (name, digest) in made.first().into_iter().flatten() {
-        println!("{digest}  {name}");
-    }
+    let lines = made.first().into_iter().flatten().map(|(name, digest)| format!("{digest}  {name}\n"));
+    let told = std::io::stdout().write_all(lines.collect::<String>().as_bytes());
+    told.map_err(|error| Failure::new(format!("the digests cannot be told: {error}")))?;
     fs::remove_dir_all(&base).map_err(|error| Failure::file(&base, error))?;
     if differences.is_empty() {
         steps.say(&format!("{} files are the same from both places", made.first().map_or(0, BTreeMap::len)));

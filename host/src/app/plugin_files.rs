@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::config::PluginsConfig;
+use crate::error::files::why_not_read;
 pub use crate::plugin::{
     CompileIn, Inspection, PinnedDigests, PluginSignature, PrivateKey, SIGNATURE_SUFFIX, SignatureState,
     UnsignedPlugins,
@@ -23,10 +24,10 @@ pub struct PluginFile {
 /// One of them cannot be read, or is too large; one sentence.
 pub fn read(file: &Path) -> Result<PluginFile, String> {
     let shown = file.display();
-    let unreadable = |error: std::io::Error| format!("cannot read `{shown}`: {error}");
+    let unreadable = |error: std::io::Error| format!("cannot read `{shown}`: {}", why_not_read(&error));
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if !metadata.is_file() {
-        return Err(format!("cannot read `{shown}`: it is not a file"));
+        return Err(format!("cannot read `{shown}`: it is not a file; name a `.wasm` file"));
     }
     if metadata.len() > PACKAGE_BYTES_MAX as u64 {
         let bytes = metadata.len();

@@ -5,7 +5,7 @@
 mod download;
 mod trust;
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -257,7 +257,11 @@ impl AdminClient {
 /// When there is none.
 pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliError> {
     let store = config.store.folder(&global.data_dir);
-    let is_empty = std::fs::read_dir(&store).map_or(true, |mut entries| entries.next().is_none());
+    let is_empty = match std::fs::read_dir(&store) {
+        Ok(mut entries) => entries.next().is_none(),
+        // Of a folder that this account may not read, whoever opens it tells.
+        Err(error) => [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()),
+    };
     // What a restore left is told by whoever opens the folder.
     if !is_empty || is_unfinished(&global.data_dir) {
         return Ok(());

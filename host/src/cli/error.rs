@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::app::StartError;
 use crate::app::restore::RestoreError;
 use crate::config::ConfigError;
+use crate::error::files::{why_not_read, why_not_written};
 
 /// What kind of failure it is: each has an exit code of its own. Those from 64 on mean what `sysexits.h` says of them, but for 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +106,11 @@ impl CliError {
         Self::of(ErrorKind::Findings, message)
     }
 
+    /// The settings cannot be used.
+    pub fn settings(message: impl Display) -> Self {
+        Self::of(ErrorKind::Settings, message)
+    }
+
     /// A file is not what it should be.
     pub fn input(message: impl Display) -> Self {
         Self::of(ErrorKind::Input, message)
@@ -151,7 +157,7 @@ impl CliError {
 
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> Self {
-        Self::of(ErrorKind::Settings, error)
+        Self::settings(error)
     }
 }
 
@@ -181,36 +187,6 @@ impl From<&RestoreError> for ErrorKind {
             | RestoreError::Verification(_)
             | RestoreError::Store { .. } => Self::Failed,
         }
-    }
-}
-
-/// Why a file cannot be read, and what to do.
-fn why_not_read(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
-        io::ErrorKind::PermissionDenied => {
-            "this account may not read it; run the command as its owner, or change its permissions".to_owned()
-        }
-        io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
-        io::ErrorKind::InvalidData => "it is not UTF-8 text; name another file".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-/// Why a file cannot be written, and what to do.
-fn why_not_written(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "its folder is not there; make the folder first, or name another".to_owned(),
-        io::ErrorKind::NotADirectory => "a part of its path is a file; name another path".to_owned(),
-        io::ErrorKind::PermissionDenied => {
-            "this account may not write there; name another folder, or change its permissions".to_owned()
-        }
-        io::ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full; make room, or name a file on another disk".to_owned()
-        }
-        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only; name a file on another disk".to_owned(),
-        _ => error.to_string(),
     }
 }
 

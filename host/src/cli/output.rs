@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use super::CliError;
+use super::error::ErrorKind;
 
 /// Prints a line on standard output. A reader that went away is not an error; a disk that takes nothing ends the command, as what it
 /// was asked for is lost.
@@ -42,15 +43,23 @@ pub fn complain(error: &CliError, as_json: bool) {
 /// Prints what the command line's own reader has to say, and gives the exit code: help and version are answers, the rest is wrong
 /// usage.
 pub fn tell_usage(told: &clap::Error, as_json: bool) -> u8 {
-    if !told.use_stderr() {
-        line(told.render().ansi().to_string().trim_end());
-        return 0;
+    let is_wrong = told.use_stderr();
+    if is_wrong && as_json {
+        let text = told.render().to_string();
+        let text = text.trim_end();
+        let error = CliError::usage(text.strip_prefix("error: ").unwrap_or(text));
+        complain(&error, true);
+        return error.kind.exit_code();
     }
-    let text = told.render().to_string();
-    let text = text.trim_end();
-    let error = CliError::usage(text.strip_prefix("error: ").unwrap_or(text));
-    complain(&error, as_json);
-    error.kind.exit_code()
+    match told.print() {
+        Err(error) if !is_wrong && error.kind() != io::ErrorKind::BrokenPipe => {
+            let error = CliError::output(format_args!("standard output cannot be written: {error}"));
+            complain(&error, as_json);
+            error.kind.exit_code()
+        }
+        Ok(()) | Err(_) if is_wrong => ErrorKind::Usage.exit_code(),
+        Ok(()) | Err(_) => 0,
+    }
 }
 
 /// Prints a text whose lines are ended on standard error.

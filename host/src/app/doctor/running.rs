@@ -28,15 +28,17 @@ impl App {
     /// When the audit log cannot be read.
     pub async fn checkup(&self) -> Result<Vec<Check>, AppError> {
         let now = self.clock.now();
+        // Whoever reads it is in another folder than the server.
+        let data_dir = std::fs::canonicalize(&self.data_dir).unwrap_or_else(|_| self.data_dir.clone());
         let patient = Patient {
             config: self.config.clone(),
-            data_dir: self.data_dir.clone(),
+            data_dir: data_dir.clone(),
             now,
             built_from: self.built_from,
             pinned: self.pinned.clone(),
             seen_by: SeenBy::Server,
         };
-        let data_dir = self.data_dir.display().to_string();
+        let data_dir = data_dir.display().to_string();
         let looked = tokio::task::spawn_blocking(move || examine(&patient)).await;
         let mut checks = looked.map_err(|error| AppError::Internal(error.into()))?;
         checks.push(match self.readiness().await {

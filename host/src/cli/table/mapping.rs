@@ -14,6 +14,7 @@ use super::field::Form;
 use super::path::Path;
 use super::value::Writing;
 use crate::domain::record::RecordKind;
+use crate::error::files::why_not_read;
 
 /// The biggest mapping file, in bytes.
 const MAPPING_BYTES_MAX: u64 = 1 << 20;
@@ -119,11 +120,11 @@ impl MappingText {
     /// One sentence.
     pub fn load(path: &FilePath) -> Result<(Self, Vec<u8>), String> {
         let failed = |what: &dyn std::fmt::Display| format!("the mapping `{}` cannot be used: {what}", path.display());
-        let about = std::fs::metadata(path).map_err(|error| failed(&error))?;
+        let about = std::fs::metadata(path).map_err(|error| failed(&why_not_read(&error)))?;
         if !about.is_file() || about.len() > MAPPING_BYTES_MAX {
             return Err(failed(&format!("it is no file of at most {MAPPING_BYTES_MAX} bytes")));
         }
-        let text = std::fs::read(path).map_err(|error| failed(&error))?;
+        let text = std::fs::read(path).map_err(|error| failed(&why_not_read(&error)))?;
         let parsed = std::str::from_utf8(&text).map_err(|_| failed(&"it is not UTF-8"))?;
         let file = toml::from_str(parsed).map_err(|error| failed(&error))?;
         Ok((Self(Some(file)), text))

@@ -24,7 +24,7 @@ pub struct PrivateKey(SigningKey);
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateKeyError {
     /// The file cannot be read or written.
-    #[error("`{path}`: {error}")]
+    #[error("the private key `{path}` cannot be used: {error}; `daftar plugin keygen -o FILE` makes one")]
     File {
         /// The file.
         path: String,
