@@ -16,6 +16,7 @@ pub use support::admin::Admin;
 pub use support::app::{TestApp, TestAppBuilder};
 pub use support::artifacts;
 pub use support::client::{ApiClient, Credentials};
+pub use support::collector;
 pub use support::contract;
 pub use support::http::{Connection, Held, Request, Response, fresh_address};
 pub use support::packs;

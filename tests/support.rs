@@ -4,6 +4,7 @@ pub mod admin;
 pub mod app;
 pub mod artifacts;
 pub mod client;
+pub mod collector;
 pub mod contract;
 pub mod http;
 pub mod packs;

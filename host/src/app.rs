@@ -53,6 +53,8 @@ use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
 use crate::service::signing_key::SigningKeyAdministration;
 use crate::service::verify::Verifier;
+use crate::store::sled::SledStore;
+use crate::telemetry::Telemetry;
 
 /// The folder of installed plugins within the data folder.
 const PLUGINS_FOLDER: &str = "plugins";
@@ -73,6 +75,8 @@ pub struct App {
     pub ids: Arc<dyn IdSource>,
     /// Records, indexes, vocabularies, audit log.
     pub registry: Registry,
+    /// The store itself, for what it tells of its own.
+    embedded: Arc<SledStore>,
     /// Decides eligibility.
     pub engine: Arc<dyn EligibilityEngine>,
     /// Looks through the audit log.
@@ -97,6 +101,8 @@ pub struct App {
     pub limits: Arc<Limits>,
     /// What the metrics page shows.
     pub metrics: Arc<Metrics>,
+    /// What is sent to a collector.
+    pub telemetry: Telemetry,
     /// What the listeners count, and how many requests they let in.
     pub transport: Arc<Transport>,
     /// What signs tokens.
@@ -139,6 +145,12 @@ impl AppState {
     pub fn with_registry(&self, registry: Arc<Registry>) -> Self {
         Self { app: Arc::clone(&self.app), registry }
     }
+
+    /// Gives the metrics page for as long as the server is there, and keeps nothing of it.
+    pub fn metrics_source(&self) -> impl Fn() -> Option<String> + Send + Sync + 'static {
+        let app = Arc::downgrade(&self.app);
+        move || app.upgrade().map(|app| app.metrics_page())
+    }
 }
 
 impl Deref for AppState {
@@ -159,6 +171,7 @@ pub struct AppOptions {
     compile_in: CompileIn,
     pinned: PinnedDigests,
     built_from: Option<Timestamp>,
+    telemetry: Telemetry,
 }
 
 impl AppOptions {
@@ -174,6 +187,7 @@ impl AppOptions {
             compile_in: CompileIn::default(),
             pinned: PinnedDigests::default(),
             built_from: None,
+            telemetry: Telemetry::default(),
         }
     }
 
@@ -209,6 +223,13 @@ impl AppOptions {
     #[must_use]
     pub fn with_built_from(mut self, built_from: Option<Timestamp>) -> Self {
         self.built_from = built_from;
+        self
+    }
+
+    /// Spans and series are sent that way; nowhere, where nothing is said.
+    #[must_use]
+    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
         self
     }
 

@@ -5,6 +5,7 @@
 
 pub mod connections;
 mod keys;
+mod otlp;
 pub mod plugin_limits;
 mod sections;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use serde::Deserialize;
 use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use connections::ConnectionsConfig;
+pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
 pub use sections::{
     AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT,
     EXPIRY_WARNING_DAYS_DEFAULT, HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig,
@@ -46,6 +48,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Logs.
     pub log: LogConfig,
+    /// Traces and metrics for a collector.
+    pub otlp: OtlpConfig,
 }
 
 /// Why the settings cannot be used; each problem is one sentence.
@@ -165,6 +169,7 @@ impl Config {
         if self.store.rule_columns_mib > RULE_COLUMNS_MIB_MAX {
             problems.push(format!("`store.rule_columns_mib` lies between 0 and {RULE_COLUMNS_MIB_MAX}"));
         }
+        otlp::collect_problems(&self.otlp, &mut problems);
         let keys = &self.plugins.trusted_keys;
         for (place, key) in keys.iter().enumerate() {
             if keys.iter().take(place).any(|before| before.id() == key.id()) {

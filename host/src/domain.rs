@@ -38,6 +38,7 @@ pub mod record;
 pub mod scope;
 pub mod search;
 pub mod subject;
+pub mod trace_parent;
 pub mod verification;
 pub mod vocabulary;
 pub mod web_origin;

@@ -19,6 +19,7 @@ mod decision;
 #[cfg(test)]
 mod fixtures;
 mod minute;
+mod refused;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +31,8 @@ use self::address::AddressKey;
 use self::bucket::{Bucket, Calls, Moment};
 use self::day::DayCounts;
 pub use self::decision::{Decision, RateHeaders, Refusal};
+pub use self::refused::BucketUsage;
+use self::refused::{Refused, RefusedByBucket};
 use crate::context::Clock;
 use crate::domain::calendar;
 use crate::domain::client::{Client, ClientId};
@@ -64,6 +67,7 @@ pub struct Limits {
     token: Bucket<AddressKey>,
     client: Bucket<ClientId>,
     unauthenticated: Bucket<AddressKey>,
+    refused: RefusedByBucket,
     cleared_on: Mutex<Option<Date>>,
 }
 
@@ -75,6 +79,7 @@ impl Limits {
             token: Bucket::new("token", KEYS_MAX, Arc::clone(&counts)),
             client: Bucket::new("client", KEYS_MAX, Arc::clone(&counts)),
             unauthenticated: Bucket::new("unauthenticated", KEYS_MAX, Arc::clone(&counts)),
+            refused: RefusedByBucket::default(),
             cleared_on: Mutex::new(None),
             clock,
             counts,
@@ -86,7 +91,8 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the request is then not let through.
     pub async fn charge_token_request(&self, address: IpAddr) -> Result<Decision, AppError> {
-        self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await
+        let charged = self.token.charge(&AddressKey::of(address), TOKEN_QUOTA, Calls::ONE, || self.moment()).await;
+        Self::noted(&self.refused.token, charged)
     }
 
     /// Counts a call of an authenticated client, against its own limits where it has them. A change of them acts on the
@@ -95,7 +101,8 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_client(&self, client: &Client) -> Result<Decision, AppError> {
-        self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await
+        let charged = self.client.charge(&client.id, Self::quota_of(client), Calls::ONE, || self.moment()).await;
+        Self::noted(&self.refused.client, charged)
     }
 
     /// Counts the rest of a call that costs `calls` in all, of which [`Self::charge_client`] counted the first: the whole of it or
@@ -104,7 +111,9 @@ impl Limits {
     /// # Errors
     /// As [`Self::charge_client`].
     pub async fn charge_client_rest(&self, client: &Client, calls: u32) -> Result<Decision, AppError> {
-        self.client.charge(&client.id, Self::quota_of(client), Calls::rest_of(calls), || self.moment()).await
+        let (quota, calls) = (Self::quota_of(client), Calls::rest_of(calls));
+        let charged = self.client.charge(&client.id, quota, calls, || self.moment()).await;
+        Self::noted(&self.refused.client, charged)
     }
 
     /// What a client may do: its own limits, where it has them.
@@ -121,7 +130,9 @@ impl Limits {
     /// # Errors
     /// When a day's count cannot be read or written: the call is then not let through.
     pub async fn charge_unauthenticated(&self, address: IpAddr) -> Result<Decision, AppError> {
-        self.unauthenticated.charge(&AddressKey::of(address), UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await
+        let key = AddressKey::of(address);
+        let charged = self.unauthenticated.charge(&key, UNAUTHENTICATED_QUOTA, Calls::ONE, || self.moment()).await;
+        Self::noted(&self.refused.unauthenticated, charged)
     }
 
     /// Drops idle keys, and once a day the counts of past days. To be called each minute.
@@ -139,6 +150,25 @@ impl Limits {
             *self.cleared_on() = Some(moment.today);
         }
         Ok(())
+    }
+
+    /// What each bucket holds and refused.
+    #[must_use]
+    pub fn usage(&self) -> [BucketUsage; 3] {
+        let RefusedByBucket { token, client, unauthenticated } = &self.refused;
+        [
+            token.usage("token", self.token.len(), KEYS_MAX),
+            client.usage("client", self.client.len(), KEYS_MAX),
+            unauthenticated.usage("unauthenticated", self.unauthenticated.len(), KEYS_MAX),
+        ]
+    }
+
+    /// Counts a refusal.
+    fn noted(refused: &Refused, charged: Result<Decision, AppError>) -> Result<Decision, AppError> {
+        if let Ok(Decision::Refused { refusal, .. }) = &charged {
+            refused.note(*refusal);
+        }
+        charged
     }
 
     fn cleared_on(&self) -> std::sync::MutexGuard<'_, Option<Date>> {

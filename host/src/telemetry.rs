@@ -1,17 +1,80 @@
-//! Structured logs.
+//! Structured logs, and traces and metrics for a collector.
 //!
-//! **Invariant:** no personal data, no token, no secret ever becomes a log field; see `host/docs/LOGGING.md`.
+//! **Invariant:** no personal data, no token, no secret ever becomes a field of a log line or of a span; see `host/docs/LOGGING.md`
+//! and `host/docs/TRACING.md`.
+//!
+//! **Invariant:** spans are for the collector and lines are for the log: neither shows up in the other, and a server that sends
+//! nothing makes no spans.
+
+mod otlp;
+pub mod spans;
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
+use tracing_subscriber::layer::Layer;
 use tracing_subscriber::prelude::*;
+use tracing_subscriber::{Registry, fmt};
 
-use crate::config::{LogConfig, LogFormat, LogLevel};
+use self::otlp::Otlp;
+pub use self::otlp::{OtlpUsage, Signal};
+use crate::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
 
-/// Starts logging to standard error. Does nothing when logging has been started already, as in tests.
-pub fn start(config: &LogConfig) {
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// What is sent to a collector, where the settings ask for it. Every handle is to the same.
+#[derive(Clone, Default)]
+pub struct Telemetry {
+    otlp: Option<Arc<Otlp>>,
+}
+
+impl Telemetry {
+    /// Sends the series of a metrics page from now on, as often as the settings say. The page is asked for in a thread of its own;
+    /// none means that the server is gone.
+    pub fn send_metrics_of(&self, page: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        if let Some(otlp) = &self.otlp {
+            otlp.send_metrics_of(Box::new(page));
+        }
+    }
+
+    /// What was sent and what was dropped; none, where nothing is sent.
+    #[must_use]
+    pub fn usage(&self) -> Option<OtlpUsage> {
+        self.otlp.as_ref().map(|otlp| otlp.usage())
+    }
+
+    /// Whether anything is sent.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.otlp.is_some()
+    }
+
+    /// Sends what waits, and a last page of metrics; gives up after the time that the settings allow.
+    pub fn finish(&self, last_page: Option<String>) {
+        if let Some(otlp) = &self.otlp {
+            otlp.finish(last_page);
+        }
+    }
+}
+
+/// Starts logging to standard error, and sending where the settings ask for it. Logs nothing new when logging has been started
+/// already, as in tests.
+///
+/// # Errors
+/// One sentence, where files that are needed for sending cannot be used.
+pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<Telemetry, String> {
+    let otlp = if otlp.enabled { Some(Arc::new(Otlp::start(otlp)?)) } else { None };
+    let mut layers = vec![lines(log)];
+    layers.extend(otlp.as_ref().and_then(|otlp| otlp.layer()));
+    if tracing_subscriber::registry().with(layers).try_init().is_err() {
+        tracing::debug!("logging was started before");
+    }
+    Ok(Telemetry { otlp })
+}
+
+/// What writes lines.
+fn lines(config: &LogConfig) -> BoxedLayer {
     let level = match config.level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -20,18 +83,15 @@ pub fn start(config: &LogConfig) {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     // Other crates' details help their authors, not an operator, and may hold data that is not ours to log.
-    let filter =
-        tracing_subscriber::filter::Targets::new().with_target("daftar", level).with_default(LevelFilter::WARN);
-    let registry = tracing_subscriber::registry().with(filter);
-    let started = match config.format {
+    let targets = Targets::new().with_target("daftar", level).with_default(LevelFilter::WARN);
+    let is_line = filter_fn(|metadata| metadata.is_event()).with_max_level_hint(level.max(LevelFilter::WARN));
+    let filter = targets.and(is_line);
+    match config.format {
         LogFormat::Text => {
             // Colours are for people at a terminal; in a file they are noise.
             let layer = fmt::layer().with_writer(std::io::stderr).with_target(false);
-            registry.with(layer.with_ansi(std::io::stderr().is_terminal())).try_init()
+            layer.with_ansi(std::io::stderr().is_terminal()).with_filter(filter).boxed()
         }
-        LogFormat::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).try_init(),
-    };
-    if started.is_err() {
-        tracing::debug!("logging was started before");
+        LogFormat::Json => fmt::layer().json().with_writer(std::io::stderr).with_filter(filter).boxed(),
     }
 }

@@ -1,5 +1,6 @@
 //! What the log says, and that it never holds personal data or secrets.
 
+use daftar_tests::collector::Collector;
 use daftar_tests::process::run;
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, person};
 use daftar_tests::token::{FORM, PATH, basic};
@@ -102,51 +103,146 @@ fn knock(connection: &Connection, credentials: &Credentials) -> usize {
     7
 }
 
-#[test]
-fn the_log_tells_every_request_and_never_about_whom() {
+/// Bytes that are no request that anybody should make, with marked values in every part of them. Nothing is expected of the
+/// answers but that the server goes on.
+fn harass(connection: &Connection, token: &str) {
+    let connection = connection.from(daftar_tests::fresh_address());
+    let long = MARK.repeat(2_000);
+    for bytes in [
+        format!("GET /{MARK} HTTP/9.9\r\n\r\n"),
+        format!("{MARK} / HTTP/1.1\r\nHost: {MARK}\r\nConnection: close\r\n\r\n"),
+        format!("GET /api/v2/Individual/{long} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+        format!(
+            "GET /api/v2/Individual HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {long}\r\nConnection: close\r\n\r\n"
+        ),
+        format!(
+            "GET / HTTP/1.1\r\nHost: x\r\ntraceparent: {MARK}\r\ntracestate: {MARK}\r\nX-Forwarded-For: {MARK}\r\nForwarded: for={MARK}\r\nConnection: close\r\n\r\n"
+        ),
+        format!(
+            "GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: {MARK}\r\nUser-Agent: {MARK}\r\nReferer: {MARK}\r\nAccept-Language: {MARK}\r\nConnection: close\r\n\r\n"
+        ),
+        format!(
+            "POST /api/v2/Individual HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nIdempotency-Key: {MARK}\r\nContent-Type: {MARK}\r\nContent-Length: 6\r\nConnection: close\r\n\r\n{MARK}"
+        ),
+        format!(
+            "POST /api/v2/$batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 8\r\nConnection: close\r\n\r\n\"{MARK}\""
+        ),
+        format!(
+            "PUT /api/v2/Individual/urn:svc:vocab:id-type%23national_id%7C{MARK}1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nIf-Match: {MARK}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        ),
+    ] {
+        let _answer = connection.exchange(bytes.as_bytes());
+    }
+}
+
+/// What the load that each form of the log is tried with left behind.
+struct Left {
+    log: String,
+    metrics: String,
+    collector: Collector,
+    /// Names of secrets and marks, with what must be nowhere.
+    secrets: Vec<(&'static str, String)>,
+    /// Requests whose answers were looked at.
+    requests: usize,
+}
+
+/// Runs a server that logs in that form and sends to a collector, under requests that are right, wrong and hostile at the same time.
+fn load(format: &str) -> Left {
     let folder = tempfile::tempdir().unwrap();
     let (data_dir, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
-    std::fs::write(&config, "[log]\nlevel = 'debug'\nformat = 'json'\n").unwrap();
+    let collector = Collector::start();
+    let settings = format!(
+        "[log]\nlevel = 'debug'\nformat = '{format}'\n[otlp]\nenabled = true\nendpoint = '{}'\ntimeout_ms = 60000\nshutdown_timeout_ms = 60000\n",
+        collector.url
+    );
+    std::fs::write(&config, settings).unwrap();
     let server = Server::serve(&data_dir, &["--config", config.to_str().unwrap()]);
-    let create = [
-        "client",
-        "create",
-        "--name",
-        "ZQMARKclient",
-        "--scope",
-        "individual:all",
-        "group:all",
-        "eligibility:all",
-        "--json",
-    ];
+    let scopes = ["--scope", "individual:all", "group:all", "eligibility:all"];
+    let create = [&["client", "create", "--name", "ZQMARKclient"], &scopes[..], &["--json"]].concat();
     let credentials = Credentials::read(&run(&data_dir, &create).expect_success().json());
+    // One that no limit stops, for those who call at the same time.
+    let unlimited = ["--rate-limit-per-minute", "1000000", "--rate-limit-per-day", "1000000"];
+    let create = [&create[..], &unlimited[..]].concat();
+    let busy = Credentials::read(&run(&data_dir, &create).expect_success().json());
     let refused = run(&data_dir, &["client", "show", "ZQMARKclient"]);
     assert_eq!(refused.code, 1);
     let connection = server.connection();
-    let token = token::fetch(&connection, &credentials);
-    let requests = 3 + exercise(&connection, &token) + knock(&connection, &credentials);
-    let admin_token = std::fs::read_to_string(data_dir.join("admin.token")).unwrap();
+    let (token, busy_token) = (token::fetch(&connection, &credentials), token::fetch(&connection, &busy));
+    let requests = std::thread::scope(|scope| {
+        let hostile: Vec<_> = (0..2).map(|_| scope.spawn(|| harass(&connection, &busy_token))).collect();
+        let readers: Vec<_> = (0..3)
+            .map(|reader| {
+                let (connection, token) = (&connection, &busy_token);
+                scope.spawn(move || {
+                    for number in 0..20 {
+                        let path =
+                            format!("/Individual/urn:svc:vocab:id-type%23national_id%7C{MARK}-{reader}-{number}");
+                        assert_eq!(call(connection, token, "GET", &path, None), 404);
+                        let person = marked_person(&format!("load-{reader}-{number}"));
+                        assert_eq!(call(connection, token, "POST", "/Individual", Some(&person)), 201);
+                    }
+                })
+            })
+            .collect();
+        let requests = 5 + exercise(&connection, &token) + knock(&connection, &credentials);
+        hostile.into_iter().chain(readers).for_each(|thread| thread.join().unwrap());
+        requests + 3 * 40
+    });
+    let admin = Server::admin(&data_dir);
+    let metrics = admin.metrics();
+    let admin_token = admin.token().to_owned();
     let log = server.stop().expect_success().stderr;
+    let signature = |token: &str| token.rsplit('.').next().unwrap().to_owned();
+    let secrets = vec![
+        ("a marked value", MARK.to_owned()),
+        ("a day of birth", "1903-07-19".to_owned()),
+        ("an income", "48611".to_owned()),
+        ("a client's secret", credentials.secret.clone()),
+        ("another client's secret", busy.secret.clone()),
+        ("an access token's signature", signature(&token)),
+        ("another access token's signature", signature(&busy_token)),
+        ("the admin token", admin_token),
+        ("an encoded identifier", "national_id%7C".to_owned()),
+        ("an address of a caller", "127.1.0.".to_owned()),
+    ];
+    Left { log, metrics, collector, secrets, requests }
+}
 
-    let lines: Vec<Value> =
-        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
-    let answered = lines.iter().filter(|line| line["fields"]["message"] == "request answered").count();
-    assert_eq!(answered, requests, "every request is told, so that there was something to search: {log}");
-    let routes = log.matches("/api/v2/Individual/{identifier}").count();
-    assert!(routes >= 3, "routes are told by their pattern: {log}");
-    let signature = token.rsplit('.').next().unwrap();
-    let id = credentials.id.as_str();
-    for (name, secret) in [
-        ("a marked value", MARK),
-        ("a day of birth", "1903-07-19"),
-        ("an income", "48611"),
-        ("the client's secret", &credentials.secret),
-        ("the access token", &token),
-        ("the token's signature", signature),
-        ("the admin token", admin_token.trim()),
-        ("an encoded identifier", "national_id%7C"),
-    ] {
-        let leak = log.lines().find(|line| line.contains(secret));
-        assert_eq!(leak, None, "{name} is in the log of client {id}");
+impl Left {
+    fn is_silent(&self) {
+        for (name, secret) in &self.secrets {
+            for (place, text) in [("log", &self.log), ("metrics page", &self.metrics)] {
+                let leak = text.lines().find(|line| line.contains(secret.as_str()));
+                assert_eq!(leak, None, "{name} is in the {place}");
+            }
+            self.collector.look(|received| assert!(!received.holds(secret), "{name} was sent to the collector"));
+        }
+        // That there was something to search.
+        let routes = |text: &str| text.matches("/api/v2/Individual/{identifier}").count();
+        assert!(routes(&self.log) >= 60 && routes(&self.metrics) >= 3, "{}", self.log);
+        self.collector.look(|received| {
+            assert!(received.named("GET /api/v2/Individual/{identifier}").len() >= 60 && received.pages > 0);
+        });
     }
+}
+
+#[test]
+fn the_log_in_json_tells_every_request_and_never_about_whom() {
+    let left = load("json");
+    let lines: Vec<Value> =
+        left.log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let answered = lines.iter().filter(|line| line["fields"]["message"] == "request answered").count();
+    // What was hostile may be answered below HTTP, and is not counted here.
+    assert!(answered >= left.requests, "{answered} of {} are told: {}", left.requests, left.log);
+    assert!(lines.iter().all(|line| line.get("span").is_none()), "spans are for the collector");
+    left.is_silent();
+}
+
+#[test]
+fn the_log_in_text_tells_every_request_and_never_about_whom() {
+    let left = load("text");
+    let answered = left.log.lines().filter(|line| line.contains("request answered")).count();
+    assert!(answered >= left.requests, "{answered} of {} are told: {}", left.requests, left.log);
+    assert!(left.log.lines().all(|line| serde_json::from_str::<Value>(line).is_err()));
+    left.is_silent();
 }

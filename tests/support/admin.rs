@@ -32,6 +32,12 @@ impl Admin {
         self.connection.request(method, &path).bearer(&self.token)
     }
 
+    /// The metrics page.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.connection.request("GET", "/metrics").bearer(&self.token).send().expect(200).text()
+    }
+
     /// Reads something.
     #[must_use]
     pub fn get(&self, path: &str) -> Response {

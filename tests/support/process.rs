@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::admin::Admin;
 use super::artifacts;
 use super::client::Credentials;
 use super::http::Connection;
@@ -132,6 +133,17 @@ impl Server {
         let mut line = String::new();
         let length = self.lines.read_line(&mut line).expect("standard output is UTF-8");
         (length > 0).then(|| line.trim_end_matches('\n').to_owned())
+    }
+
+    /// The administrator of the server that uses that folder.
+    #[must_use]
+    pub fn admin(data_dir: &Path) -> Admin {
+        let told = std::fs::read_to_string(data_dir.join("server.json")).expect("a server says where it is");
+        let told: Value = serde_json::from_str(&told).expect("it says it in JSON");
+        let port = told["admin_url"].as_str().and_then(|url| url.rsplit(':').next()?.parse().ok());
+        let token = std::fs::read_to_string(data_dir.join("admin.token")).expect("a server has made a token");
+        let port = Arc::new(AtomicU16::new(port.expect("a URL with a port")));
+        Admin::new(Connection::to_operator(port), token.trim().to_owned())
     }
 
     /// The way to its public listener.

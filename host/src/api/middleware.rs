@@ -5,4 +5,5 @@ pub mod caller;
 mod cors;
 mod entrance;
 pub mod shown;
+mod trace;
 pub mod trail;

@@ -38,7 +38,19 @@ struct Last {
     /// The last write that a checkpoint shows; none, where there is no checkpoint.
     sequence: Option<Sequence>,
     tried: Option<Instant>,
+    /// When the last one was written, or, of one that was there at the start, when it was read.
+    written: Option<Instant>,
     has_failed: bool,
+}
+
+/// What the metrics page tells of checkpoints.
+pub(super) struct CheckpointUsage {
+    /// How long ago the last one was written, or read at the start; absent where there is none.
+    pub(super) age: Option<Duration>,
+    /// Writes that it does not show.
+    pub(super) writes_behind: u64,
+    /// Whether the last try failed.
+    pub(super) has_failed: bool,
 }
 
 impl Checkpoints {
@@ -49,7 +61,7 @@ impl Checkpoints {
         sequence: Option<Sequence>,
     ) -> Self {
         let tried = sequence.map(|_| Instant::now());
-        let last = Mutex::new(Last { sequence, tried, has_failed: false });
+        let last = Mutex::new(Last { sequence, tried, written: tried, has_failed: false });
         Self { folder, columns, log, last, writing: tokio::sync::Mutex::default() }
     }
 
@@ -72,6 +84,16 @@ impl Checkpoints {
         let is_current = self.last().sequence == Some(self.columns.sequence());
         if !is_current {
             self.write().await;
+        }
+    }
+
+    /// How old the last one is, how many writes came after it, and whether the last try failed.
+    pub(super) fn usage(&self) -> CheckpointUsage {
+        let last = self.last();
+        CheckpointUsage {
+            age: last.written.map(|written| written.elapsed()),
+            writes_behind: self.columns.sequence().0.saturating_sub(last.sequence.unwrap_or_default().0),
+            has_failed: last.has_failed,
         }
     }
 
@@ -101,6 +123,7 @@ impl Checkpoints {
         match written {
             Ok(bytes) => {
                 last.sequence = Some(sequence);
+                last.written = last.tried;
                 tracing::info!(
                     checkpoint.sequence = sequence.0,
                     checkpoint.bytes = bytes,

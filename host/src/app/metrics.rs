@@ -6,18 +6,22 @@
 
 mod access;
 mod bodies;
+mod process;
+mod store;
 
 use std::time::Duration;
 
 use metrics::{Key, Label, Level, Metadata, Recorder, SharedString};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use self::store::{COMMIT_TIMES, GROUP_BOUNDS, GROUP_JOBS, SYNC_TIMES};
 use super::App;
 use super::transport::TransportUsage;
 use crate::plugin::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
 use crate::service::eligibility::preview::KeptUsage;
 use crate::service::eligibility::preview::desk::DeskUsage;
 use crate::service::plugin::InstalledPlugin;
+use crate::telemetry::spans::known_method;
 
 /// Upper bounds of the times that are told apart, in seconds.
 const TIMES_S: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
@@ -29,6 +33,9 @@ const REQUEST_TIMES: &str = "daftar_http_request_duration_seconds";
 const CALL_TIMES: &str = "daftar_plugin_call_duration_seconds";
 
 static METADATA: Metadata<'static> = Metadata::new("daftar", Level::INFO, None);
+
+/// A series and what it tells.
+type Described = (&'static str, &'static str);
 
 /// What is counted while the server runs.
 pub struct Metrics {
@@ -43,13 +50,20 @@ impl Metrics {
         let recorder = recorder();
         describe_histogram(&recorder, REQUEST_TIMES, "Time to answer HTTP requests, by the route's pattern.");
         describe_histogram(&recorder, CALL_TIMES, "Time inside a plugin, by call.");
+        describe_histogram(
+            &recorder,
+            COMMIT_TIMES,
+            "Time from a write that is asked for to its answer, when it is on disk.",
+        );
+        describe_histogram(&recorder, SYNC_TIMES, "Time to put a group of writes on disk.");
+        describe_histogram(&recorder, GROUP_JOBS, "Jobs that were put on disk together.");
         Self { handle: recorder.handle(), recorder }
     }
 
     /// Counts a request. `route` is the pattern that matched, never the path.
     pub fn count_request(&self, method: &str, route: Option<&str>, status: u16, time: Duration) {
         let labels = vec![
-            Label::new("method", method_label(method)),
+            Label::new("method", known_method(method)),
             Label::new("route", route.unwrap_or("none").to_owned()),
             Label::new("status", status.to_string()),
         ];
@@ -90,13 +104,19 @@ impl App {
         let now = Snapshot(recorder());
         now.describe();
         now.gauge("daftar_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        if let Some(bytes) = resident_bytes() {
-            now.gauge("process_resident_memory_bytes", &[], bytes);
-        }
+        now.process();
+        now.limits(self);
+        now.store(self);
+        now.telemetry(self);
         let pool = self.plugins.pool_usage();
         now.gauge("daftar_plugin_threads", &[], number(pool.threads));
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "interactive")], number(pool.interactive_waiting));
         now.gauge("daftar_plugin_queue_waiting", &[("priority", "background")], number(pool.background_waiting));
+        let (requests, others) = (pool.interactive_waiting_max, pool.background_waiting_max);
+        now.gauge("daftar_plugin_queue_limit", &[("priority", "interactive")], number(requests));
+        now.gauge("daftar_plugin_queue_limit", &[("priority", "background")], number(others));
+        now.gauge("daftar_plugins_not_loaded", &[], number(self.plugins.unloaded().len()));
+        now.gauge("daftar_connections_limit", &[], number(self.config.server.connections.max));
         now.previews(self.previews.usage(), self.rule_columns.usage());
         now.access(self);
         now.bodies(self.registry.bodies.usage());
@@ -117,9 +137,11 @@ impl Snapshot {
     fn describe(&self) {
         let gauges = [
             ("daftar_build_info", "The version that runs."),
-            ("process_resident_memory_bytes", "Resident memory of the process."),
             ("daftar_plugin_threads", "Threads that plugins run on."),
             ("daftar_plugin_queue_waiting", "Work that waits for a plugin thread."),
+            ("daftar_plugin_queue_limit", "How much may wait; one more is refused."),
+            ("daftar_plugins_not_loaded", "Installed plugins that cannot be loaded; the log says why."),
+            ("daftar_connections_limit", "How many connections the public listener may have open."),
             ("daftar_previews", "Previews of rules that have begun and not ended."),
             ("daftar_preview_turns", "Turns of previews that are held or waited for."),
             ("daftar_rule_columns_bytes", "Memory of fields that previews read of records and that are kept."),
@@ -149,11 +171,15 @@ impl Snapshot {
             ("daftar_plugin_set_aside_total", "How often a plugin was set aside."),
             ("daftar_plugin_log_lines_total", "Log lines of a plugin, written or suppressed."),
         ];
+        self.describe_all(&gauges, &counters);
+    }
+
+    fn describe_all(&self, gauges: &[Described], counters: &[Described]) {
         for (name, text) in gauges {
-            self.0.describe_gauge(name.into(), None, SharedString::const_str(text));
+            self.0.describe_gauge((*name).into(), None, SharedString::const_str(text));
         }
         for (name, text) in counters {
-            self.0.describe_counter(name.into(), None, SharedString::const_str(text));
+            self.0.describe_counter((*name).into(), None, SharedString::const_str(text));
         }
     }
 
@@ -236,7 +262,9 @@ fn against_limits(limits: &PluginLimits, usage: &PluginUsage) -> [(&'static str,
 fn recorder() -> PrometheusRecorder {
     let builder = PrometheusBuilder::new();
     // The bounds are constant and not empty, so they are always taken.
-    builder.set_buckets(&TIMES_S).unwrap_or_default().build_recorder()
+    let builder = builder.set_buckets(&TIMES_S).unwrap_or_default();
+    let jobs = Matcher::Full(GROUP_JOBS.to_owned());
+    builder.set_buckets_for_metric(jobs, &GROUP_BOUNDS).unwrap_or_default().build_recorder()
 }
 
 fn describe_histogram(recorder: &PrometheusRecorder, name: &'static str, text: &'static str) {
@@ -247,23 +275,9 @@ fn key(name: &'static str, labels: &[(&'static str, &str)]) -> Key {
     Key::from_parts(name, labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect::<Vec<_>>())
 }
 
-/// A method by its name, if it is one of HTTP's own: a client may write any word.
-fn method_label(method: &str) -> &'static str {
-    const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
-}
-
 /// A count as the page writes it; exact far beyond anything that is counted here.
 fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64
-}
-
-/// Resident memory of this process, where the system tells it.
-fn resident_bytes() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(number(kibibytes.saturating_mul(1_024)))
 }
 
 #[cfg(test)]

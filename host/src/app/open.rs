@@ -62,7 +62,8 @@ impl App {
     /// is served.
     pub async fn open(config: Config, options: AppOptions) -> Result<AppState, StartError> {
         let started = Instant::now();
-        let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned, built_from } = options;
+        let AppOptions { data_dir, public_url, plugins_dir, clock, ids, compile_in, pinned, built_from, telemetry } =
+            options;
         let public_url = public_url.unwrap_or_else(|| format!("http://{}", config.server.listen));
         private_folder(&data_dir)?;
         restore::refuse_unfinished(&data_dir)?;
@@ -109,7 +110,9 @@ impl App {
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
         let verifier = Verifier::new(embedded.clone(), registry.columns.clone(), registry.audit.clone());
         let audit = AuditKeeper::new(embedded.clone(), registry.audit.clone());
-        let backups = Backups::new(embedded, plugins.clone(), registry.audit.clone(), data_dir.clone());
+        embedded.record_with(metrics.store_recorders());
+        let backups = Backups::new(embedded.clone(), plugins.clone(), registry.audit.clone(), data_dir.clone());
+        backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;
         let upkeep = AuditUpkeep {
             log: registry.audit.clone(),
             keeper: audit.clone(),
@@ -171,6 +174,7 @@ impl App {
             clock,
             ids,
             registry,
+            embedded,
             engine: library,
             audit,
             verifier,
@@ -180,6 +184,7 @@ impl App {
             requests,
             limits,
             metrics,
+            telemetry,
             transport,
             token_keys,
             pinned,

@@ -39,24 +39,31 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         config.server.admin_listen = admin_listen;
     }
     config.validate()?;
-    telemetry::start(&config.log);
+    let telemetry = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
-    runtime.block_on(async {
+    let (finishing, mut last_page) = (telemetry.clone(), None);
+    let served = runtime.block_on(async {
         let listeners = Listeners::bind(&config.server)?;
         let url = listeners.public_url(&config.server);
         let plugins_dir = args.plugins.or_else(|| config.plugins.dir.clone()).or_else(default_plugins_dir);
         let options =
             AppOptions::new(global.data_dir.clone()).with_public_url(url.clone()).with_plugins_dir(plugins_dir);
         let options = options.with_compile_in(CompileIn::this_program()).with_pinned(global.pinned.clone());
-        let options = options.with_built_from(global.build.committed_at());
+        let options = options.with_built_from(global.build.committed_at()).with_telemetry(telemetry);
         let app = App::open(config, options).await?;
         let ready = if global.json {
             json!({"listening_on": url, "admin_on": listeners.offered_admin_url()}).to_string()
         } else {
             format!("listening on {url}")
         };
-        serve(app, listeners, move || say(&ready), shutdown_signal()).await.map_err(CliError::from)
-    })
+        app.telemetry.send_metrics_of(app.metrics_source());
+        let served = serve(app.clone(), listeners, move || say(&ready), shutdown_signal()).await;
+        last_page = app.telemetry.is_on().then(|| app.metrics_page());
+        served.map_err(CliError::from)
+    });
+    // The register is closed: a collector that is slow keeps nobody from opening it.
+    finishing.finish(last_page);
+    served
 }
 
 /// A server serves, whoever reads its standard output.

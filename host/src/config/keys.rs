@@ -57,6 +57,18 @@ const KNOWN: &[&str] = &[
     "log",
     "log.level",
     "log.format",
+    "otlp",
+    "otlp.enabled",
+    "otlp.endpoint",
+    "otlp.headers_file",
+    "otlp.ca",
+    "otlp.service_name",
+    "otlp.sampling_ratio",
+    "otlp.traceparent",
+    "otlp.metrics_interval_s",
+    "otlp.queue_spans_max",
+    "otlp.timeout_ms",
+    "otlp.shutdown_timeout_ms",
 ];
 
 /// One sentence for each key that is not known.
@@ -89,6 +101,25 @@ pub(super) fn known_but_absent(table: &Table) -> Vec<&'static str> {
         parts.fold(first, |value, part| value.and_then(|value| value.get(part))).is_some()
     };
     KNOWN.iter().copied().filter(|path| !is_there(path)).collect()
+}
+
+/// The keys of a table, sorted.
+#[cfg(test)]
+pub(super) fn known_in(table: &str) -> Vec<&'static str> {
+    let mut keys: Vec<_> = keys_of(table).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// Whether a key is a table of others, or is to hold some.
+#[cfg(test)]
+pub(super) fn is_table(path: &str) -> bool {
+    path == plugin_limits::TABLE || keys_of(path).next().is_some()
+}
+
+#[cfg(test)]
+pub(super) fn known_count() -> usize {
+    KNOWN.len()
 }
 
 /// What is said of a key that a table does not have: the nearest of its keys, or the one of that name in another table, or else

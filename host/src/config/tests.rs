@@ -45,6 +45,8 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.audit.retention_days, default.audit.retention_days);
     assert_eq!(example.log.level, default.log.level);
     assert_eq!(example.log.format, default.log.format);
+    let otlp = OtlpConfig { headers_file: None, ca: None, ..example.otlp.clone() };
+    assert_eq!((otlp, example.otlp.headers_file.is_some()), (default.otlp, true), "whoever copies it sends nothing");
     let table: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
     assert_eq!(keys::known_but_absent(&table), Vec::<&str>::new());
 }
@@ -69,7 +71,10 @@ fn an_unknown_key_is_compared_with_those_of_its_table() {
             "unknown key `server.tls.chain`; the keys of `[server.tls]` are cert, key, handshake_timeout_ms, check_every_s, expiry_warning_days",
         ),
         ("[audit]\nsunshine = 1", "unknown key `audit.sunshine`; the keys of `[audit]` are retention_days"),
-        ("[sunshine]", "unknown key `sunshine`; the tables are server, token, store, plugins, vocabulary, audit, log"),
+        (
+            "[sunshine]",
+            "unknown key `sunshine`; the tables are server, token, store, plugins, vocabulary, audit, log, otlp",
+        ),
     ] {
         assert_eq!(Config::parse(text).unwrap_err().problems, [told], "{text}");
     }
@@ -217,4 +222,86 @@ fn secrets_are_warned_of_past_some_days_or_never() {
 fn all_problems_are_told_at_once() {
     let text = "[token]\nlifetime_s = 1\nissuer = ''\n[store]\ncache_mib = 1\n[server]\npublic_url = 'https://a/b'";
     assert_eq!(Config::parse(text).unwrap_err().problems.len(), 4);
+}
+
+/// The names that a table's struct knows, as its own refusal of another one lists them.
+fn fields_of(table: &str) -> Vec<String> {
+    let text = if table.is_empty() { "zzz = 1".to_owned() } else { format!("[{table}]\nzzz = 1") };
+    let told = toml::from_str::<Config>(&text).unwrap_err().to_string();
+    let (_, listed) = told.split_once("expected").unwrap_or_else(|| panic!("{table}: {told}"));
+    let mut names: Vec<String> = listed.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+/// With [`the_example_file_can_be_loaded_and_says_the_defaults`]: no setting is missing in the example.
+#[test]
+fn every_field_of_every_table_is_a_known_key_and_in_the_example() {
+    let mut tables = vec![String::new()];
+    let mut seen = 0;
+    while let Some(table) = tables.pop() {
+        let names = fields_of(&table);
+        assert_eq!(names, keys::known_in(&table), "`[{table}]`");
+        seen += names.len();
+        for name in names {
+            let path = if table.is_empty() { name } else { format!("{table}.{name}") };
+            // Limits are by the names of plugins; what each may have is tested with them.
+            if path != plugin_limits::TABLE && keys::is_table(&path) {
+                tables.push(path);
+            }
+        }
+    }
+    assert_eq!(seen, keys::known_count());
+    let example = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/daftar.example.toml"));
+    let example = example.unwrap();
+    for limit in fields_of("plugins.limits.some-plugin") {
+        assert!(example.contains(&format!("\n{limit} = ")), "the example lacks the limit `{limit}`");
+    }
+}
+
+#[test]
+fn the_collector_is_off_and_its_settings_have_bounds() {
+    assert!(!Config::default().otlp.enabled);
+    let parse = |text: &str| Config::parse(&format!("[otlp]\nenabled = true\n{text}"));
+    for right in [
+        "",
+        "endpoint = 'https://collector.example.org'",
+        "endpoint = 'http://[::1]:4318'",
+        "endpoint = 'https://collector.example.org:443/otlp/tenant-1'",
+        "headers_file = 'h'",
+        "headers_file = 'h'\nendpoint = 'http://[::1]:4318'",
+        "headers_file = 'h'\nendpoint = 'http://localhost:4318'",
+        "headers_file = 'h'\nendpoint = 'https://collector'",
+        "sampling_ratio = 0.0\nmetrics_interval_s = 0",
+        "sampling_ratio = 1.0\nmetrics_interval_s = 3600\nqueue_spans_max = 1000000\ntimeout_ms = 60000\nshutdown_timeout_ms = 60000",
+        "metrics_interval_s = 1\nqueue_spans_max = 1\ntimeout_ms = 100\nshutdown_timeout_ms = 100\ntraceparent = 'trusted-proxies'",
+    ] {
+        assert!(parse(right).is_ok(), "{right}: {:?}", parse(right).err());
+    }
+    for (wrong, key) in [
+        ("endpoint = ''", "otlp.endpoint"),
+        ("endpoint = 'collector:4318'", "otlp.endpoint"),
+        ("endpoint = 'grpc://collector:4317'", "otlp.endpoint"),
+        ("endpoint = 'https://key@collector'", "otlp.endpoint"),
+        ("endpoint = 'https://collector/?key=1'", "otlp.endpoint"),
+        ("endpoint = 'https://collector/'", "otlp.endpoint"),
+        ("headers_file = 'h'\nendpoint = 'http://collector:4318'", "otlp.headers_file"),
+        ("headers_file = 'h'\nendpoint = 'http://127.0.0.1.example.org'", "otlp.headers_file"),
+        ("service_name = ''", "otlp.service_name"),
+        ("service_name = \"a\\nb\"", "otlp.service_name"),
+        ("sampling_ratio = 1.1", "otlp.sampling_ratio"),
+        ("sampling_ratio = -0.1", "otlp.sampling_ratio"),
+        ("sampling_ratio = nan", "otlp.sampling_ratio"),
+        ("metrics_interval_s = 3601", "otlp.metrics_interval_s"),
+        ("queue_spans_max = 0", "otlp.queue_spans_max"),
+        ("queue_spans_max = 1000001", "otlp.queue_spans_max"),
+        ("timeout_ms = 99", "otlp.timeout_ms"),
+        ("timeout_ms = 60001", "otlp.timeout_ms"),
+        ("shutdown_timeout_ms = 99", "otlp.shutdown_timeout_ms"),
+        ("shutdown_timeout_ms = 60001", "otlp.shutdown_timeout_ms"),
+    ] {
+        let problems = parse(wrong).unwrap_err().problems;
+        assert!(problems.len() == 1 && problems[0].starts_with(&format!("`{key}`")), "{wrong}: {problems:?}");
+    }
+    assert!(parse("traceparent = 'everybody'").unwrap_err().to_string().contains("traceparent"));
 }

@@ -209,7 +209,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
         &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
     }
 
-    #[cfg(test)]
+    /// How many keys are kept now.
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).entries.len()).sum()
     }

@@ -25,6 +25,21 @@ pub enum Refusal {
     Crowded,
 }
 
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Minute, Self::Day, Self::Crowded];
+
+    /// Its name on the metrics page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Minute => "minute",
+            Self::Day => "day",
+            Self::Crowded => "crowded",
+        }
+    }
+}
+
 /// Whether a call may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {

@@ -51,6 +51,10 @@ pub struct PoolUsage {
     pub interactive_waiting: usize,
     /// Background work that waits for one.
     pub background_waiting: usize,
+    /// How many requests may wait.
+    pub interactive_waiting_max: usize,
+    /// How much background work may.
+    pub background_waiting_max: usize,
 }
 
 /// The queue is full, or the pool has stopped.
@@ -114,6 +118,9 @@ impl CallPool {
         plugin: &PluginName,
         job: impl FnOnce() + Send + 'static,
     ) -> Result<(), Busy> {
+        // From here to its end, the time in the queue included.
+        let span = tracing::info_span!("plugin.run", plugin.name = %plugin);
+        let job = move || span.in_scope(job);
         let mut queue = self.shared.lock();
         match priority {
             Priority::Interactive => queue.interactive.push(plugin, Box::new(job))?,
@@ -131,6 +138,8 @@ impl CallPool {
             threads: self.shared.size.threads,
             interactive_waiting: queue.interactive.waiting(),
             background_waiting: queue.background.waiting(),
+            interactive_waiting_max: self.shared.size.interactive_waiting,
+            background_waiting_max: self.shared.size.background_waiting,
         }
     }
 
@@ -265,7 +274,8 @@ mod tests {
         assert_eq!(slow, [Ok(()), Ok(()), Err(Busy), Err(Busy)]);
         let other = PluginName::parse("other").unwrap();
         assert_eq!(pool.submit(Priority::Interactive, &other, || ()), Ok(()));
-        assert_eq!(pool.usage(), PoolUsage { threads: 2, interactive_waiting: 3, background_waiting: 0 });
+        let usage = pool.usage();
+        assert_eq!((usage.threads, usage.interactive_waiting, usage.background_waiting), (2, 3, 0));
         drop((first, second));
     }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tracing::field::Empty;
 use wasmtime::{Engine, Store};
 
 use super::engine::TICK;
@@ -145,6 +146,8 @@ impl<G> Sandbox<G> {
         if let Some(fault) = &self.ended {
             return Err(fault.clone());
         }
+        let span = tracing::info_span!("plugin.call", plugin.name = %self.plugin, plugin.fault = Empty, otel.status_code = Empty);
+        let _entered = span.enter();
         let started = Instant::now();
         self.store.data_mut().host_calls.begin();
         let answer = match self.store.set_fuel(fuel) {
@@ -155,7 +158,12 @@ impl<G> Sandbox<G> {
             Err(error) => Err(CallError::Stopped(error)),
         };
         self.record(fuel, started.elapsed());
-        answer.map_err(|error| self.end(&error))
+        answer.map_err(|error| {
+            let fault = self.end(&error);
+            span.record("plugin.fault", fault.kind.name());
+            span.record("otel.status_code", "ERROR");
+            fault
+        })
     }
 
     /// Writes no more lines of the plugin: from now on it is given rules and facts about people.

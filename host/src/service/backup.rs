@@ -23,6 +23,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -52,6 +53,8 @@ const BLOCKS_WAITING: usize = 2;
 const READER_PATIENCE: Duration = Duration::from_secs(60);
 /// The parts that plugins' files are cut into, in bytes.
 const PLUGIN_PART_BYTES: usize = 256 * 1024;
+/// The counter of the store that keeps when the last backup was made.
+const LAST_BACKUP: &str = "backup/last";
 /// What the audit log calls a backup.
 pub const TARGET: &str = "backup";
 
@@ -72,6 +75,8 @@ pub struct Backups {
     log: AuditLog,
     data_dir: PathBuf,
     making: Arc<Mutex<()>>,
+    /// As of when the last whole backup was, in seconds since 1970; 0 where none is known.
+    last_s: Arc<AtomicU64>,
 }
 
 /// A backup that is being made: its bytes, block by block, and an error instead of the rest when it cannot be finished.
@@ -88,7 +93,34 @@ impl Backups {
     /// Makes backups of the register in that folder.
     #[must_use]
     pub fn new(archive: Arc<dyn Archive>, plugins: PluginAdministration, log: AuditLog, data_dir: PathBuf) -> Self {
-        Self { archive, plugins, log, data_dir, making: Arc::default() }
+        Self { archive, plugins, log, data_dir, making: Arc::default(), last_s: Arc::default() }
+    }
+
+    /// Recalls when the last backup was made.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn recall(&self) -> Result<(), AppError> {
+        let kept = self.plugins.registry().store.counters(LAST_BACKUP).await?;
+        let last_s = kept.into_iter().map(|(_, seconds)| seconds).max().unwrap_or(0);
+        self.last_s.fetch_max(last_s, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// As of when the last whole backup was; none, where none is known.
+    #[must_use]
+    pub fn last(&self) -> Option<Timestamp> {
+        let last_s = i64::try_from(self.last_s.load(Ordering::Relaxed)).ok().filter(|last_s| *last_s > 0)?;
+        Timestamp::from_second(last_s).ok()
+    }
+
+    /// Keeps that a whole backup as of that instant was given away.
+    async fn keep_last(&self, as_of: Timestamp) {
+        let last_s = u64::try_from(as_of.as_second()).unwrap_or(0);
+        self.last_s.fetch_max(last_s, Ordering::Relaxed);
+        if let Err(error) = self.plugins.registry().store.raise_counter(LAST_BACKUP, last_s).await {
+            tracing::warn!(error = %error, "when the last backup was made could not be kept; the metrics page forgets it at the next start");
+        }
     }
 
     /// Begins a backup of the register as it stands now. Writes and reads go on meanwhile. That it is made is written down
@@ -114,7 +146,7 @@ impl Backups {
         let broken_off = AuditEntry { outcome: AuditOutcome::Failed, status: None, ..line.clone() };
         self.log.record_now(vec![line]).await?;
         let (sender, bytes) = mpsc::channel(BLOCKS_WAITING);
-        tokio::spawn(make(self.log.clone(), broken_off, making, head, taken, sender));
+        tokio::spawn(make(self.clone(), broken_off, making, (head, ctx.now), taken, sender));
         Ok(bytes)
     }
 
@@ -168,16 +200,17 @@ impl From<StoreError> for BrokenOff {
 
 /// Makes a backup to its end, and writes down when that was not reached.
 async fn make(
-    log: AuditLog,
+    backups: Backups,
     line: AuditEntry,
     making: OwnedMutexGuard<()>,
-    head: Head,
+    (head, as_of): (Head, Timestamp),
     taken: Taken,
     sender: mpsc::Sender<Result<Vec<u8>, AppError>>,
 ) {
     let reason = match write(head, taken, &sender).await {
         Ok(counts) => {
             let things = counts.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+            backups.keep_last(as_of).await;
             tracing::info!(things, "a backup was made");
             return;
         }
@@ -194,7 +227,7 @@ async fn make(
         }
     };
     drop(making);
-    if let Err(error) = log.record_now(vec![line.with_reason(reason)]).await {
+    if let Err(error) = backups.log.record_now(vec![line.with_reason(reason)]).await {
         tracing::error!(error = %error, "that a backup was broken off could not be audited");
     }
 }

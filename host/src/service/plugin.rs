@@ -155,5 +155,7 @@ impl PluginAdministration {
 
 /// Runs what compiles, waits for plugin threads or touches files, away from the threads that serve requests.
 async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, AppError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| AppError::Internal(error.into()))
+    // What happens there belongs to what was begun here.
+    let span = tracing::Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(work)).await.map_err(|error| AppError::Internal(error.into()))
 }

@@ -16,6 +16,7 @@ mod group;
 mod health;
 mod keys;
 mod mark;
+mod meters;
 mod open;
 mod reader;
 mod segment;
@@ -31,9 +32,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::oneshot;
+use tracing::{Instrument, info_span};
 
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Sequence};
@@ -52,6 +55,8 @@ use crate::error::contained::{Panicked, contain};
 pub use self::archive::SledRefill;
 use self::audit_buffer::{AuditBuffer, Waiting};
 use self::health::Health;
+use self::meters::Meters;
+pub use self::meters::{StoreRecorders, StoreUsage};
 pub use self::open::{FORMAT_VERSION, OpenError};
 use self::reader::Reader;
 pub use self::verify::StoppedStore;
@@ -93,6 +98,8 @@ pub struct SledStore {
     audit: Arc<AuditBuffer>,
     sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     last_sequence: Arc<AtomicU64>,
+    meters: Arc<Meters>,
+    queue_writes_max: usize,
     /// Released last: fields are dropped in this order.
     _lock: File,
 }
@@ -121,8 +128,10 @@ impl SledStore {
         open::check_acknowledged(path, &state.acknowledged())?;
         let last_sequence = Arc::new(AtomicU64::new(state.last.sequence.0));
         let (audit, sink) = (Arc::new(AuditBuffer::default()), Arc::new(OnceLock::new()));
+        let meters = Arc::new(Meters::default());
         let writer = Writer {
             reader: reader.clone(),
+            meters: Arc::clone(&meters),
             audit: Arc::clone(&audit),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
@@ -134,12 +143,14 @@ impl SledStore {
             recent: Recent::after(state.last.sequence),
             state,
         };
-        let (jobs, waiting) = sync_channel(options.queue_writes_max.max(1));
+        let queue_writes_max = options.queue_writes_max.max(1);
+        let (jobs, waiting) = sync_channel(queue_writes_max);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run(&waiting))
             .map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), reader, audit, sink, last_sequence, _lock: lock })
+        let (jobs, thread) = (Some(jobs), Some(thread));
+        Ok(Self { jobs, thread, reader, audit, sink, last_sequence, meters, queue_writes_max, _lock: lock })
     }
 
     fn send(&self, job: Job) -> Result<(), StoreError> {
@@ -154,6 +165,7 @@ impl SledStore {
     async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
         self.reader.health.check()?;
         let (answer, answered) = oneshot::channel();
+        let _waits = self.meters.wait();
         self.send(job(answer))?;
         answered.await.unwrap_or_else(|_| Err(writer_gone()))
     }
@@ -162,7 +174,11 @@ impl SledStore {
         if self.sink.get().is_none() && changes_records(&write) {
             return Err(StoreError::NotReady);
         }
-        self.ask(|answer| Job::Commit(Box::new(write), request, answer)).await
+        let asked = Instant::now();
+        let commit = self.ask(|answer| Job::Commit(Box::new(write), request, answer));
+        let answer = commit.instrument(info_span!("store.commit")).await;
+        self.meters.note_write(&answer, asked.elapsed());
+        answer
     }
 
     /// Reads in a thread for blocking work.
@@ -171,12 +187,14 @@ impl SledStore {
         read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let reader = self.reader.clone();
-        let read = tokio::task::spawn_blocking(move || contained(&reader, read)).await;
+        let read =
+            tokio::task::spawn_blocking(move || contained(&reader, read)).instrument(info_span!("store.read")).await;
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
     }
 
     /// Reads right here: a few values.
     fn read_here<T>(&self, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let _span = info_span!("store.read").entered();
         contained(&self.reader, read)
     }
 }

@@ -11,16 +11,18 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tracing::Instrument;
 
 use super::caller::{Caller, Entrance};
 use super::shown::fields_shown;
 use super::trail::{self, TrailEnd};
-use super::{cors, entrance};
+use super::{cors, entrance, trace};
 use crate::api::error::Problem;
 use crate::api::extract::auth::WithinRequest;
 use crate::app::AppState;
 use crate::context::trail::Trail;
 use crate::limits::RateHeaders;
+use crate::telemetry::spans::known_method;
 
 /// The version of the API, on every answer.
 pub const API_VERSION: &str = "2.0.0";
@@ -108,6 +110,19 @@ async fn answer_within(
     timeout: Duration,
     entrance: Entrance,
     app: &AppState,
+    request: Request,
+    next: Next,
+) -> Response {
+    let span = trace::begin(app, &request, entrance);
+    let response = answer_in_span(timeout, entrance, app, request, next).instrument(span.clone()).await;
+    trace::end(&span, response.status());
+    response
+}
+
+async fn answer_in_span(
+    timeout: Duration,
+    entrance: Entrance,
+    app: &AppState,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -115,6 +130,7 @@ async fn answer_within(
     let within = request.extensions().get::<WithinRequest>().cloned();
     let id =
         within.as_ref().map_or_else(|| Arc::from(app.ids.next_id()), |within| Arc::clone(&within.context.request_id));
+    trace::name(app, &id);
     let caller = Caller::of(app, &request, entrance);
     let trail = match &within {
         Some(within) => trail::begin_part(&request, &within.context.trail),
@@ -175,7 +191,7 @@ async fn answer_within(
     app.metrics.count_request(method.as_str(), route.as_deref(), response.status().as_u16(), taken);
     tracing::info!(
         request.id = %info.id,
-        http.method = %method,
+        http.method = known_method(method.as_str()),
         http.route = route.as_deref(),
         http.status = response.status().as_u16(),
         duration_ms = taken.as_secs_f64() * 1_000.0,

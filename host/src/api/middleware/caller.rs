@@ -48,13 +48,15 @@ pub struct Caller {
     pub address: IpAddr,
     /// Whether it asks by HTTPS, of us or of a trusted proxy.
     pub is_https: bool,
+    /// Whether it asks through a trusted proxy.
+    pub is_by_proxy: bool,
 }
 
 impl Caller {
     /// Who sent a request.
     pub(super) fn of(app: &AppState, request: &Request, entrance: Entrance) -> Option<Self> {
         let peer = request.extensions().get::<Peer>()?;
-        let own = Self { address: peer.address.to_canonical(), is_https: peer.is_tls };
+        let own = Self { address: peer.address.to_canonical(), is_https: peer.is_tls, is_by_proxy: false };
         let server = &app.config.server;
         let is_believed =
             entrance == Entrance::Public && server.trusted_proxies.iter().any(|network| network.contains(own.address));
@@ -64,7 +66,7 @@ impl Caller {
         let header = server.forwarded_header;
         let address = header.caller(own.address, &server.trusted_proxies, lines(request.headers(), header.name()));
         let is_https = own.is_https || header.is_https(lines(request.headers(), header.protocol_name()));
-        Some(Self { address, is_https })
+        Some(Self { address, is_https, is_by_proxy: true })
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{Snapshot, number};
 use crate::app::App;
-use metrics::{Recorder, SharedString};
 
 impl Snapshot {
     pub(super) fn access(&self, app: &App) {
@@ -47,11 +46,6 @@ impl Snapshot {
             ("daftar_token_slowed_total", "How often answers for one client id began to be held back."),
             ("daftar_token_turned_away_total", "Failed requests for tokens that were turned away unheld."),
         ];
-        for (name, text) in gauges {
-            self.0.describe_gauge(name.into(), None, SharedString::const_str(text));
-        }
-        for (name, text) in counters {
-            self.0.describe_counter(name.into(), None, SharedString::const_str(text));
-        }
+        self.describe_all(&gauges, &counters);
     }
 }

@@ -4,6 +4,9 @@
 //! until then what ran before runs on.
 //! **Invariant:** who vouches for it is in the audit log before it is on disk.
 
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
 use super::packs::with;
 use super::{PluginAdministration, blocking, kept};
 use crate::context::OpContext;
@@ -22,7 +25,15 @@ impl PluginAdministration {
     /// [`AppError::Plugin`] with the step that refused it and why; what was installed is as before.
     pub async fn install(&self, ctx: &OpContext, offer: impl Into<PluginOffer>) -> Result<InstalledPlugin, AppError> {
         let (this, ctx, offer) = (self.clone(), ctx.clone(), offer.into());
-        to_the_end(async move { this.install_audited(&ctx, offer).await }).await
+        let span = tracing::info_span!("plugin.install", otel.status_code = Empty);
+        let installing = async move {
+            let installed = this.install_audited(&ctx, offer).await;
+            if installed.is_err() {
+                Span::current().record("otel.status_code", "ERROR");
+            }
+            installed
+        };
+        to_the_end(installing.instrument(span)).await
     }
 
     async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {

@@ -13,7 +13,7 @@ use crate::store::record::audit::{ENTRIES_PER_VALUE_MAX, entry_as_stored, stored
 /// The longest that a line waits before it is written.
 pub(super) const AUDIT_DELAY: Duration = Duration::from_millis(50);
 /// The most lines that wait. At 50 ms this is more than a million lines a second.
-const WAITING_MAX: usize = 65_536;
+pub(super) const WAITING_MAX: usize = 65_536;
 /// The most memory that lines take while they wait, in bytes: some hundred lines of a thousand long targets each.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -71,6 +71,12 @@ impl AuditBuffer {
         } else {
             Ok(Waiting::More)
         }
+    }
+
+    /// How many lines wait, and about how much memory they take.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        (waiting.entries.len(), waiting.bytes)
     }
 
     /// Takes everything that waits.

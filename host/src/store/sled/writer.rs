@@ -29,6 +29,7 @@ use super::group::{Group, Operation};
 use super::health::Health;
 use super::keys;
 use super::mark::{Acknowledged, Mark};
+use super::meters::Meters;
 use super::reader::Reader;
 use super::segment::OpenSegment;
 use super::unfinished::{Place, Unfinished};
@@ -71,6 +72,7 @@ pub(super) type SyncDisk = Box<dyn FnMut() -> io::Result<()> + Send>;
 /// What the writer owns.
 pub(super) struct Writer {
     pub(super) reader: Reader,
+    pub(super) meters: Arc<Meters>,
     pub(super) audit: Arc<AuditBuffer>,
     pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     pub(super) last_sequence: Arc<std::sync::atomic::AtomicU64>,
@@ -157,8 +159,10 @@ impl Writer {
 
     fn write(&mut self, jobs: impl Iterator<Item = Job>) {
         let mut group = Group::new(&self.reader, &mut self.state, &mut self.recent);
+        let mut count = 0_usize;
         for job in jobs {
             group.add(job);
+            count = count.saturating_add(1);
         }
         // Only now: whoever asked for lines to be written added them before asking.
         if let Err(error) = group.add_audit(&self.audit.take()) {
@@ -167,7 +171,12 @@ impl Writer {
         }
         let mut finished = group.finish();
         let snapshots = std::mem::take(&mut finished.snapshots);
-        if let Err(failure) = self.apply(&finished.batches) {
+        let began = Instant::now();
+        let applied = self.apply(&finished.batches);
+        if applied.is_ok() && !finished.batches.is_empty() {
+            self.meters.note_group(count, began.elapsed());
+        }
+        if let Err(failure) = applied {
             // Whoever waits for a snapshot hears that the writer has nothing to give.
             finished.answers.fail(&self.reader.health, failure);
             return;

@@ -1,0 +1,112 @@
+//! What the metrics page tells of the store, the disk, checkpoints and backups.
+
+use std::path::Path;
+
+use metrics::Recorder;
+
+use super::{METADATA, Metrics, Snapshot, number};
+use crate::app::App;
+use crate::app::open::MIB;
+use crate::store::sled::StoreRecorders;
+
+/// Times of writes.
+pub(super) const COMMIT_TIMES: &str = "daftar_store_commit_duration_seconds";
+/// Times of groups of writes.
+pub(super) const SYNC_TIMES: &str = "daftar_store_sync_duration_seconds";
+/// How many jobs such a group has.
+pub(super) const GROUP_JOBS: &str = "daftar_store_group_jobs";
+/// Upper bounds of sizes of groups that are told apart; a group has at most 257.
+pub(super) const GROUP_BOUNDS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+const GAUGES: [(&str, &str); 17] = [
+    ("daftar_store_up", "1 while the store works; 0 after a failure, until the next start."),
+    ("daftar_store_writes_waiting", "Jobs that wait for the store's writer or are being written."),
+    ("daftar_store_writes_waiting_limit", "How many may; one more is answered 503."),
+    ("daftar_store_disk_bytes", "What the files of the store take on disk."),
+    ("daftar_store_cache_limit_bytes", "Memory that the store's cache may take."),
+    ("daftar_audit_lines_waiting", "Lines of the audit log that wait to be written."),
+    ("daftar_audit_lines_waiting_limit", "How many may; one more is answered 503."),
+    ("daftar_audit_lines_waiting_bytes", "Memory of the lines that wait."),
+    ("daftar_disk_free_bytes", "Room that is left on the disk of a folder."),
+    ("daftar_disk_size_bytes", "Room that the disk of a folder has in all."),
+    ("daftar_records", "Records in the register, ended ones included."),
+    ("daftar_checkpoint_age_seconds", "How long ago the last checkpoint was written, or read at the start."),
+    ("daftar_checkpoint_writes_behind", "Writes that the last checkpoint does not show."),
+    ("daftar_checkpoint_failed", "1 where the last try to write a checkpoint failed."),
+    ("daftar_backup_last_timestamp_seconds", "As of when the last whole backup was."),
+    (
+        "daftar_requests_remembered_limit",
+        "Requests of one client that are remembered by their Idempotency-Key, at most.",
+    ),
+    ("daftar_ready", "1 while requests can be served, as `/health/ready` says."),
+];
+
+const COUNTERS: [(&str, &str); 2] = [
+    ("daftar_store_writes_total", "Writes of use cases, by how they ended."),
+    ("daftar_store_sequence_total", "Writes of records in the register's whole life."),
+];
+
+impl Metrics {
+    /// What the store records its times with.
+    #[must_use]
+    pub fn store_recorders(&self) -> StoreRecorders {
+        let histogram = |name: &'static str| self.recorder.register_histogram(&super::key(name, &[]), &METADATA);
+        StoreRecorders {
+            commit: histogram(COMMIT_TIMES),
+            sync: histogram(SYNC_TIMES),
+            group_jobs: histogram(GROUP_JOBS),
+        }
+    }
+}
+
+impl Snapshot {
+    pub(super) fn store(&self, app: &App) {
+        self.describe_all(&GAUGES, &COUNTERS);
+        let usage = app.embedded.usage();
+        self.gauge("daftar_store_up", &[], f64::from(u8::from(usage.is_sound)));
+        let is_ready = usage.is_sound && app.engine.engine_name().is_some();
+        self.gauge("daftar_ready", &[], f64::from(u8::from(is_ready)));
+        for (outcome, count) in usage.writes {
+            self.counter("daftar_store_writes_total", &[("outcome", outcome)], count);
+        }
+        self.counter("daftar_store_sequence_total", &[], usage.sequence);
+        self.gauge("daftar_store_writes_waiting", &[], number(usage.waiting));
+        self.gauge("daftar_store_writes_waiting_limit", &[], number(usage.waiting_max));
+        self.gauge("daftar_store_cache_limit_bytes", &[], number(app.config.store.cache_mib.saturating_mul(MIB)));
+        if let Some(bytes) = usage.disk_bytes {
+            self.gauge("daftar_store_disk_bytes", &[], number(bytes));
+        }
+        self.gauge("daftar_audit_lines_waiting", &[], number(usage.audit_lines));
+        self.gauge("daftar_audit_lines_waiting_limit", &[], number(usage.audit_lines_max));
+        self.gauge("daftar_audit_lines_waiting_bytes", &[], number(usage.audit_bytes));
+        self.gauge("daftar_requests_remembered_limit", &[], number(app.config.server.idempotency_keys_max));
+        let store = app.config.store.folder(&app.data_dir);
+        for (folder, path) in [("data", app.data_dir.as_path()), ("store", store.as_path())] {
+            if let Some((free, size)) = room(path) {
+                self.gauge("daftar_disk_free_bytes", &[("folder", folder)], number(free));
+                self.gauge("daftar_disk_size_bytes", &[("folder", folder)], number(size));
+            }
+        }
+        let snapshot = app.registry.columns.snapshot();
+        for (kind, count) in [("individual", snapshot.individual_count()), ("group", snapshot.group_count())] {
+            self.gauge("daftar_records", &[("kind", kind)], number(count));
+        }
+        if let Some(checkpoints) = &app.checkpoints {
+            let usage = checkpoints.usage();
+            if let Some(age) = usage.age {
+                self.gauge("daftar_checkpoint_age_seconds", &[], age.as_secs_f64());
+            }
+            self.gauge("daftar_checkpoint_writes_behind", &[], number(usage.writes_behind));
+            self.gauge("daftar_checkpoint_failed", &[], f64::from(u8::from(usage.has_failed)));
+        }
+        if let Some(last) = app.backups.last() {
+            self.gauge("daftar_backup_last_timestamp_seconds", &[], last.as_second() as f64);
+        }
+    }
+}
+
+/// What is left of the disk of a folder for whoever runs the server, and what it has in all.
+fn room(folder: &Path) -> Option<(u64, u64)> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
+}

@@ -1,0 +1,107 @@
+//! The `traceparent` header of W3C Trace Context: in which trace a caller asks.
+//!
+//! **Invariant:** a value that exists is valid by the recommendation, version 00. `tracestate` is never read: it is text that
+//! others write, and would be sent on.
+
+/// The place in a trace that a request is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceParent {
+    /// The trace; not all zeros.
+    pub trace_id: [u8; 16],
+    /// The span that asks; not all zeros.
+    pub span_id: [u8; 8],
+    /// Whether the caller keeps this trace.
+    pub is_sampled: bool,
+}
+
+impl TraceParent {
+    /// Reads the header. A later version may have more behind the four parts of version 00; version ff is no version.
+    #[must_use]
+    pub fn parse(header: &[u8]) -> Option<Self> {
+        let (known, more) = header.split_at_checked(55)?;
+        let [version, trace_id, span_id, flags] = parts(known)?;
+        let version = byte(version)?;
+        match (version, more) {
+            (0, []) => {}
+            (1..=0xfe, [] | [b'-', ..]) => {}
+            _ => return None,
+        }
+        let trace_id: [u8; 16] = bytes(trace_id)?;
+        let span_id: [u8; 8] = bytes(span_id)?;
+        let is_nothing = trace_id.iter().all(|byte| *byte == 0) || span_id.iter().all(|byte| *byte == 0);
+        (!is_nothing).then_some(Self { trace_id, span_id, is_sampled: byte(flags)? & 1 == 1 })
+    }
+}
+
+/// The four parts of `00-<32 digits>-<16 digits>-<2 digits>`.
+fn parts(header: &[u8]) -> Option<[&[u8]; 4]> {
+    let mut parts = header.split(|byte| *byte == b'-');
+    let four = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
+    (parts.next().is_none() && four.map(<[u8]>::len) == [2, 32, 16, 2]).then_some(four)
+}
+
+fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    for (to, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *to = byte(pair)?;
+    }
+    Some(bytes)
+}
+
+/// Two hexadecimal digits, in lower case as the recommendation wants them.
+fn byte(pair: &[u8]) -> Option<u8> {
+    let digit = |byte: &u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let [high, low] = pair else { return None };
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const SPAN: &str = "00f067aa0ba902b7";
+
+    fn parse(text: &str) -> Option<TraceParent> {
+        TraceParent::parse(text.as_bytes())
+    }
+
+    #[test]
+    fn the_form_of_the_recommendation_is_read() {
+        let read = parse(&format!("00-{TRACE}-{SPAN}-01")).unwrap();
+        assert_eq!(read.trace_id[..3], [0x4b, 0xf9, 0x2f]);
+        assert_eq!(read.span_id, [0, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7]);
+        assert!(read.is_sampled);
+        assert!(!parse(&format!("00-{TRACE}-{SPAN}-00")).unwrap().is_sampled);
+        assert!(parse(&format!("00-{TRACE}-{SPAN}-03")).unwrap().is_sampled, "other flags are ignored");
+        assert!(parse(&format!("cc-{TRACE}-{SPAN}-01-what-comes-later")).is_some());
+    }
+
+    #[test]
+    fn anything_else_is_no_trace() {
+        let zeros = "0".repeat(32);
+        for text in [
+            String::new(),
+            "00".to_owned(),
+            format!("00-{TRACE}-{SPAN}"),
+            format!("00-{TRACE}-{SPAN}-1"),
+            format!("00-{TRACE}-{SPAN}-01-more"),
+            format!("00-{TRACE}-{SPAN}-011"),
+            format!("ff-{TRACE}-{SPAN}-01"),
+            format!("cc-{TRACE}-{SPAN}-01more"),
+            format!("00-{zeros}-{SPAN}-01"),
+            format!("00-{TRACE}-{}-01", &zeros[..16]),
+            format!("00-{}-{SPAN}-01", TRACE.to_uppercase()),
+            format!("00-{TRACE}-{SPAN}-zz"),
+            format!("00_{TRACE}_{SPAN}_01"),
+            format!("00-{SPAN}-{TRACE}-01"),
+            "ä".repeat(28),
+        ] {
+            assert_eq!(parse(&text), None, "{text}");
+        }
+    }
+}

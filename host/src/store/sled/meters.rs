@@ -1,0 +1,180 @@
+//! What the store measures of itself.
+//!
+//! **Invariant:** measuring changes nothing: no answer waits for it, and a store that nobody measures counts all the same.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::SledStore;
+use crate::store::StoreError;
+
+/// What a store records how long its work takes with.
+pub struct StoreRecorders {
+    /// From the moment that a write is asked for to its answer, in seconds.
+    pub commit: metrics::Histogram,
+    /// Putting a group of writes on disk, in seconds.
+    pub sync: metrics::Histogram,
+    /// How many jobs such a group had.
+    pub group_jobs: metrics::Histogram,
+}
+
+/// How a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteOutcome {
+    /// It is on disk.
+    Committed,
+    /// It could not be made: a conflict, a limit, something that is gone.
+    Refused,
+    /// Too many waited.
+    Overloaded,
+    /// The store failed.
+    Failed,
+}
+
+impl WriteOutcome {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Committed, Self::Refused, Self::Overloaded, Self::Failed];
+
+    /// Its name on the metrics page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Refused => "refused",
+            Self::Overloaded => "overloaded",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn of<T>(answer: &Result<T, StoreError>) -> Self {
+        match answer {
+            Ok(_) => Self::Committed,
+            Err(StoreError::Overloaded) => Self::Overloaded,
+            Err(
+                StoreError::NotReady | StoreError::SinkAttached | StoreError::Corrupt { .. } | StoreError::Failed(_),
+            ) => Self::Failed,
+            Err(
+                StoreError::IdentifierInUse(_)
+                | StoreError::VersionMismatch { .. }
+                | StoreError::MembershipOpen
+                | StoreError::Overtaken
+                | StoreError::AlreadyDone
+                | StoreError::Rehearsed
+                | StoreError::NotFound(_)
+                | StoreError::ClientExists(_)
+                | StoreError::ClientNotFound(_)
+                | StoreError::ClientChanged(_)
+                | StoreError::LimitReached(_)
+                | StoreError::TooLarge { .. },
+            ) => Self::Refused,
+        }
+    }
+}
+
+/// What is counted.
+#[derive(Default)]
+pub(super) struct Meters {
+    recorders: OnceLock<StoreRecorders>,
+    writes: [AtomicU64; WriteOutcome::ALL.len()],
+    waiting: AtomicUsize,
+}
+
+impl Meters {
+    /// Names what times are recorded with; the first one stays.
+    pub fn record_with(&self, recorders: StoreRecorders) {
+        let _is_first = self.recorders.set(recorders).is_ok();
+    }
+
+    /// Counts a write that was answered.
+    pub fn note_write<T>(&self, answer: &Result<T, StoreError>, time: Duration) {
+        if let Some(count) = self.writes.get(WriteOutcome::of(answer) as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (Ok(_), Some(recorders)) = (answer, self.recorders.get()) {
+            recorders.commit.record(time.as_secs_f64());
+        }
+    }
+
+    /// Counts a group that is on disk.
+    pub fn note_group(&self, jobs: usize, time: Duration) {
+        if let Some(recorders) = self.recorders.get() {
+            recorders.sync.record(time.as_secs_f64());
+            recorders.group_jobs.record(u32::try_from(jobs).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Counts a job as waiting for as long as the guard lives.
+    pub fn wait(&self) -> JobWaits<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        JobWaits(self)
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub fn writes(&self) -> [(&'static str, u64); WriteOutcome::ALL.len()] {
+        let mut counted = WriteOutcome::ALL.map(|outcome| (outcome.name(), 0));
+        for ((_, to), count) in counted.iter_mut().zip(&self.writes) {
+            *to = count.load(Ordering::Relaxed);
+        }
+        counted
+    }
+}
+
+/// A job that waits for its answer.
+pub(super) struct JobWaits<'m>(&'m Meters);
+
+impl Drop for JobWaits<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the metrics page tells of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreUsage {
+    /// Whether it still works.
+    pub is_sound: bool,
+    /// Writes by how they ended.
+    pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],
+    /// The last write of records.
+    pub sequence: u64,
+    /// Jobs that wait for the writer or are being written.
+    pub waiting: usize,
+    /// How many may.
+    pub waiting_max: usize,
+    /// Lines of the audit log that wait to be written.
+    pub audit_lines: usize,
+    /// About the memory that they take.
+    pub audit_bytes: usize,
+    /// How many lines may wait.
+    pub audit_lines_max: usize,
+    /// What the files of the store take on disk; absent where that cannot be told.
+    pub disk_bytes: Option<u64>,
+}
+
+impl SledStore {
+    /// Records how long its work takes from now on.
+    pub fn record_with(&self, recorders: StoreRecorders) {
+        self.meters.record_with(recorders);
+    }
+
+    /// What it has to do, what it did, and what it takes on disk. Looks at the sizes of its files.
+    #[must_use]
+    pub fn usage(&self) -> StoreUsage {
+        let (audit_lines, audit_bytes) = self.audit.waiting();
+        StoreUsage {
+            is_sound: self.reader.health.check().is_ok(),
+            writes: self.meters.writes(),
+            sequence: self.last_sequence.load(Ordering::Acquire),
+            waiting: self.meters.waiting(),
+            waiting_max: self.queue_writes_max,
+            audit_lines,
+            audit_bytes,
+            audit_lines_max: super::audit_buffer::WAITING_MAX,
+            disk_bytes: self.reader.database.size_on_disk().ok(),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Sends spans and metrics to a collector by OTLP: protobuf over HTTP.
+//!
+//! Finished spans wait in a queue (`queue.rs`) for the one thread that sends (`sender.rs`) with the one client (`collector.rs`).
+//! Metrics are the series of the metrics page, in the collector's form (`page.rs`), so that there is one registry.
+//!
+//! **Invariant:** nobody but the thread that sends ever waits for the collector. What does not fit into the queue is dropped and
+//! counted.
+
+mod collector;
+mod headers;
+mod page;
+mod queue;
+mod sender;
+
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use opentelemetry::trace::{Link, SpanKind, TraceId, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{Sampler, SamplingDecision, SamplingResult, SdkTracerProvider, ShouldSample};
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::Layer;
+
+use self::collector::Collector;
+pub use self::collector::Signal;
+use self::queue::{Outcome, Queue, QueueProcessor, Stop};
+use self::sender::{PageSource, Sender};
+use super::BoxedLayer;
+use crate::config::OtlpConfig;
+
+/// What this program is called as the maker of spans and metrics.
+const SCOPE: &str = "daftar";
+/// How much later than its own bound the thread that sends is still waited for.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// The way to a collector.
+pub(super) struct Otlp {
+    queue: Arc<Queue>,
+    provider: SdkTracerProvider,
+    is_tracing: bool,
+    ended: Mutex<Receiver<()>>,
+    shutdown_timeout: Duration,
+}
+
+impl Otlp {
+    /// Starts the thread that sends.
+    ///
+    /// # Errors
+    /// One sentence: a file that the settings name cannot be used, or there is no thread.
+    pub fn start(config: &OtlpConfig) -> Result<Self, String> {
+        let collector = Collector::new(config)?;
+        let resource = Resource::builder_empty().with_attributes([
+            KeyValue::new("service.name", config.service_name.clone()),
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+        ]);
+        let resource = resource.build();
+        let queue = Arc::new(Queue::new(usize::try_from(config.queue_spans_max).unwrap_or(usize::MAX)));
+        let provider = SdkTracerProvider::builder()
+            .with_resource(resource.clone())
+            .with_sampler(Sampler::ParentBased(Box::new(OfRequests(Sampler::TraceIdRatioBased(config.sampling_ratio)))))
+            .with_span_processor(QueueProcessor(Arc::clone(&queue)))
+            .build();
+        let (ends, ended) = sync_channel(1);
+        let interval = (config.metrics_interval_s > 0).then(|| Duration::from_secs(config.metrics_interval_s));
+        let sender = Sender::new(Arc::clone(&queue), collector, &resource, interval);
+        let run = move || {
+            sender.run();
+            drop(ends);
+        };
+        let thread = std::thread::Builder::new().name("otlp".to_owned()).spawn(run);
+        thread.map_err(|error| format!("there is no thread to send telemetry: {error}"))?;
+        Ok(Self {
+            queue,
+            provider,
+            is_tracing: config.sampling_ratio > 0.0,
+            ended: Mutex::new(ended),
+            shutdown_timeout: Duration::from_millis(config.shutdown_timeout_ms),
+        })
+    }
+
+    /// What makes spans of this program's own; none where no request is traced.
+    pub fn layer(&self) -> Option<BoxedLayer> {
+        let is_ours = filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with("daftar"));
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(self.provider.tracer(SCOPE))
+            .with_location(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_target(false)
+            .with_level(false)
+            .with_context_activation(false)
+            .with_filter(is_ours.with_max_level_hint(LevelFilter::from_level(Level::INFO)));
+        self.is_tracing.then(|| layer.boxed())
+    }
+
+    pub fn send_metrics_of(&self, page: PageSource) {
+        self.queue.set_page(page);
+    }
+
+    /// Sends what waits, within the time that the settings allow, and stops.
+    pub fn finish(&self, last_page: Option<String>) {
+        let deadline = Instant::now() + self.shutdown_timeout;
+        self.queue.stop(Stop { deadline, last_page });
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its end is the end of the channel; a thread that hangs is left behind with the process.
+        let waited = ended.recv_timeout(self.shutdown_timeout + GRACE);
+        let unsent = self.queue.unsent();
+        if unsent > 0 || matches!(waited, Err(std::sync::mpsc::RecvTimeoutError::Timeout)) {
+            tracing::warn!(otlp.spans = unsent, "the collector did not take everything before the server stopped");
+        }
+    }
+
+    pub fn usage(&self) -> OtlpUsage {
+        let counts = &self.queue.counts;
+        OtlpUsage {
+            queued: self.queue.len(),
+            queue_max: self.queue.max(),
+            spans: Outcome::ALL.map(|outcome| (outcome.name(), counts.spans(outcome))),
+            requests: Signal::ALL.map(|signal| {
+                let (taken, failed) = counts.requests(signal);
+                (signal.name(), taken, failed)
+            }),
+        }
+    }
+}
+
+/// Keeps traces that a request begins, by the ratio, and none that begin otherwise, such as a look into the store at the start.
+#[derive(Debug, Clone)]
+struct OfRequests(Sampler);
+
+impl ShouldSample for OfRequests {
+    fn should_sample(
+        &self,
+        parent: Option<&Context>,
+        trace_id: TraceId,
+        name: &str,
+        kind: &SpanKind,
+        attributes: &[KeyValue],
+        links: &[Link],
+    ) -> SamplingResult {
+        let of_request = self.0.should_sample(parent, trace_id, name, kind, attributes, links);
+        match kind {
+            SpanKind::Server => of_request,
+            _ => SamplingResult { decision: SamplingDecision::Drop, ..of_request },
+        }
+    }
+}
+
+/// What the metrics page tells of what is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct OtlpUsage {
+    /// Spans that wait.
+    pub queued: usize,
+    /// How many may.
+    pub queue_max: usize,
+    /// What became of spans.
+    pub spans: [(&'static str, u64); Outcome::ALL.len()],
+    /// Requests to the collector: of what, how many it took, how many failed.
+    pub requests: [(&'static str, u64, u64); Signal::ALL.len()],
+}
