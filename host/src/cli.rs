@@ -16,6 +16,7 @@ mod doctor;
 mod error;
 mod eval;
 mod export;
+mod health;
 mod identifier_system;
 mod import;
 mod key;
@@ -121,6 +122,8 @@ enum Command {
     /// Replace the key that signs tokens, and list the keys
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Ask the server of the data folder whether it is ready to serve, for probes of containers
+    Health,
     /// Look through the whole register, on disk and in memory, and tell what is wrong; changes nothing
     Verify(verify::VerifyArgs),
     /// Look at how a server is set up (settings, keys, certificate, clock, disk, memory, plugins), and say what mends it; changes nothing
@@ -168,6 +171,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Command::ConceptGroup(command) => concept_group::run(&cli.global, command),
         Command::IdentifierSystem(command) => identifier_system::run(&cli.global, command),
         Command::Key(command) => key::run(&cli.global, command),
+        Command::Health => health::run(&cli.global),
         Command::Verify(args) => verify::run(&cli.global, args),
         Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Backup(args) => backup::run(&cli.global, &args),

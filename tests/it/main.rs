@@ -18,6 +18,7 @@ mod checkpoint;
 mod cli;
 mod clients;
 mod consent;
+mod deploy;
 mod deployment;
 mod discovery;
 mod edge;

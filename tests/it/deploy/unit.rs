@@ -1,0 +1,58 @@
+//! The systemd unit.
+
+use std::process::Command;
+
+use daftar_tests::artifacts;
+
+use super::{lines, read};
+
+/// What a tool says, where this machine has it.
+fn tool(name: &str, arguments: &[&str]) -> Option<(bool, String)> {
+    let output = Command::new(name).args(arguments).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+#[test]
+fn systemd_takes_the_unit_and_finds_it_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("daftar.service");
+    let program = artifacts::program();
+    // The program is not installed here.
+    std::fs::write(&unit, read("systemd/daftar.service").replace("/usr/bin/daftar", program.to_str().unwrap()))
+        .unwrap();
+    let unit = unit.to_str().unwrap();
+    // Without the tool the next test is what there is.
+    let Some((is_right, told)) = tool("systemd-analyze", &["verify", "--man=no", unit]) else { return };
+    assert!(is_right && told.trim().is_empty(), "{told}");
+    let (is_closed, told) = tool("systemd-analyze", &["security", "--offline=true", "--threshold=15", unit]).unwrap();
+    assert!(is_closed, "its exposure is more than 1.5: {told}");
+}
+
+#[test]
+fn what_plugins_need_is_not_forbidden_and_the_rest_is() {
+    let unit = read("systemd/daftar.service");
+    let has = |line: &str| lines(&unit).any(|found| found == line);
+    for line in [
+        "User=daftar",
+        "NoNewPrivileges=yes",
+        "CapabilityBoundingSet=",
+        "ProtectSystem=strict",
+        "UMask=0077",
+        "StateDirectoryMode=0700",
+        "SystemCallFilter=@system-service",
+        "SystemCallArchitectures=native",
+        // A child that compiles and runs out of memory must not take the server with it.
+        "OOMPolicy=continue",
+        // Wrong settings stay wrong: the exit code of the program.
+        "RestartPreventExitStatus=64",
+    ] {
+        assert!(has(line), "{line}");
+    }
+    let set = |name: &str| lines(&unit).filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    assert!(set("MemoryDenyWriteExecute").is_empty(), "machine code of plugins is written, then made executable");
+    let filters = set("SystemCallFilter=~").join(" ");
+    // Lower priorities and limits of the compiling child; its pipes.
+    assert!(!filters.contains("@resources") && !filters.contains("@ipc") && !filters.contains("@process"), "{filters}");
+    assert!(set("LimitAS").is_empty(), "instances of plugins reserve address space, not memory");
+}
