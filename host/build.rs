@@ -1,6 +1,8 @@
-//! Embeds the generic pack, which `cargo xtask build` compiles for the sandbox beforehand, says where the digests of the
-//! plugins are that the program was built with, and for what and by what it is built. This script never calls cargo or git.
+//! Embeds the generic pack, which `cargo xtask build` compiles for the sandbox beforehand, and the workbench's page where it was
+//! built, says where the digests of the plugins are that the program was built with, and for what and by what it is built. This script
+//! never calls cargo, npm or git.
 
+use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,10 @@ use std::process::{Command, ExitCode};
 const MODULE: &str = "codelist.wasm";
 /// Written by `cargo xtask build`, `test`, `bench` and `dist` beside the program.
 const PINS: &str = "pinned-digests.txt";
+/// The page's files, each with the same bytes compressed beside it; an empty folder where no page was built.
+const WORKBENCH: &str = "workbench";
+/// How the name of a compressed file ends.
+const COMPRESSED: &str = "gz";
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed=DAFTAR_GUESTS");
@@ -30,6 +36,10 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     tell_what_builds();
+    if let Err(error) = workbench(&module, &out_dir) {
+        println!("cargo::error=cannot embed the page of the workbench: {error}");
+        return ExitCode::FAILURE;
+    }
     match pins(&out_dir) {
         // The compiler itself sees when what is in it changes.
         Ok(pins) => println!("cargo::rustc-env=DAFTAR_PINNED_DIGESTS={}", pins.display()),
@@ -78,4 +88,39 @@ fn find(folder: Option<&Path>, out_dir: &Path) -> Option<PathBuf> {
         None => out_dir.ancestors().map(|ancestor| ancestor.join("guests").join(MODULE)).find(|path| path.is_file())?,
     };
     module.is_file().then_some(module)
+}
+
+/// Writes the list of the page's files, which lie beside the folder of the guests or in the one that `DAFTAR_WORKBENCH` names.
+fn workbench(module: &Path, out_dir: &Path) -> io::Result<()> {
+    println!("cargo::rerun-if-env-changed=DAFTAR_WORKBENCH");
+    let beside = module.ancestors().nth(2).map(|target| target.join(WORKBENCH));
+    let named = std::env::var_os("DAFTAR_WORKBENCH").map(PathBuf::from);
+    let folder = named.or(beside).ok_or_else(|| io::Error::other("the guests are in no target folder"))?;
+    // Cargo would run this script every time for a folder that is not there.
+    std::fs::create_dir_all(&folder)?;
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let copies = out_dir.join(WORKBENCH);
+    std::fs::create_dir_all(&copies)?;
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        std::fs::copy(folder.join(&name), copies.join(&name))?;
+        names.push(name);
+    }
+    names.sort();
+    let mut list = "&[\n".to_owned();
+    for name in &names {
+        let compressed = format!("{name}.{COMPRESSED}");
+        if !names.contains(&compressed) {
+            continue;
+        }
+        let _ = writeln!(
+            list,
+            "    File {{ name: {name:?}, bytes: include_bytes!({:?}), compressed: include_bytes!({:?}) }},",
+            format!("{WORKBENCH}/{name}"),
+            format!("{WORKBENCH}/{compressed}"),
+        );
+    }
+    list.push(']');
+    std::fs::write(out_dir.join("workbench.rs"), list)
 }

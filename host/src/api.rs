@@ -18,3 +18,4 @@ mod once;
 pub mod openapi;
 pub mod router;
 pub mod routes;
+mod workbench;

@@ -21,6 +21,7 @@ mod search;
 mod server;
 mod sign_in;
 mod start;
+mod workbench;
 mod write;
 
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ const BENCHMARKS: &[Benchmark] = &[
 
 /// Runs for an hour, so only where it is asked for by name; further arguments are how many people the registers have.
 const SCALE: &str = "scale";
+/// Needs a browser, so only where it is asked for by name.
+const WORKBENCH: &str = "workbench";
 /// Further arguments that are numbers are how many people the registers have.
 const ELIGIBILITY: &str = "eligibility";
 
@@ -63,9 +66,12 @@ fn main() -> ExitCode {
     {
         return finish(eligibility::run(sizes));
     }
+    if names == [WORKBENCH] {
+        return finish(workbench::run());
+    }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
     if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|(known, _)| known != name)) {
-        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).chain([SCALE]).collect();
+        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).chain([SCALE, WORKBENCH]).collect();
         eprintln!("error: there is no benchmark `{unknown}`; there are: {}", known.join(", "));
         return ExitCode::FAILURE;
     }

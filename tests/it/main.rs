@@ -50,3 +50,4 @@ mod token;
 mod torture;
 mod verify;
 mod vocabulary;
+mod workbench;

@@ -59,6 +59,18 @@ pub fn clients() -> PathBuf {
     existing("clients")
 }
 
+/// The files of the workbench's page as they were built.
+#[must_use]
+pub fn workbench() -> PathBuf {
+    existing("workbench")
+}
+
+/// A folder for pictures that people look at; they stay until the next run.
+#[must_use]
+pub fn pictures(of: &str) -> PathBuf {
+    root().join("pictures").join(of)
+}
+
 /// The program `daftar`: another one where the environment names it.
 #[must_use]
 pub fn program() -> PathBuf {

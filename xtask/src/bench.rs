@@ -3,13 +3,17 @@
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, guests};
+use crate::{build, clients, guests, workbench};
 
 /// Builds the release and runs the benchmarks of `daftar-tests` against it; `arguments` go to them. Beside those of plugins runs the
 /// benchmark of the engine, which is a program of its own: nothing but the engine may link what it is measured against.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     // The misbehaving ones too: a benchmark suffers them.
     guests::run(workspace, steps)?;
+    workbench::build(workspace, steps)?;
+    if arguments.iter().any(|wanted| wanted == "workbench") {
+        clients::install_browser(workspace, steps)?;
+    }
     // Server and benchmarks in one call: cargo would otherwise compile what they share twice, once for each.
     const PROGRAMS: [&str; 7] = ["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins"];
     let mut programs = workspace.cargo(&PROGRAMS);

@@ -7,11 +7,12 @@ use crate::commit::Commit;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{guests, packs, pins};
+use crate::{guests, packs, pins, workbench};
 
 /// Everything that a server and the tests need.
 pub fn run(workspace: &Workspace, steps: &Steps, profile: Profile) -> Result<(), Failure> {
     guests::run(workspace, steps)?;
+    workbench::build(workspace, steps)?;
     server(workspace, steps, profile)?;
     finish(workspace, steps, profile)
 }

@@ -1,5 +1,5 @@
 //! The packages of clients that others wrote, for the tests in `tests/it/clients`: `clients/python` and `clients/node` in the target
-//! folder.
+//! folder; and of what leads a browser through the workbench, for those in `tests/it/workbench`: `clients/browser`.
 //!
 //! **Invariant:** exactly what the lock files name, each package with its digest; installed again only when a lock file changes.
 
@@ -10,11 +10,13 @@ use sha2::{Digest, Sha256};
 use crate::failure::Failure;
 use crate::files;
 use crate::steps::Steps;
-use crate::tools::{self, CURL, NODE, NPM, PYTHON};
+use crate::tools::{self, CHROMIUM, CURL, NODE, NPM, PYTHON};
 use crate::workspace::Workspace;
 
 /// The sources of the clients, a folder for each language.
 const SOURCES: &str = "tests/clients";
+/// What leads a browser.
+const BROWSER: &str = "tests/workbench";
 /// Every Python package with the digests of its files.
 const REQUIREMENTS: &str = "requirements.txt";
 /// What npm reads; the second names every package with its digest.
@@ -26,7 +28,14 @@ pub fn install(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let sources = workspace.root().join(SOURCES);
     let clients = workspace.target().join("clients");
     install_python(steps, &sources.join("python"), &clients.join("python"))?;
-    install_node(steps, &sources.join("node"), &clients.join("node"))
+    install_node(steps, "install the clients in JavaScript", &sources.join("node"), &clients.join("node"))
+}
+
+/// Installs what leads a browser, where it is not there yet.
+pub fn install_browser(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    tools::need("the tests of the workbench", &[NODE, NPM, CHROMIUM])?;
+    let place = workspace.target().join("clients/browser");
+    install_node(steps, "install what leads a browser", &workspace.root().join(BROWSER), &place)
 }
 
 fn install_python(steps: &Steps, sources: &Path, folder: &Path) -> Result<(), Failure> {
@@ -41,7 +50,7 @@ fn install_python(steps: &Steps, sources: &Path, folder: &Path) -> Result<(), Fa
     tools::remember(folder, "packages", &version)
 }
 
-fn install_node(steps: &Steps, sources: &Path, folder: &Path) -> Result<(), Failure> {
+fn install_node(steps: &Steps, what: &str, sources: &Path, folder: &Path) -> Result<(), Failure> {
     let [package, lock] = NPM_FILES.map(|name| sources.join(name));
     let version = digest(&[&package, &lock])?;
     if tools::is_there(folder, "packages", &version) {
@@ -52,7 +61,7 @@ fn install_node(steps: &Steps, sources: &Path, folder: &Path) -> Result<(), Fail
     }
     // None of them has anything to do at its installation.
     let mut install = tools::npm("ci", folder);
-    steps.run("install the clients in JavaScript", install.arg("--ignore-scripts"))?;
+    steps.run(what, install.arg("--ignore-scripts"))?;
     tools::remember(folder, "packages", &version)
 }
 

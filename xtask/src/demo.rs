@@ -5,11 +5,12 @@ use std::process::Command;
 use crate::failure::Failure;
 use crate::steps::{Steps, shown};
 use crate::workspace::{Profile, Workspace};
-use crate::{build, guests};
+use crate::{build, guests, workbench};
 
 /// Builds what `daftar demo` needs, and becomes it.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     guests::shipped(workspace, steps)?;
+    workbench::build(workspace, steps)?;
     build::server(workspace, steps, Profile::Dev)?;
     build::finish(workspace, steps, Profile::Dev)?;
     let mut command = Command::new(workspace.server(Profile::Dev));

@@ -3,8 +3,9 @@
 //! What cargo alone cannot say: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
 //! server then makes the packs. One file for each command.
 //!
-//! **Invariant:** no command but `test` and `conformance` needs anything installed but Rust. These need the clients that the server is
-//! tested with (Python, Node.js, curl), `test` a C compiler for an example too, and say what to install; what is missing of Rust is installed by `rustup`, and said.
+//! **Invariant:** no command but `test` and `conformance` needs anything installed but Rust; without Node.js a server has no workbench, which is
+//! said. These two need what the server is tested with (Python, Node.js, curl, for `test` Chromium and a C compiler for an example too), and say
+//! what to install; what is missing of Rust is installed by `rustup`, and said.
 
 mod bench;
 mod build;
@@ -27,6 +28,7 @@ mod test;
 mod tidy;
 mod tools;
 mod torture;
+mod workbench;
 mod workspace;
 mod wrap;
 
@@ -42,8 +44,8 @@ usage: cargo xtask <command>
   build [--release]   everything a server needs: guests, server, packs, in the target folder
   guests              only what is compiled for the sandbox; the server's build needs it once
   demo [ARGS]         build and run `daftar demo`
-  test [ARGS]         build (dev) and run every test (needs python3, node, npm, curl, clang, lld, and the registries of the first
-                      ones the first time); ARGS go to `cargo test`
+  test [ARGS]         build (dev) and run every test (needs python3, node, npm, curl, chromium, clang, lld, and the registries of the
+                      first ones the first time); ARGS go to `cargo test`
   bench [ARGS]        build (release) and run the benchmarks
   conformance [ARGS]  let clients that others wrote call a server, lint the API's description and fuzz a server with it (needs what
                       `test` needs); ARGS go to the fuzzer

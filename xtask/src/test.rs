@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, cel_spec, clients, guests};
+use crate::{build, cel_spec, clients, guests, workbench};
 
 /// Names the folder where the tests find plugins, modules and misbehaving guests.
 const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
@@ -19,7 +19,10 @@ const REFERENCE_BESIDE: &str = "../shared/vocab/reference-only";
 /// Builds what the tests need and runs them; `arguments` go to `cargo test`.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     clients::install(workspace, steps)?;
+    clients::install_browser(workspace, steps)?;
     guests::run(workspace, steps)?;
+    workbench::build(workspace, steps)?;
+    workbench::test(workspace, steps)?;
     // The server and the tests in one call: cargo would otherwise compile what they share twice, once for each.
     const EVERYTHING: [&str; 4] = ["build", "--workspace", "--bins", "--tests"];
     let mut everything = workspace.cargo(&EVERYTHING);

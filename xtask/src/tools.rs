@@ -19,6 +19,9 @@ pub const NPM: Needed = ("npm", "npm, which comes with Node.js (Debian: a packag
 /// Makes single requests.
 pub const CURL: Needed = ("curl", "curl 7.67 or later");
 
+/// A browser that can be led.
+pub const CHROMIUM: Needed = ("chromium", "Chromium (Debian: `chromium`)");
+
 /// Whether a program can be run.
 pub fn has(program: &str) -> bool {
     let version = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();

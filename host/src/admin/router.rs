@@ -10,7 +10,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use super::access::require_token;
 use super::routes::{
     audit, backup, checkup, client, concept_group, consent, eligibility, export, identifier_system, import, local_code,
-    metrics, plugin, plugin_use, program, signing_key, upgrade_report, verification,
+    metrics, plugin, plugin_use, program, signing_key, upgrade_report, verification, workbench,
 };
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
@@ -22,6 +22,9 @@ pub const BASE_PATH: &str = "/admin/v1";
 
 /// Where the metrics page is, on the admin listener and on its own.
 pub const METRICS_PATH: &str = "/metrics";
+
+/// Where the workbench is on the admin listener. By this path the page knows whom it signs in.
+pub const WORKBENCH_PATH: &str = "/admin/workbench";
 
 /// Every path below [`BASE_PATH`], with what is done there. The tests walk it: none of these is on the public listener.
 #[must_use]
@@ -83,7 +86,7 @@ async fn check_accept(path: &'static str, request: Request, next: Next) -> Respo
     }
 }
 
-/// The admin listener's router.
+/// The admin listener's router. The workbench's page and its files are all that is had without the token: they are the same for everybody.
 pub fn router(state: AppState) -> Router {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| {
         let check = from_fn(move |request, next| check_accept(path, request, next));
@@ -95,6 +98,8 @@ pub fn router(state: AppState) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(from_fn_with_state(state.clone(), require_token))
+        .route(WORKBENCH_PATH, get(workbench::page))
+        .route(&format!("{WORKBENCH_PATH}/{{file}}"), get(workbench::file))
         .layer(from_fn_with_state(state.clone(), answer_administrator))
         .with_state(state)
 }

@@ -18,3 +18,4 @@ pub mod program;
 pub mod signing_key;
 pub mod upgrade_report;
 pub mod verification;
+pub mod workbench;

@@ -54,7 +54,7 @@ impl Reading {
         fingerprint.text(&app.public_url);
         asked.iter().for_each(|part| fingerprint.text(part));
         let tag = format!("\"{}\"", fingerprint.finish());
-        let has_it = headers.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value.as_bytes(), &tag));
+        let has_it = holds(headers, &tag);
         Self { generation, languages, tag, has_it }
     }
 
@@ -119,11 +119,16 @@ pub fn tag_of(bytes: &[u8]) -> String {
     format!("\"{digits}\"")
 }
 
+/// Whether a client has the answer of that tag.
+#[must_use]
+pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value.as_bytes(), tag))
+}
+
 /// An answer that everybody may have, or 304 where the client has it.
 #[must_use]
 pub fn unless_kept(headers: &HeaderMap, kept: &Kept, media_type: &'static str) -> Response {
-    let has_it = headers.get_all(header::IF_NONE_MATCH).iter().any(|value| names(value.as_bytes(), &kept.tag));
-    let mut response = if has_it {
+    let mut response = if holds(headers, &kept.tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         ([(header::CONTENT_TYPE, media_type)], kept.bytes.clone()).into_response()

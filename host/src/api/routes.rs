@@ -19,3 +19,4 @@ pub mod record_search;
 pub mod search;
 pub mod token;
 pub mod vocabulary;
+pub mod workbench;

@@ -30,7 +30,7 @@ const PEOPLE: usize = 1_000;
 /// How many records are written at the same time.
 const WRITERS: usize = 32;
 /// What the demo's client may do.
-const SCOPES: [&str; 3] = ["individual:all", "group:all", "eligibility:all"];
+const SCOPES: [&str; 4] = ["individual:all", "group:all", "eligibility:all", "vocabulary:read"];
 /// A limit that a person who tries things out does not meet.
 const REQUESTS_PER_MINUTE: u32 = 600;
 
@@ -170,6 +170,10 @@ fn guide(url: &str, data_dir: &Path, id: &ClientId, secret: &str) -> String {
     let person = people::SAMPLE_PERSON;
     format!(
         r#"listening on {url}
+
+# In a browser: {url}/workbench
+#   client id      {id}
+#   client secret  {secret}
 
 Paste into another terminal, one after the other:
 

@@ -235,6 +235,8 @@ pub const ROWS: &[Row] = &[
     Row { method: "GET", path: "/api/v2/metadata", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/openapi.json", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/api/v2/docs", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/workbench", scopes: &[], status: 200, body: None },
+    Row { method: "GET", path: "/workbench/{file}", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/.well-known/oauth-authorization-server", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/health/live", scopes: &[], status: 200, body: None },
     Row { method: "GET", path: "/health/ready", scopes: &[], status: 200, body: None },
@@ -280,7 +282,8 @@ impl Row {
             .replace("{consent_id}", "123e4567-e89b-42d3-a456-426614174000")
             .replace("{namespace}", "urn:iso:std:iso:5218")
             .replace("{code}", "2")
-            .replace("{name}", "feminine_gender");
+            .replace("{name}", "feminine_gender")
+            .replace("{file}", "icon.svg");
         let request = connection.request(self.method, &path);
         match self.body {
             Some(body) => request.json(&body(&name)),

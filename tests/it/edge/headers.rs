@@ -50,7 +50,8 @@ fn every_route_says_who_may_keep_what_and_gives_nothing_away() {
                 .replace("{consent_id}", "00000000-0000-0000-0000-000000000000")
                 .replace("{namespace}", "urn:iso:std:iso:3166-1")
                 .replace("{code}", "FRA")
-                .replace("{name}", "feminine_gender");
+                .replace("{name}", "feminine_gender")
+                .replace("{file}", "icon.svg");
             let target = match target.rsplit('/').next() {
                 Some("search" | "$search" | "%24search") => format!("{target}?q=france"),
                 Some("$subsumes" | "%24subsumes") => format!("{target}?a=FRA&b=FRA"),

@@ -7,6 +7,8 @@ use crate::failure::Failure;
 
 /// Folders that hold what was built or is run, not what was written.
 const SKIPPED: [&str; 4] = [".git", "target", "dist", "data"];
+/// The same wherever npm leaves them.
+const SKIPPED_ANYWHERE: [&str; 3] = ["node_modules", "dist", "dist-tests"];
 
 /// A larger file is no source. In bytes.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -58,7 +60,8 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<TextFile>) -> Result
         let entry = entry.map_err(|error| Failure::file(folder, error))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let kind = entry.file_type().map_err(|error| Failure::file(&entry.path(), error))?;
-        if prefix.is_empty() && SKIPPED.contains(&name.as_str()) {
+        let is_skipped = prefix.is_empty() && SKIPPED.contains(&name.as_str());
+        if is_skipped || (kind.is_dir() && SKIPPED_ANYWHERE.contains(&name.as_str())) {
             continue;
         }
         let path = format!("{prefix}{name}");

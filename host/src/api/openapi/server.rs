@@ -58,6 +58,32 @@ pub fn docs() -> Operation {
         .example(Example::new("page", "The page"))
 }
 
+/// `GET /workbench`
+#[must_use]
+pub fn workbench() -> Operation {
+    let mut page = Answer::empty(200, "A page in HTML.").header("Content-Security-Policy").header("Vary");
+    page.bodies.push(("text/html", text().into()));
+    Operation::new(Tag::Server, "readWorkbench", "Open the workbench")
+        .says("A page on which analysts write rules and see whom they reach. It holds nothing of the register: whoever signs in there calls this API with a client's own token, scopes and limits.")
+        .answer(page)
+        .refuses(&[404])
+        .conditional(false)
+        .example(Example::new("page", "The page"))
+}
+
+/// `GET /workbench/{file}`
+#[must_use]
+pub fn workbench_file() -> Operation {
+    let mut file = Answer::empty(200, "The file.").header("Vary");
+    file.bodies.extend(["text/javascript", "text/css", "image/svg+xml"].map(|form| (form, text().into())));
+    Operation::new(Tag::Server, "readWorkbenchFile", "Read a file of the workbench")
+        .says("What the page loads. A file whose name holds a digest never changes and may be kept for good.")
+        .answer(file)
+        .refuses(&[404])
+        .conditional(false)
+        .example(Example::new("icon", "The page's icon").with("file", "icon.svg"))
+}
+
 /// `GET /health/live`
 #[must_use]
 pub fn live() -> Operation {

@@ -6,7 +6,7 @@ use super::{Endpoint, endpoint, found_everywhere, server_endpoint};
 use crate::api::openapi as told;
 use crate::api::routes::{
     batch, concept_group, consent, description, discovery, eligibility, group, group_member, group_search, health,
-    individual, individual_search, preview, program, program_membership, token, vocabulary,
+    individual, individual_search, preview, program, program_membership, token, vocabulary, workbench,
 };
 
 /// The table. The authorization test walks it: an endpoint that the test does not know fails it.
@@ -165,6 +165,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         found_everywhere(Method::GET, "/metadata", description::metadata, told::server::metadata),
         found_everywhere(Method::GET, "/openapi.json", description::openapi, told::server::openapi),
         found_everywhere(Method::GET, "/docs", description::docs, told::server::docs),
+        server_endpoint(Method::GET, "/workbench", workbench::page, told::server::workbench),
+        server_endpoint(Method::GET, "/workbench/{file}", workbench::file, told::server::workbench_file),
         server_endpoint(
             Method::GET,
             "/.well-known/oauth-authorization-server",

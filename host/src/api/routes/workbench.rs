@@ -1,0 +1,118 @@
+//! The workbench: a page for analysts, and the files that it loads.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::api::access::Public;
+use crate::api::conditional::holds;
+use crate::api::error::{ApiError, Problem};
+use crate::api::extract::path::NamePath;
+use crate::api::extract::query::NoParameters;
+use crate::api::workbench::{CONTENT_SECURITY_POLICY, PAGE, Served, find, is_there};
+
+/// What never changes may be kept for a year, which is as long as caches go.
+const FIXED: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// What may change is asked for each time.
+const ASKED: HeaderValue = HeaderValue::from_static("no-cache");
+const VARY: HeaderValue = HeaderValue::from_static("Accept-Encoding");
+
+/// The page.
+pub async fn page(_: Public, _: NoParameters, headers: HeaderMap) -> Result<Response, ApiError> {
+    serve_page(&headers)
+}
+
+/// A file that the page loads.
+pub async fn file(
+    _: Public,
+    NamePath(name): NamePath,
+    _: NoParameters,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    serve_file(&headers, &name)
+}
+
+/// The page, whoever asks for it.
+///
+/// # Errors
+/// The program was built without it.
+pub fn serve_page(headers: &HeaderMap) -> Result<Response, ApiError> {
+    let mut response = serve(headers, find(PAGE).ok_or_else(absent)?);
+    let told = response.headers_mut();
+    told.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
+    // For browsers that do not know `frame-ancestors`.
+    told.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    Ok(response)
+}
+
+/// A file that the page loads, whoever asks for it.
+///
+/// # Errors
+/// There is none of that name.
+pub fn serve_file(headers: &HeaderMap, name: &str) -> Result<Response, ApiError> {
+    let served = find(name).filter(|_| name != PAGE).ok_or_else(absent)?;
+    Ok(serve(headers, served))
+}
+
+fn serve(headers: &HeaderMap, served: &'static Served) -> Response {
+    let is_compressed = takes_gzip(headers);
+    let form = if is_compressed { &served.gzip } else { &served.plain };
+    let mut response = if holds(headers, &form.tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let mut whole = ([(header::CONTENT_TYPE, served.media_type)], form.bytes).into_response();
+        if is_compressed {
+            whole.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        whole
+    };
+    let told = response.headers_mut();
+    told.insert(header::CACHE_CONTROL, if served.is_fixed { FIXED } else { ASKED });
+    told.insert(header::VARY, VARY);
+    told.extend(HeaderValue::from_str(&form.tag).ok().map(|tag| (header::ETAG, tag)));
+    response
+}
+
+fn absent() -> Problem {
+    let detail = if is_there() {
+        "the workbench has no such file; open /workbench, which names those that it has"
+    } else {
+        "this program was built without the workbench, which needs Node.js where it is built"
+    };
+    Problem::new(StatusCode::NOT_FOUND, detail)
+}
+
+/// Whether a client takes gzip (RFC 9110, section 12.5.3): named, or meant by `*`, and not with a quality of zero.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let texts = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let mut by_any = false;
+    for element in texts.flat_map(|text| text.split(',')) {
+        let mut parts = element.split(';').map(str::trim);
+        let coding = parts.next().unwrap_or_default();
+        let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let is_wanted = quality.is_none_or(|quality| quality.parse::<f32>().is_ok_and(|quality| quality > 0.0));
+        if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") {
+            return is_wanted;
+        }
+        by_any |= coding == "*" && is_wanted;
+    }
+    by_any
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_goes_to_those_who_take_it() {
+        let takes = |value: &'static str| {
+            takes_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]))
+        };
+        for right in ["gzip", "gzip, deflate, br, zstd", "br;q=1.0, GZIP;q=0.8", "*", "identity, *;q=0.1", "x-gzip"] {
+            assert!(takes(right), "{right}");
+        }
+        for wrong in ["", "br", "gzip;q=0", "gzip;q=0.000, br", "*;q=0", "gzip;q=0, *", "gzipped"] {
+            assert!(!takes(wrong), "{wrong}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+}

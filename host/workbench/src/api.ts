@@ -1,0 +1,245 @@
+// The public API, with the token of whoever signed in.
+//
+// The token lives in this object and nowhere else: not in storage, not in an address, not in a cookie.
+
+/** What the server refuses, in its own words. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly diagnostics: Diagnostic[] = [],
+    readonly retryAfterS?: number,
+  ) {
+    super(message)
+    this.name = 'Refusal'
+  }
+}
+
+export interface Diagnostic {
+  severity: 'error' | 'warning'
+  code: string
+  message: string
+  line: number
+  column: number
+  length: number
+  suggestion?: string
+}
+
+/** How many requests the client has left, of how many, in the window that ends first. */
+export interface Budget {
+  limit: number
+  remaining: number
+}
+
+interface Events {
+  /** The token is not taken any more. */
+  expired: void
+  /** Nothing may be asked before that many seconds have passed. */
+  limited: number
+  budget: Budget
+}
+
+interface Kept {
+  tag: string
+  body: unknown
+  askedAt: number
+}
+
+/** How long an answer about codes is shown again without asking whether it still holds, in milliseconds. */
+const FRESH_MS = 60_000
+/** How many answers are kept. */
+const KEPT_MAX = 500
+/** How long lines of an answer are read before the page has its turn, in milliseconds. */
+const TURN_MS = 12
+
+export class Api {
+  #token: string | undefined
+  #kept = new Map<string, Kept>()
+  #listeners: { [K in keyof Events]?: ((value: Events[K]) => void)[] } = {}
+  #waitsUntil = 0
+  scopes: string[] = []
+  clientId = ''
+  language = 'en'
+
+  /** `base` is where the API begins, with a slash at its end. */
+  constructor(readonly base: URL) {}
+
+  on<K extends keyof Events>(event: K, listener: (value: Events[K]) => void): void {
+    const listeners = (this.#listeners[event] ??= []) as ((value: Events[K]) => void)[]
+    listeners.push(listener)
+  }
+
+  /** In how many milliseconds something may be asked again; 0 where it may be now. */
+  get waitMs(): number {
+    return Math.max(0, this.#waitsUntil - Date.now())
+  }
+
+  /** Whether one of those scopes, or all of a resource, was granted. */
+  may(scope: string): boolean {
+    return this.scopes.includes(scope) || this.scopes.includes(`${scope.split(':')[0]}:all`)
+  }
+
+  async signIn(clientId: string, secret: string): Promise<void> {
+    const response = await fetch(new URL('oauth/token', this.base), {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: secret }),
+      credentials: 'omit',
+    })
+    const told = await response.json().catch(() => ({}))
+    if (!response.ok) {
+      throw new Refusal(response.status, told.detail ?? told.error ?? response.statusText, [], retryAfter(response))
+    }
+    this.#token = told.access_token
+    this.scopes = String(told.scope ?? '').split(' ').filter(Boolean)
+    this.clientId = clientId
+  }
+
+  /** With the admin token, on the admin listener: the list of plugins says whether it is right. */
+  async signInAsAdministrator(token: string): Promise<void> {
+    this.#token = token
+    try {
+      await this.#send('GET', 'plugins', undefined, {})
+    } catch (error) {
+      this.#token = undefined
+      throw error
+    }
+  }
+
+  signOut(): void {
+    this.#token = undefined
+    this.#kept.clear()
+    this.scopes = []
+    this.#waitsUntil = 0
+  }
+
+  /** An answer about codes or the API itself: shown again for a minute, then asked for by its entity tag. */
+  async get<T>(path: string, signal?: AbortSignal): Promise<T> {
+    const key = `${this.language} ${path}`
+    const kept = this.#kept.get(key)
+    if (kept && Date.now() - kept.askedAt < FRESH_MS) return kept.body as T
+    const headers: Record<string, string> = kept ? { 'If-None-Match': kept.tag } : {}
+    const response = await this.#send('GET', path, undefined, headers, signal)
+    if (kept && response.status === 304) {
+      kept.askedAt = Date.now()
+      return kept.body as T
+    }
+    const body = (await response.json()) as T
+    const tag = response.headers.get('ETag')
+    if (tag !== null) {
+      this.#kept.delete(key)
+      this.#kept.set(key, { tag, body, askedAt: Date.now() })
+      const oldest = this.#kept.keys().next().value
+      if (this.#kept.size > KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest)
+    }
+    return body
+  }
+
+  /** An answer that changes while nobody looks: asked for each time. */
+  async read<T>(path: string): Promise<T> {
+    return (await this.#send('GET', path, undefined, {})).json() as Promise<T>
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.#send('DELETE', path, undefined, {})
+  }
+
+  /** Sends a file as it is. */
+  async upload<T>(path: string, file: Blob, headers: Record<string, string>): Promise<T> {
+    return (await this.#send('POST', path, file, headers)).json() as Promise<T>
+  }
+
+  async post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+    return (await this.#send('POST', path, body, {}, signal)).json() as Promise<T>
+  }
+
+  /** An answer that comes in lines of JSON; between them the page has its turn. */
+  async lines(path: string, body: unknown, signal: AbortSignal, onLine: (line: never) => void): Promise<void> {
+    const response = await this.#send('POST', path, body, { Accept: 'application/x-ndjson' }, signal)
+    if (!response.body) throw new Refusal(response.status, response.statusText)
+    const reader = response.body.getReader()
+    const decoder = new TextDecoder()
+    let rest = ''
+    let begun = performance.now()
+    for (;;) {
+      const { done, value } = await reader.read()
+      rest += decoder.decode(value, { stream: !done })
+      let end = rest.indexOf('\n')
+      let from = 0
+      while (end >= 0) {
+        const line = rest.slice(from, end)
+        if (line) onLine(JSON.parse(line) as never)
+        from = end + 1
+        end = rest.indexOf('\n', from)
+        if (performance.now() - begun > TURN_MS) {
+          await new Promise((resolve) => setTimeout(resolve))
+          begun = performance.now()
+        }
+      }
+      rest = rest.slice(from)
+      if (done) {
+        if (rest) onLine(JSON.parse(rest) as never)
+        return
+      }
+    }
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    body: unknown,
+    headers: Record<string, string>,
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    const sent: Record<string, string> = { 'Accept-Language': this.language, ...headers }
+    if (this.#token !== undefined) sent['Authorization'] = `Bearer ${this.#token}`
+    const isFile = body instanceof Blob
+    if (body !== undefined && !isFile) sent['Content-Type'] = 'application/json'
+    const response = await fetch(new URL(path, this.base), {
+      method,
+      headers: sent,
+      body: isFile ? body : body === undefined ? null : JSON.stringify(body),
+      credentials: 'omit',
+      signal: signal ?? null,
+    })
+    this.#note(response)
+    if (response.ok || response.status === 304) return response
+    const told = await response.json().catch(() => ({}))
+    if (response.status === 401) this.#tell('expired', undefined)
+    const message = [told.detail ?? response.statusText, ...fieldProblems(told, response.status)].join(' · ')
+    throw new Refusal(response.status, message, told.diagnostics ?? [], retryAfter(response))
+  }
+
+  #note(response: Response): void {
+    const [limit, remaining] = ['X-RateLimit-Limit', 'X-RateLimit-Remaining'].map((name) => response.headers.get(name))
+    if (limit && remaining) this.#tell('budget', { limit: Number(limit), remaining: Number(remaining) })
+    if (response.status !== 429) return
+    const seconds = retryAfter(response) ?? 1
+    this.#waitsUntil = Date.now() + seconds * 1000
+    this.#tell('limited', seconds)
+  }
+
+  #tell<K extends keyof Events>(event: K, value: Events[K]): void {
+    for (const listener of this.#listeners[event] ?? []) listener(value)
+  }
+}
+
+function retryAfter(response: Response): number | undefined {
+  const value = response.headers.get('Retry-After')
+  return value === null ? undefined : Math.max(1, Number(value))
+}
+
+/** What a 422 says of single fields; a 403 says it in its own sentence. */
+function fieldProblems(told: { errors?: { field?: string; message?: string }[] }, status: number): string[] {
+  if (status !== 422 && status !== 400) return []
+  return (told.errors ?? []).map(({ field, message }) => (field ? `${field}: ${message}` : (message ?? '')))
+}
+
+/** What went wrong, as a sentence. */
+export function sentence(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError'
+}

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+
+import { type Change, type Explanation, changes, operator } from './changes'
+
+const part = (text: string, value: unknown, children: Explanation[] = [], more: Partial<Explanation> = {}): Explanation => ({
+  text,
+  value,
+  seen: {},
+  children,
+  ...more,
+})
+
+/** What is told of a change, in short. */
+function short(change: Change | undefined): string {
+  if (!change) return 'nothing'
+  if (change.kind === 'record') return `record ${change.fact}`
+  if (change.kind === 'part') return `${change.text}=${change.wanted}`
+  return `${change.kind}(${change.changes.map(short).join(', ')})`
+}
+
+test('finds the outermost operator', () => {
+  const cases: [string, string][] = [
+    ['a && b', 'and'],
+    ['a and b || c', 'or'],
+    ['a or b and c', 'or'],
+    ['(a || b) && c', 'and'],
+    ['(a || b)', 'or'],
+    ['((a && b))', 'and'],
+    ['!a', 'not'],
+    ['not (a && b)', 'not'],
+    ['!(a) && (b || c)', 'and'],
+    ['!a == b', 'other'],
+    ['a ? b : c', 'other'],
+    ['a && b ? c : d', 'other'],
+    ['me.?rooms.orValue(0) > 2 && a', 'and'],
+    ["me.name == 'x && y'", 'other'],
+    ["me.name == 'it\\'s || not' && a", 'and'],
+    ['members.exists(m, a || b)', 'exists'],
+    ['members.filter(m, a).all(m, b)', 'all'],
+    ['members.exists(m, a) == b', 'other'],
+    ['me.android == 1', 'other'],
+    ['x in [a, b]', 'other'],
+    ['is_female(me)', 'other'],
+  ]
+  for (const [text, expected] of cases) assert.equal(operator(text), expected, text)
+})
+
+test('every part of an `and` that does not hold must change', () => {
+  const rule = part('a && b && c', false, [part('a && b', false, [part('a', false), part('b', true)]), part('c', false)])
+  assert.equal(short(changes(rule, true)), 'all(a=true, c=true)')
+})
+
+test('one part of an `or` is enough', () => {
+  const rule = part('a || (b && c)', false, [part('a', false), part('b && c', false, [part('b', true), part('c', false)])])
+  assert.equal(short(changes(rule, true)), 'any(a=true, c=true)')
+})
+
+test('what is negated must not hold', () => {
+  const rule = part('!(a && b)', false, [part('a && b', true, [part('a', true), part('b', true)])])
+  assert.equal(short(changes(rule, true)), 'any(a=false, b=false)')
+})
+
+test('what is not known is to be recorded', () => {
+  const rule = part('a && b', null, [part('a', true), part('b', null, [part('age', null, [], { missing: ['me.birth_date'] })])])
+  assert.equal(short(changes(rule, true)), 'record me.birth_date')
+})
+
+test('one member is enough for `exists`, and for `all` each counts', () => {
+  const items = [0, 1].map((item) => part('p', false, [], { item }))
+  assert.equal(short(changes(part('members.exists(m, p)', false, items), true)), 'any(p=true, p=true)')
+  const mixed = [part('p', true, [], { item: 0 }), part('p', false, [], { item: 1 })]
+  assert.equal(short(changes(part('members.all(m, p)', false, mixed), true)), 'p=true')
+})
+
+test('nobody there is no choice among nobody', () => {
+  assert.equal(short(changes(part('members.exists(m, p)', false), true)), 'members.exists(m, p)=true')
+})
+
+test('what holds needs nothing', () => {
+  assert.equal(short(changes(part('a', true), true)), 'nothing')
+})

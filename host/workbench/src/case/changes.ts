@@ -1,0 +1,136 @@
+// What would have to be otherwise for a rule to hold: read off the tree of an answer. Nothing is asked of the server for it.
+
+export interface Explanation {
+  text: string
+  value: unknown
+  seen: Record<string, unknown>
+  children: Explanation[]
+  item?: number
+  missing?: string[]
+  error?: { code: string; line: number; column: number }
+  cut?: boolean
+}
+
+export type Change =
+  | { kind: 'all' | 'any'; changes: Change[] }
+  /** A part that is one way and must be another; `seen` is what it looked at. */
+  | { kind: 'part'; text: string; item: number | undefined; value: unknown; wanted: boolean; seen: Record<string, unknown> }
+  /** A fact that is not recorded. */
+  | { kind: 'record'; fact: string }
+
+/** What is left out of a long choice: a household has many members, and each might be the one. */
+const CHOICES_MAX = 6
+
+/** What would make a part come to that value; nothing where it does already. */
+export function changes(node: Explanation, wanted: boolean): Change | undefined {
+  if (node.value === wanted) return undefined
+  const shape = operator(node.text)
+  const { children } = node
+  if (shape === 'not' && children[0]) return changes(children[0], !wanted)
+  if ((shape === 'and' || shape === 'or') && children.length > 0) {
+    // All parts of an `and` must hold for it to hold, and one that does not is enough for it not to; with `or` the other way round.
+    return join((shape === 'and') === wanted ? 'all' : 'any', children, wanted)
+  }
+  const items = children.filter((child) => child.item !== undefined && child.item !== node.item)
+  if ((shape === 'exists' || shape === 'all') && items.length > 0) {
+    return join((shape === 'all') === wanted ? 'all' : 'any', items, wanted)
+  }
+  const missing = [...new Set(missingBelow(node))]
+  if (node.value === null && missing.length > 0) {
+    const facts = missing.map((fact): Change => ({ kind: 'record', fact }))
+    return facts.length === 1 ? facts[0] : { kind: 'all', changes: facts }
+  }
+  return { kind: 'part', text: node.text, item: node.item, value: node.value, wanted, seen: seenBelow(node) }
+}
+
+function join(kind: 'all' | 'any', nodes: Explanation[], wanted: boolean): Change | undefined {
+  const found = nodes.map((node) => changes(node, wanted)).filter((change) => change !== undefined)
+  // `a && (b && c)` is one list of three.
+  const flat = found.flatMap((change) => (change.kind === kind ? change.changes : [change]))
+  const first = kind === 'any' ? flat.slice(0, CHOICES_MAX) : flat
+  return first.length === 1 ? first[0] : first.length ? { kind, changes: first } : undefined
+}
+
+function missingBelow(node: Explanation): string[] {
+  return [...(node.missing ?? []), ...node.children.flatMap(missingBelow)]
+}
+
+function seenBelow(node: Explanation): Record<string, unknown> {
+  return Object.assign({}, node.seen, ...node.children.map(seenBelow))
+}
+
+type Operator = 'and' | 'or' | 'not' | 'exists' | 'all' | 'other'
+
+/** What the outermost operator of an expression is, its texts, parentheses and comments left aside. */
+export function operator(given: string): Operator {
+  const text = given.trim()
+  let depth = 0
+  let found: Operator = 'other'
+  let isChoice = false
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text[at] ?? ''
+    if (letter === "'" || letter === '"') {
+      at = endOfText(text, at)
+    } else if ('([{'.includes(letter)) {
+      depth += 1
+    } else if (')]}'.includes(letter)) {
+      depth -= 1
+      if (depth === 0 && text.startsWith('(') && at === text.length - 1 && found === 'other') {
+        return wraps(text) ? operator(text.slice(1, -1)) : last(text)
+      }
+    } else if (depth === 0) {
+      const rest = text.slice(at)
+      // The point of an optional field is no choice.
+      if (letter === '?' && text[at - 1] !== '.') isChoice = true
+      else if (rest.startsWith('||') || isWord(text, at, 'or')) found = 'or'
+      else if (found !== 'or' && (rest.startsWith('&&') || isWord(text, at, 'and'))) found = 'and'
+    }
+  }
+  if (isChoice) return 'other'
+  if (found !== 'other') return found
+  if (isNegated(text)) return 'not'
+  return last(text)
+}
+
+function isNegated(text: string): boolean {
+  const rest = /^(!(?!=)|not\b)\s*(.*)$/s.exec(text)?.[2]
+  // `!a == b` compares; what is negated there is `a` alone.
+  return rest !== undefined && !/[^=!<>]==|!=|<|>|\sin\s/.test(outside(rest))
+}
+
+/** What stands outside of every parenthesis and text. */
+function outside(text: string): string {
+  let kept = ''
+  let depth = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text[at] ?? ''
+    if (letter === "'" || letter === '"') at = endOfText(text, at)
+    else if ('([{'.includes(letter)) depth += 1
+    else if (')]}'.includes(letter)) depth -= 1
+    else if (depth === 0) kept += letter
+  }
+  return kept
+}
+
+/** Whether the first parenthesis is closed by the last. */
+function wraps(text: string): boolean {
+  return outside(text) === '' && !/^\([^()]*\)\s*\(/.test(text)
+}
+
+/** `list.exists(m, …)`, where nothing stands behind it. */
+function last(text: string): Operator {
+  const macro = /\.(exists|all)\(/.exec(text)
+  if (!macro || !text.endsWith(')')) return 'other'
+  return /^[\w.[\]]+$/.test(outside(text)) ? (macro[1] as Operator) : 'other'
+}
+
+function isWord(text: string, at: number, word: string): boolean {
+  return text.startsWith(word, at) && !/[\w.]/.test(text[at - 1] ?? ' ') && !/\w/.test(text[at + word.length] ?? ' ')
+}
+
+function endOfText(text: string, at: number): number {
+  const quote = text[at]
+  let end = at + 1
+  while (end < text.length && text[end] !== quote) end += text[end] === '\\' ? 2 : 1
+  return end
+}

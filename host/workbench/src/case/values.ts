@@ -1,0 +1,18 @@
+// Values as an explanation has them, for people.
+
+import { number, t } from '../i18n'
+
+export function shown(value: unknown): string {
+  if (value === null || value === undefined) return t.case.unknown
+  if (value === true) return t.case.true
+  if (value === false) return t.case.false
+  if (typeof value === 'number') return number(value, 6)
+  if (typeof value === 'string') return value
+  if (Array.isArray(value)) return value.map(shown).join(', ')
+  const object = value as Record<string, unknown>
+  if (typeof object['uri'] === 'string') return `${object['display'] ?? object['code']} (${object['code']})`
+  if (typeof object['items_min'] === 'number') return t.case.items(object['items_min'], Number(object['items_max']))
+  const keys = Object.keys(object)
+  // A person is an object without anything in it.
+  return keys.length === 0 ? '…' : JSON.stringify(object)
+}

@@ -1,0 +1,78 @@
+// Makes elements. Texts go in as text nodes, never as markup.
+
+export type Child = Node | string | number | null | undefined | false | Child[]
+
+type Listeners = { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void }
+type Value = string | number | boolean | null | undefined
+
+/** Attributes by their names in HTML; `on` holds listeners. What is `false`, `null` or `undefined` is left out. */
+export interface Attributes {
+  on?: Listeners
+  [name: string]: Value | Listeners
+}
+
+/** What a form's element shows now is a property; the attribute of the name is what it showed first. */
+const PROPERTIES = new Set(['value', 'checked', 'disabled', 'selected', 'open', 'indeterminate'])
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag)
+  // A select shows a value only once its options are there.
+  append(element, children)
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === 'on') {
+      for (const [event, listener] of Object.entries(value as Listeners)) {
+        element.addEventListener(event, listener as EventListener)
+      }
+    } else if (PROPERTIES.has(name)) {
+      if (value !== undefined && value !== null) Reflect.set(element, name, value)
+    } else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value === true ? '' : String(value))
+    }
+  }
+  return element
+}
+
+export function svg(tag: string, attributes: Record<string, string | number>, ...children: Node[]): SVGElement {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag)
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value))
+  element.append(...children)
+  return element
+}
+
+/** Puts children in the place of those that are there. */
+export function fill(element: Element, ...children: Child[]): void {
+  element.replaceChildren()
+  append(element, children)
+}
+
+function append(element: Element, children: Child[]): void {
+  for (const child of children.flat(Infinity as 1) as Child[]) {
+    if (child === null || child === undefined || child === false) continue
+    element.append(child instanceof Node ? child : String(child))
+  }
+}
+
+/** A sentence of the server, in which what stands between backticks is code. */
+export function prose(text: string): Child[] {
+  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part))
+}
+
+let last = 0
+
+/** An id that nothing else on the page has. */
+export function freshId(what: string): string {
+  last += 1
+  return `${what}-${last}`
+}
+
+/** A field with its label above it and, where there is one, a hint below. */
+export function field(label: string, control: HTMLElement, hint?: string): HTMLElement {
+  control.id ||= freshId('field')
+  const told = hint === undefined ? undefined : h('p', { class: 'hint', id: `${control.id}-hint` }, hint)
+  if (told) control.setAttribute('aria-describedby', told.id)
+  return h('div', { class: 'field' }, h('label', { for: control.id }, label), control, told)
+}

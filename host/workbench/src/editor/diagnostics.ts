@@ -1,0 +1,108 @@
+// What the server says of a rule while it is being written: asked after a pause, once for each text, and not before a client whose
+// requests are used up may ask again.
+
+import { linter, type Diagnostic as Mark } from '@codemirror/lint'
+import { type EditorState, type Extension, StateEffect, type Text } from '@codemirror/state'
+import type { EditorView } from '@codemirror/view'
+
+import { type Api, type Diagnostic, Refusal, sentence } from '../api'
+import { t } from '../i18n'
+import type { Subject } from './schema'
+
+export interface Validated {
+  valid: boolean
+  result_type: string | null
+  references: string[]
+  cost: { steps_min: number; steps_max: number | null; list_items: number } | null
+  diagnostics: Diagnostic[]
+}
+
+export type Verdict =
+  | { kind: 'empty' }
+  | { kind: 'checking' }
+  | { kind: 'told'; validated: Validated }
+  | { kind: 'failed'; message: string }
+
+/** Asks for another check of the same text: the rule is about somebody else now. */
+export const askAgain = StateEffect.define<null>()
+
+/** The pause after the last key, in milliseconds. */
+const PAUSE_MS = 600
+
+export interface Checked {
+  api: Api
+  subject: () => Subject
+  onVerdict: (verdict: Verdict) => void
+}
+
+export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
+  let last: { asked: string; validated: Validated } | undefined
+  const check = async (view: EditorView): Promise<Mark[]> => {
+    const expression = view.state.doc.toString()
+    if (!expression.trim()) {
+      onVerdict({ kind: 'empty' })
+      return []
+    }
+    const asked = `${subject()} ${expression}`
+    if (last?.asked !== asked) {
+      onVerdict({ kind: 'checking' })
+      const validated = await validate(api, expression, subject())
+      // The text may have changed meanwhile; then another check is on its way.
+      if (view.state.doc.toString() !== expression) return []
+      if ('message' in validated) {
+        onVerdict({ kind: 'failed', message: validated.message })
+        return []
+      }
+      last = { asked, validated }
+    }
+    onVerdict({ kind: 'told', validated: last.validated })
+    return last.validated.diagnostics.map((diagnostic) => mark(view.state, diagnostic))
+  }
+  return linter(check, {
+    delay: PAUSE_MS,
+    needsRefresh: (update) => update.transactions.some(({ effects }) => effects.some((effect) => effect.is(askAgain))),
+  })
+}
+
+async function validate(api: Api, expression: string, subject: Subject): Promise<Validated | { message: string }> {
+  for (;;) {
+    if (api.waitMs > 0) await new Promise((resolve) => setTimeout(resolve, api.waitMs))
+    try {
+      return await api.post<Validated>('Eligibility/$validate', { expression, subject })
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 429) return { message: sentence(error) }
+    }
+  }
+}
+
+function mark(state: EditorState, diagnostic: Diagnostic): Mark {
+  const { from, to } = range(state.doc, diagnostic)
+  const replacement = suggested(state.doc, diagnostic)
+  const action = replacement && {
+    name: t.rule.use(replacement.text),
+    apply: (view: EditorView) =>
+      view.dispatch({ changes: { from: replacement.from, to: replacement.to, insert: replacement.text } }),
+  }
+  return { from, to, severity: diagnostic.severity, message: diagnostic.message, actions: action ? [action] : [] }
+}
+
+/** Where a diagnostic stands. The server counts characters; the editor counts as JavaScript does. */
+export function range(doc: Text, { line, column, length }: Diagnostic): { from: number; to: number } {
+  const found = doc.line(Math.min(Math.max(line, 1), doc.lines))
+  const rest = [...doc.sliceString(found.from)]
+  const units = (count: number) => rest.slice(0, count).join('').length
+  const from = Math.min(found.from + units(column - 1), found.to)
+  const to = Math.min(found.from + units(column - 1 + length), doc.length)
+  if (to > from) return { from, to }
+  // A place alone is shown by the letter at it, or the one before the end.
+  return from < doc.length ? { from, to: from + 1 } : { from: Math.max(0, from - 1), to: from }
+}
+
+/** What would be put where, if the suggestion was taken: within quotation marks it stays between them. */
+export function suggested(doc: Text, diagnostic: Diagnostic): { from: number; to: number; text: string } | undefined {
+  if (diagnostic.suggestion === undefined || diagnostic.length === 0) return undefined
+  const { from, to } = range(doc, diagnostic)
+  const quote = doc.sliceString(from, from + 1)
+  const isQuoted = (quote === "'" || quote === '"') && doc.sliceString(to - 1, to) === quote
+  return { from, to, text: isQuoted ? `${quote}${diagnostic.suggestion}${quote}` : diagnostic.suggestion }
+}

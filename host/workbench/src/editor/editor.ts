@@ -1,0 +1,131 @@
+// The editor of a rule. It lives in a shadow root: there its styles are sheets that a script makes, which the page's policy allows,
+// where a style element would not be.
+
+import { closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
+import { bracketMatching } from '@codemirror/language'
+import { forceLinting, lintKeymap } from '@codemirror/lint'
+import { EditorState } from '@codemirror/state'
+import { EditorView, drawSelection, keymap, placeholder } from '@codemirror/view'
+
+import type { Api } from '../api'
+import { h } from '../dom'
+import { completion } from './completion'
+import { type Verdict, askAgain, diagnostics } from './diagnostics'
+import { hover } from './hover'
+import { language } from './language'
+import { type Schema, type Subject, readSchema } from './schema'
+
+export interface EditorSettings {
+  api: Api
+  label: string
+  text: string
+  subject: () => Subject
+  onChange: (text: string) => void
+  onVerdict: (verdict: Verdict) => void
+}
+
+export interface RuleEditor {
+  dom: HTMLElement
+  view: EditorView
+  /** Puts a text where the cursor is. */
+  insert: (text: string) => void
+  replace: (from: number, to: number, text: string) => void
+  goTo: (from: number, to: number) => void
+  /** Checks again, as when the rule is about somebody else. */
+  recheck: () => void
+}
+
+const theme = EditorView.theme({
+  '&': { backgroundColor: 'var(--field)', color: 'var(--text)', fontSize: '1rem' },
+  '&.cm-focused': { outline: '3px solid var(--focus)', outlineOffset: '1px' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.6', minHeight: '7.5rem' },
+  '.cm-content': { caretColor: 'var(--text)', padding: '0.5rem 0' },
+  '.cm-line': { padding: '0 0.75rem' },
+  '.cm-cursor, .cm-dropCursor': { borderLeftColor: 'var(--text)' },
+  '.cm-placeholder': { color: 'var(--muted)' },
+  '& > .cm-scroller > .cm-selectionLayer .cm-selectionBackground': { backgroundColor: 'var(--selection) !important' },
+  '&.cm-focused .cm-matchingBracket': { backgroundColor: 'var(--selection)' },
+  // A wavy line in place of a picture, and thick enough to be seen without its colour.
+  '.cm-lintRange': { backgroundImage: 'none', paddingBottom: '2px' },
+  '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--bad) 1.5px', textUnderlineOffset: '3px' },
+  '.cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline dotted var(--warn) 2px', textUnderlineOffset: '3px' },
+  '.cm-tooltip': { backgroundColor: 'var(--raised)', color: 'var(--text)', border: '1px solid var(--line)', borderRadius: '6px', maxWidth: 'min(30rem, 90vw)', boxShadow: '0 4px 16px rgb(0 0 0 / 20%)' },
+  '.cm-tooltip .told': { padding: '0.4rem 0.6rem', fontFamily: 'var(--sans)', fontSize: '0.875rem' },
+  '.cm-tooltip .told p': { margin: '0.2rem 0 0' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)', fontSize: '0.875rem', maxHeight: '16rem' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '0.3rem 0.6rem', whiteSpace: 'normal' },
+  '.cm-tooltip-autocomplete ul li[aria-selected]': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)' },
+  '.cm-completionDetail': { color: 'inherit', fontStyle: 'normal', opacity: '0.85' },
+  '.cm-completionMatchedText': { textDecoration: 'underline' },
+  '.cm-tooltip.cm-completionInfo': { padding: '0.4rem 0.6rem', fontFamily: 'var(--sans)', fontSize: '0.875rem' },
+  '.cm-diagnostic': { fontFamily: 'var(--sans)', fontSize: '0.875rem', padding: '0.4rem 0.6rem' },
+  '.cm-diagnostic-error': { borderLeftColor: 'var(--bad)' },
+  '.cm-diagnostic-warning': { borderLeftColor: 'var(--warn)' },
+  '.cm-diagnosticAction': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)', padding: '0.15rem 0.5rem', fontSize: 'inherit' },
+})
+
+/** The fields of records, read once for all editors of a session. */
+const schemas = new WeakMap<Api, Promise<Schema | undefined>>()
+
+function schemaOf(api: Api): Promise<Schema | undefined> {
+  let reading = schemas.get(api)
+  if (!reading) {
+    // Without it there is no completion of fields; everything else goes on.
+    reading = readSchema(api).catch(() => undefined)
+    schemas.set(api, reading)
+  }
+  return reading
+}
+
+export function makeEditor(settings: EditorSettings): RuleEditor {
+  const { api, subject } = settings
+  let known: Schema | undefined
+  void schemaOf(api).then((schema) => {
+    known = schema
+    if (!schema) schemas.delete(api)
+  })
+  const host = h('div', { class: 'editor' })
+  const root = host.attachShadow({ mode: 'open' })
+  const state = EditorState.create({
+    doc: settings.text,
+    selection: { anchor: settings.text.length },
+    extensions: [
+      history(),
+      drawSelection(),
+      bracketMatching(),
+      closeBrackets(),
+      EditorView.lineWrapping,
+      EditorView.contentAttributes.of({ 'aria-label': settings.label, autocapitalize: 'off', spellcheck: 'false' }),
+      placeholder('is_female(me) && age_years(me.birth_date) >= 60'),
+      language,
+      completion({ api, subject, schema: () => known }),
+      hover(() => known, subject),
+      diagnostics({ api, subject, onVerdict: settings.onVerdict }),
+      // Tab leaves the editor: nobody who goes by keyboard is held in it.
+      keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged) settings.onChange(update.state.doc.toString())
+      }),
+      theme,
+    ],
+  })
+  const view = new EditorView({ state, root, parent: root })
+  return {
+    dom: host,
+    view,
+    insert: (text) => {
+      view.dispatch(view.state.replaceSelection(text), { userEvent: 'input' })
+      view.focus()
+    },
+    replace: (from, to, text) => view.dispatch({ changes: { from, to, insert: text } }),
+    goTo: (from, to) => {
+      view.dispatch({ selection: { anchor: from, head: to }, scrollIntoView: true })
+      view.focus()
+    },
+    recheck: () => {
+      view.dispatch({ effects: askAgain.of(null) })
+      forceLinting(view)
+    },
+  }
+}

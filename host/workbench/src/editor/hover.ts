@@ -1,0 +1,40 @@
+// What a word of the rule means, for whoever points at it.
+
+import type { Extension } from '@codemirror/state'
+import { hoverTooltip } from '@codemirror/view'
+
+import { h } from '../dom'
+import { currentLanguage } from '../i18n'
+import { type Schema, type Subject, findField } from './schema'
+import { lookUp } from './words'
+
+export function hover(schema: () => Schema | undefined, subject: () => Subject): Extension {
+  return hoverTooltip((view, position) => {
+    const line = view.state.doc.lineAt(position)
+    const isPart = (at: number) => /[\w.]/.test(line.text[at - line.from] ?? '')
+    let [from, to] = [position, position]
+    while (from > line.from && isPart(from - 1)) from -= 1
+    while (to < line.to && /\w/.test(line.text[to - line.from] ?? '')) to += 1
+    const path = line.text.slice(from - line.from, to - line.from).split('.')
+    const told = tell(path, view.state.doc.toString(), schema(), subject())
+    if (!told) return null
+    const start = to - (path.at(-1)?.length ?? 0)
+    return {
+      pos: start,
+      end: to,
+      above: true,
+      create: () => ({ dom: h('div', { class: 'told' }, h('strong', {}, told.name), h('p', {}, told.says)) }),
+    }
+  })
+}
+
+function tell(path: string[], text: string, schema: Schema | undefined, subject: Subject) {
+  const last = path.at(-1) ?? ''
+  const field = schema && findField(schema, subject, text, path)
+  if (field) return { name: `${field.name}: ${field.type}`, says: field.says }
+  const word = lookUp(last)
+  if (!word) return undefined
+  // A field may be called as a helper is.
+  if (path.length > 1 && word.kind !== 'method') return undefined
+  return { name: word.form, says: word.says[currentLanguage() === 'fr' ? 'fr' : 'en'] }
+}

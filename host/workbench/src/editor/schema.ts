@@ -1,0 +1,110 @@
+// The fields that rules may ask about, read from the description of the API, which knows what installed modules add.
+
+import type { Api } from '../api'
+import { lookUp } from './words'
+
+export interface Field {
+  name: string
+  /** What kind of value it is: `code`, `date`, `text`, `number`, `boolean`, `list` or `object`. */
+  type: string
+  /** What the description says, and of which vocabularies its codes are. */
+  says: string
+  /** What is below it, by name. */
+  fields: Map<string, Field>
+}
+
+type Fields = Map<string, Field>
+
+export interface Schema {
+  person: Fields
+  group: Fields
+  membership: Fields
+}
+
+interface Shape {
+  $ref?: string
+  type?: string | string[]
+  format?: string
+  description?: string
+  properties?: Record<string, Shape>
+  items?: Shape
+  anyOf?: Shape[]
+}
+
+/** What no rule reads of a record. */
+const UNREAD = new Set(['type', 'identifier', 'meta', 'photo', 'group_membership', 'member', 'relationship', 'quantity'])
+/** What rules see of a membership. */
+const MEMBERSHIP = ['program', 'status', 'enrollment_date', 'exit_date', 'exit_reason']
+const DEPTH_MAX = 4
+
+export async function readSchema(api: Api): Promise<Schema> {
+  const document = await api.get<{ components: { schemas: Record<string, Shape> } }>('openapi.json')
+  const shapes = document.components.schemas
+  const resolve = (shape: Shape): Shape => {
+    const name = shape.$ref?.split('/').pop()
+    // What stands beside a reference says more than what it leads to.
+    return name === undefined ? shape : { ...shapes[name], ...shape }
+  }
+  const fieldsOf = (shape: Shape, depth: number): Fields => {
+    const properties = depth === 0 ? {} : (resolve(shape).properties ?? {})
+    return new Map(Object.entries(properties).map(([name, inner]) => [name, fieldOf(name, inner, depth - 1)]))
+  }
+  const fieldOf = (name: string, given: Shape, depth: number): Field => {
+    const shape = resolve(given)
+    if (shape.items) {
+      const item = fieldOf(name, shape.items, depth)
+      return { ...item, type: 'list', says: shape.description ?? item.says }
+    }
+    const isCode = given.$ref?.endsWith('/Code') === true
+    return { name, type: isCode ? 'code' : typeOf(shape), says: shape.description ?? '', fields: fieldsOf(shape, depth) }
+  }
+  const without = (fields: Fields): Fields => new Map([...fields].filter(([name]) => !UNREAD.has(name)))
+  const named = (name: string): Fields => fieldsOf(shapes[name] ?? {}, DEPTH_MAX)
+  const person = without(named('Individual'))
+  const role = fieldsOf(shapes['Member'] ?? {}, 2).get('role')
+  if (role) person.set('role', { ...role, says: role.says || 'The place in the household.' })
+  const membership = new Map([...named('ProgramMembership')].filter(([name]) => MEMBERSHIP.includes(name)))
+  return { person, group: without(named('Group')), membership }
+}
+
+function typeOf(shape: Shape): string {
+  if (shape.format === 'date') return 'date'
+  const type = Array.isArray(shape.type) ? shape.type[0] : shape.type
+  return type === 'string' ? 'text' : type === 'integer' ? 'number' : (type ?? 'object')
+}
+
+export type Subject = 'individual' | 'group'
+
+/** The fields below a path such as `me.address`, or of a variable of a macro. */
+export function fieldsBelow(schema: Schema, subject: Subject, text: string, path: string[]): Fields | undefined {
+  const [root, ...rest] = path
+  if (root === undefined) return undefined
+  let fields = rootFields(schema, subject, root) ?? variableFields(schema, subject, text, root)
+  for (const name of rest) fields = fields?.get(name)?.fields
+  return fields
+}
+
+function rootFields(schema: Schema, subject: Subject, root: string): Fields | undefined {
+  if (root === 'me') return subject === 'group' ? schema.group : schema.person
+  return undefined
+}
+
+/** What a variable stands for: an item of the list whose macro names it, `members.exists(m, …)`. */
+function variableFields(schema: Schema, subject: Subject, text: string, variable: string): Fields | undefined {
+  if (!/^\w+$/.test(variable)) return undefined
+  const macro = new RegExp(`([\\w.]+)\\.(?:exists|all|exists_one|filter|map)\\(\\s*${variable}\\s*,`)
+  const list = macro.exec(text)?.[1]
+  if (list === undefined) return undefined
+  const path = list.split('.')
+  // `members.filter(…).exists(m, …)` is still about members.
+  if (path[0] === 'members' || text.includes('members.filter(')) return schema.person
+  if (path[0] === 'programs') return schema.membership
+  return path[0] === variable ? undefined : fieldsBelow(schema, subject, text, path)
+}
+
+/** The field that a path such as `me.birth_date` names. */
+export function findField(schema: Schema, subject: Subject, text: string, path: string[]): Field | undefined {
+  const name = path.at(-1)
+  if (name === undefined || path.length < 2 || lookUp(path[0] ?? '')?.kind === 'function') return undefined
+  return fieldsBelow(schema, subject, text, path.slice(0, -1))?.get(name)
+}

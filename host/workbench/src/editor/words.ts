@@ -1,0 +1,58 @@
+// What the language of rules has of its own: its words, its helpers, and what each says. `host/docs/RULES.md` is the whole of it.
+
+export interface Word {
+  name: string
+  /** How it is written, for whoever looks it up. */
+  form: string
+  kind: 'function' | 'method' | 'root' | 'keyword'
+  says: { en: string; fr: string }
+  /** What completion inserts; the cursor goes to `|`. */
+  inserts: string
+}
+
+const word = (kind: Word['kind'], name: string, form: string, inserts: string, en: string, fr: string): Word => ({
+  kind,
+  name,
+  form,
+  inserts,
+  says: { en, fr },
+})
+
+export const WORDS: Word[] = [
+  word('root', 'me', 'me', 'me', 'Whom the rule decides about.', 'Celui pour qui la règle décide.'),
+  word('root', 'members', 'members', 'members', 'The active members of the group; of a person, those of its one active household.', 'Les membres actifs du groupe ; pour une personne, ceux de son seul ménage actif.'),
+  word('root', 'programs', 'programs', 'programs', 'Memberships in programs, whatever their status.', 'Inscriptions à des programmes, quel que soit leur état.'),
+  word('root', 'as_of', 'as_of', 'as_of', 'The day asked about.', 'Le jour considéré.'),
+  word('function', 'is_female', 'is_female(x)', 'is_female(|)', 'Whether a gender is in the concept group feminine_gender. x is a person or the coded value.', 'Si un sexe est dans le groupe feminine_gender. x est une personne ou la valeur codée.'),
+  word('function', 'is_male', 'is_male(x)', 'is_male(|)', 'Whether a gender is in the concept group masculine_gender.', 'Si un sexe est dans le groupe masculine_gender.'),
+  word('function', 'is_head', 'is_head(x)', 'is_head(|)', 'Whether a role is in head_of_household.', 'Si un rôle est dans head_of_household.'),
+  word('function', 'is_pregnant', 'is_pregnant(x)', 'is_pregnant(|)', 'Whether a pregnancy status is in pregnant_eligible.', 'Si un état de grossesse est dans pregnant_eligible.'),
+  word('function', 'is_alive', 'is_alive(x)', 'is_alive(|)', 'Whether there is no day of death up to as_of.', 'S’il n’y a pas de date de décès jusqu’à as_of.'),
+  word('function', 'in_group', "in_group(value, 'name')", "in_group(|, '')", 'Whether a code is in a concept group.', 'Si un code est dans un groupe de concepts.'),
+  word('function', 'descends_from', "descends_from(value, 'uri')", "descends_from(|, '')", 'Whether a code is that code or one below it.', 'Si un code est ce code ou un code en dessous.'),
+  word('function', 'code', "code('uri')", "code('|')", 'A code, to compare a coded field with.', 'Un code, à comparer avec un champ codé.'),
+  word('function', 'age_years', 'age_years(d)', 'age_years(|)', 'Completed years at as_of.', 'Années révolues à as_of.'),
+  word('function', 'days_since', 'days_since(d)', 'days_since(|)', 'Days from a date to as_of.', 'Jours d’une date jusqu’à as_of.'),
+  word('function', 'between', 'between(x, lo, hi)', 'between(|, , )', 'Whether lo <= x and x <= hi.', 'Si lo <= x et x <= hi.'),
+  word('function', 'date', "date('2026-01-31')", "date('|')", 'A date.', 'Une date.'),
+  word('function', 'today', 'today()', 'today()', 'The day asked about.', 'Le jour considéré.'),
+  word('function', 'has', 'has(me.birth_date)', 'has(|)', 'Whether a fact is recorded; never undetermined.', 'Si un fait est renseigné ; jamais indéterminé.'),
+  word('method', 'exists', 'list.exists(m, …)', 'exists(m, |)', 'Whether it holds for one at least.', 'Si c’est vrai pour au moins un.'),
+  word('method', 'all', 'list.all(m, …)', 'all(m, |)', 'Whether it holds for each.', 'Si c’est vrai pour chacun.'),
+  word('method', 'exists_one', 'list.exists_one(m, …)', 'exists_one(m, |)', 'Whether it holds for exactly one.', 'Si c’est vrai pour exactement un.'),
+  word('method', 'filter', 'list.filter(m, …)', 'filter(m, |)', 'Those for whom it holds.', 'Ceux pour qui c’est vrai.'),
+  word('method', 'map', 'list.map(m, …)', 'map(m, |)', 'What it comes to for each.', 'Ce que cela donne pour chacun.'),
+  word('method', 'size', 'list.size()', 'size()', 'How many there are.', 'Combien il y en a.'),
+  word('keyword', 'and', 'a and b', 'and ', 'Both hold; the same as &&.', 'Les deux sont vrais ; comme &&.'),
+  word('keyword', 'or', 'a or b', 'or ', 'One of them holds; the same as ||.', 'L’un des deux est vrai ; comme ||.'),
+  word('keyword', 'not', 'not a', 'not ', 'It does not hold; the same as !.', 'Ce n’est pas vrai ; comme !.'),
+  word('keyword', 'in', 'x in [a, b]', 'in ', 'Whether a list holds it.', 'Si une liste le contient.'),
+  word('keyword', 'true', 'true', 'true', 'It holds.', 'Vrai.'),
+  word('keyword', 'false', 'false', 'false', 'It does not hold.', 'Faux.'),
+]
+
+const byName = new Map(WORDS.map((known) => [known.name, known]))
+
+export function lookUp(name: string): Word | undefined {
+  return byName.get(name)
+}

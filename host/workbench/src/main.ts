@@ -1,0 +1,12 @@
+// Begins: in the browser's language, at the sign-in.
+
+import './style.css'
+
+import { Api } from './api'
+import { preferred, setLanguage } from './i18n'
+import { Shell } from './shell'
+
+setLanguage(preferred())
+// The page is at `/workbench` with the API beside it, and on the admin listener at `/admin/workbench` with the administrator's.
+const isAdmin = location.pathname.endsWith('/admin/workbench')
+new Shell(new Api(new URL(isAdmin ? 'v1/' : 'api/v2/', location.href)), isAdmin).begin()

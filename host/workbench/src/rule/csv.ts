@@ -1,0 +1,42 @@
+// The list of a preview as CSV (RFC 4180), made part by part so that a long one does not hold up the page.
+
+import type { Decided } from './preview'
+
+/** How many lines are joined before they become a part of the file. */
+const LINES_MAX = 5_000
+
+export class Csv {
+  #parts: Blob[] = []
+  #lines: string[] = ['subject,outcome,missing']
+
+  add({ subject, outcome, missing }: Decided): void {
+    this.#lines.push([subject, outcome, missing.join(' ')].map(cell).join(','))
+    if (this.#lines.length >= LINES_MAX) this.#pack()
+  }
+
+  file(): Blob {
+    this.#pack()
+    return new Blob(this.#parts, { type: 'text/csv;charset=utf-8' })
+  }
+
+  #pack(): void {
+    if (this.#lines.length === 0) return
+    this.#parts.push(new Blob([this.#lines.join('\r\n'), '\r\n']))
+    this.#lines = []
+  }
+}
+
+/** A cell in quotation marks where it needs them; one that a spreadsheet would take for a formula is made a text. */
+function cell(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+export function save(file: Blob, name: string): void {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(file)
+  link.download = name
+  link.click()
+  // The browser has begun to read it by then.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+}

@@ -1,0 +1,84 @@
+// A preview: a rule over everybody whom the filters find, told line by line.
+
+import { type Api, Refusal } from '../api'
+import type { Subject } from '../editor/schema'
+import { t } from '../i18n'
+
+export interface Counts {
+  total: number
+  eligible: number
+  not_eligible: number
+  undetermined: number
+  errors: number
+}
+
+export type Outcome = 'eligible' | 'not_eligible' | 'undetermined'
+export const OUTCOMES: Outcome[] = ['eligible', 'not_eligible', 'undetermined']
+
+export interface Decided {
+  subject: string
+  outcome: Outcome
+  missing: string[]
+}
+
+export interface Previewed extends Counts {
+  by_gender?: (Counts & { code: string | null; display: string | null })[]
+  by_age_band?: (Counts & { from: number | null; to: number | null })[]
+  by_region?: (Counts & { region: string | null })[]
+  missing: { field: string; count: number }[]
+  sample: Decided[]
+  withheld: string[]
+  decision: { visibility?: string; as_of: string }
+}
+
+export interface Question {
+  expression: string
+  subject: Subject
+  filter: string
+  asOf: string
+}
+
+interface Line {
+  progress?: { done: number; total: number }
+  error?: { status: number; detail: string }
+  subject?: string
+  total?: number
+}
+
+export interface Watching {
+  signal: AbortSignal
+  sample?: number
+  onProgress: (done: number, total: number) => void
+  /** Each subject, where a list is wanted. */
+  onSubject?: (decided: Decided) => void
+}
+
+/** The filters of a text with one `name=value` a line; a name that stands several times has several values. */
+export function readFilter(text: string): Record<string, string | string[]> {
+  const filter: Record<string, string | string[]> = {}
+  for (const line of text.split('\n').map((line) => line.trim()).filter(Boolean)) {
+    const at = line.indexOf('=')
+    if (at < 1) throw new Error(t.reach.badFilter(line))
+    const [name, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()]
+    const known = filter[name]
+    filter[name] = known === undefined ? value : [known, value].flat()
+  }
+  return filter
+}
+
+export async function preview(api: Api, question: Question, watching: Watching): Promise<Previewed> {
+  const { expression, subject, asOf } = question
+  const body: Record<string, unknown> = { expression, subject, filter: readFilter(question.filter) }
+  if (asOf) body['as_of'] = asOf
+  if (watching.sample) body['sample'] = watching.sample
+  if (watching.onSubject) body['subjects'] = true
+  let result: Previewed | undefined
+  await api.lines('Eligibility/$preview', body, watching.signal, (line: Line) => {
+    if (line.progress) watching.onProgress(line.progress.done, line.progress.total)
+    else if (line.error) throw new Refusal(line.error.status, line.error.detail)
+    else if (line.subject !== undefined) watching.onSubject?.(line as unknown as Decided)
+    else if (line.total !== undefined) result = line as unknown as Previewed
+  })
+  if (!result) throw new Refusal(0, t.signIn.unreachable)
+  return result
+}

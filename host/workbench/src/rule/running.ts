@@ -1,0 +1,70 @@
+// A button that begins something long, with its progress, a button to cancel it, and what went wrong.
+
+import { isAbort, sentence } from '../api'
+import { fill, h, prose } from '../dom'
+import { t } from '../i18n'
+
+export type Work = (signal: AbortSignal, onProgress: (done: number, total: number) => void) => Promise<void>
+
+/** Shorter than this a bar would only flicker, in milliseconds. */
+const SHOWN_AFTER_MS = 150
+
+export class Running {
+  readonly dom: HTMLElement
+  #stop: AbortController | undefined
+  #isEnabled = true
+  #begin: HTMLButtonElement
+  #cancel: HTMLButtonElement
+  #bar = h('progress', { max: 1, 'aria-label': t.reach.progressLabel })
+  #count = h('span', { class: 'hint' })
+  #progress = h('div', { class: 'progress', hidden: true }, this.#bar, this.#count)
+  #problem = h('p', { role: 'alert', class: 'problem', hidden: true })
+
+  constructor(
+    label: string,
+    private readonly work: Work,
+  ) {
+    this.#begin = h('button', { type: 'button', class: 'primary', on: { click: () => void this.#run() } }, label)
+    this.#cancel = h('button', { type: 'button', hidden: true, on: { click: () => this.cancel() } }, t.reach.cancel)
+    this.dom = h('div', { class: 'running' }, h('div', { class: 'row' }, this.#begin, this.#cancel), this.#progress, this.#problem)
+  }
+
+  enable(isEnabled: boolean): void {
+    this.#isEnabled = isEnabled
+    this.#begin.disabled = !isEnabled || this.#stop !== undefined
+  }
+
+  cancel(): void {
+    this.#stop?.abort()
+  }
+
+  async #run(): Promise<void> {
+    if (this.#stop) return
+    const stop = new AbortController()
+    this.#stop = stop
+    this.#problem.hidden = true
+    this.#begin.disabled = true
+    this.#cancel.hidden = false
+    this.#bar.removeAttribute('value')
+    this.#count.textContent = ''
+    const shown = setTimeout(() => (this.#progress.hidden = false), SHOWN_AFTER_MS)
+    try {
+      await this.work(stop.signal, (done, total) => {
+        this.#bar.max = Math.max(total, 1)
+        this.#bar.value = done
+        this.#count.textContent = t.reach.progress(done, total)
+      })
+    } catch (error) {
+      fill(this.#problem, prose(isAbort(error) ? t.reach.cancelled : sentence(error)))
+      this.#problem.hidden = false
+    } finally {
+      clearTimeout(shown)
+      this.#stop = undefined
+      this.#progress.hidden = true
+      const hadFocus = document.activeElement === this.#cancel
+      this.#cancel.hidden = true
+      this.enable(this.#isEnabled)
+      if (hadFocus) this.#begin.focus()
+    }
+  }
+}

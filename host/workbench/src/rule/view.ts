@@ -1,0 +1,88 @@
+// The first view: a rule, what is said of it, and whom it reaches.
+
+import { codeSearch } from '../combobox'
+import { written } from '../codes'
+import { field, h } from '../dom'
+import { makeEditor, type RuleEditor } from '../editor/editor'
+import type { Verdict } from '../editor/diagnostics'
+import type { Subject } from '../editor/schema'
+import { t } from '../i18n'
+import type { View } from '../shell'
+import { state } from '../state'
+import { Reach } from './reach'
+import { showVerdict } from './verdict'
+
+export const rule: View = (context) => {
+  const { api } = context
+  const verdict = h('div', { class: 'verdict', 'aria-live': 'polite' })
+  const reach = new Reach(context)
+  const editor: RuleEditor = makeEditor({
+    api,
+    label: t.rule.editor,
+    text: state.a,
+    subject: () => state.subject,
+    onChange: (text) => {
+      state.a = text
+      state.save()
+      reach.changed()
+    },
+    onVerdict: (told: Verdict) => showVerdict(verdict, told, editor),
+  })
+  const subject = h(
+    'select',
+    {
+      value: state.subject,
+      on: {
+        change: () => {
+          state.subject = subject.value as Subject
+          state.save()
+          editor.recheck()
+          reach.changed()
+        },
+      },
+    },
+    (['individual', 'group'] as const).map((kind) => h('option', { value: kind }, t.subject[kind])),
+  )
+  const asOf = h('input', {
+    type: 'date',
+    value: state.asOf,
+    on: {
+      change: () => {
+        state.asOf = asOf.value
+        state.save()
+        reach.changed()
+      },
+    },
+  })
+  const codes = api.may('vocabulary:read')
+    ? codeSearch({
+        api,
+        label: t.rule.insertCode,
+        hint: t.rule.insertCodeHint,
+        onChoose: ({ uri }) => editor.insert(written(uri)),
+      })
+    : h('p', { class: 'hint' }, t.rule.noVocabulary)
+  const dom = h(
+    'div',
+    { class: 'columns' },
+    h(
+      'section',
+      { class: 'card stays', 'aria-labelledby': 'rule' },
+      h('h1', { id: 'rule' }, t.rule.heading),
+      !api.may('eligibility:read') && h('p', { class: 'problem', role: 'alert' }, t.signIn.noRules),
+      h('div', { class: 'row top' }, field(t.subject.label, subject), field(t.rule.asOf, asOf, t.rule.asOfHint)),
+      editor.dom,
+      h('p', { class: 'hint' }, t.rule.hint),
+      verdict,
+      codes,
+    ),
+    reach.dom,
+  )
+  return {
+    dom,
+    close: () => {
+      reach.close()
+      editor.view.destroy()
+    },
+  }
+}

@@ -1,0 +1,177 @@
+// What surrounds the views: header, navigation, notices, footer, and which view is shown.
+
+import { type Api, sentence } from './api'
+import { fill, h } from './dom'
+import { LANGUAGES, currentLanguage, setLanguage, t } from './i18n'
+import { signIn } from './sign-in'
+import { state } from './state'
+
+/** What a view is given, and what it gives back. */
+export interface Context {
+  api: Api
+  /** Goes to another view. */
+  go: (view: ViewName) => void
+  /** Tells what happened to whoever listens rather than looks. */
+  say: (text: string) => void
+}
+
+export type View = (context: Context) => { dom: HTMLElement; close?: () => void }
+
+const ANALYST = ['rule', 'case', 'compare', 'vocabularies'] as const
+const ADMINISTRATOR = ['plugins'] as const
+export type ViewName = (typeof ANALYST | typeof ADMINISTRATOR)[number]
+
+/** Views come when they are first needed: the sign-in does not wait for them. */
+const load: Record<ViewName, () => Promise<View>> = {
+  rule: async () => (await import('./views')).rule,
+  case: async () => (await import('./views')).oneCase,
+  compare: async () => (await import('./views')).compare,
+  vocabularies: async () => (await import('./views')).vocabularies,
+  plugins: async () => (await import('./plugins/view')).plugins,
+}
+
+export class Shell {
+  #isSignedIn = false
+  #close: (() => void) | undefined
+  #shown = 0
+  #timer: ReturnType<typeof setInterval> | undefined
+  #main = h('main', { id: 'main', tabindex: '-1' })
+  #live = h('p', { role: 'status', class: 'visually-hidden' })
+  #wait = h('p', { role: 'alert', class: 'wait', hidden: true })
+  #budget = h('span', {})
+
+  #views: readonly ViewName[]
+
+  constructor(
+    private readonly api: Api,
+    private readonly isAdmin: boolean,
+  ) {
+    this.#views = isAdmin ? ADMINISTRATOR : ANALYST
+    api.on('expired', () => {
+      if (this.#isSignedIn) this.#signOut(t.signIn.expired)
+    })
+    api.on('limited', () => this.#countDown())
+    api.on('budget', ({ limit, remaining }) => {
+      this.#budget.textContent = t.budget(remaining, limit)
+    })
+    addEventListener('hashchange', () => {
+      if (this.#isSignedIn) void this.#show(true)
+    })
+  }
+
+  begin(notice?: string): void {
+    this.api.language = currentLanguage()
+    fill(document.body, ...this.#frame(notice))
+    if (this.#isSignedIn) void this.#show(false)
+  }
+
+  #frame(notice?: string): HTMLElement[] {
+    const language = h(
+      'select',
+      {
+        'aria-label': t.language,
+        value: currentLanguage(),
+        on: { change: (event) => this.#speak((event.target as HTMLSelectElement).value) },
+      },
+      Object.entries(LANGUAGES).map(([tag, { name }]) => h('option', { value: tag, lang: tag }, name)),
+    )
+    const out = h('button', { type: 'button', on: { click: () => this.#signOut() } }, t.signOut)
+    const links = this.#views.map((view) => h('a', { href: `#${view}`, 'data-view': view }, t.nav[view]))
+    if (!this.#isSignedIn) fill(this.#main, signIn(this.api, this.isAdmin, () => this.#enter(), notice))
+    return [
+      h('a', { class: 'skip', href: '#main', on: { click: (event) => this.#skip(event) } }, t.skip),
+      h(
+        'header',
+        {},
+        h('p', { class: 'brand' }, h('img', { src: icon, alt: '', width: 24, height: 24 }), t.title),
+        h('div', { class: 'tools' }, language, this.#isSignedIn && out),
+      ),
+      ...(this.#isSignedIn ? [h('nav', { 'aria-label': t.nav.label }, links)] : []),
+      this.#wait,
+      this.#main,
+      ...(this.#isSignedIn ? [h('footer', {}, h('span', {}, this.api.clientId), this.#budget)] : []),
+      this.#live,
+    ]
+  }
+
+  #enter(): void {
+    this.#isSignedIn = true
+    this.begin()
+  }
+
+  #signOut(notice?: string): void {
+    this.#isSignedIn = false
+    this.#close?.()
+    this.#close = undefined
+    this.api.signOut()
+    state.forget()
+    this.#wait.hidden = true
+    clearInterval(this.#timer)
+    this.begin(notice)
+  }
+
+  #speak(tag: string): void {
+    setLanguage(tag)
+    this.begin()
+    document.querySelector('header select')?.dispatchEvent(new Event('focus'))
+  }
+
+  #skip(event: Event): void {
+    // The address says which view is shown, so it stays.
+    event.preventDefault()
+    this.#main.focus()
+  }
+
+  async #show(isMove: boolean): Promise<void> {
+    const named = location.hash.slice(1) as ViewName
+    const name = this.#views.find((view) => view === named) ?? this.#views[0] ?? 'rule'
+    this.#shown += 1
+    const turn = this.#shown
+    for (const link of document.querySelectorAll('nav a')) {
+      if (link.getAttribute('data-view') === name) link.setAttribute('aria-current', 'page')
+      else link.removeAttribute('aria-current')
+    }
+    this.#close?.()
+    this.#close = undefined
+    fill(this.#main, h('p', { class: 'hint' }, t.loading))
+    try {
+      const view = await load[name]()
+      if (turn !== this.#shown || !this.#isSignedIn) return
+      const { dom, close } = view({
+        api: this.api,
+        go: (to) => {
+          location.hash = to
+        },
+        say: (text) => {
+          this.#live.textContent = text
+        },
+      })
+      this.#close = close
+      fill(this.#main, dom)
+      if (isMove) this.#main.focus()
+    } catch (error) {
+      fill(this.#main, h('p', { class: 'problem', role: 'alert' }, sentence(error)))
+    }
+  }
+
+  /** Tells how long to wait, second by second; it is read aloud once. */
+  #countDown(): void {
+    clearInterval(this.#timer)
+    const seconds = h('span', { 'aria-hidden': 'true' })
+    const told = h('span', { class: 'visually-hidden' }, t.wait(Math.ceil(this.api.waitMs / 1000)))
+    fill(this.#wait, seconds, told)
+    this.#wait.hidden = false
+    const tick = () => {
+      const left = Math.ceil(this.api.waitMs / 1000)
+      seconds.textContent = t.wait(left)
+      if (left > 0) return
+      this.#wait.hidden = true
+      clearInterval(this.#timer)
+    }
+    tick()
+    this.#timer = setInterval(tick, 500)
+  }
+}
+
+// Beside the page's other files, wherever these are.
+const icon = new URL(import.meta.env.DEV ? '/icon.svg' : './icon.svg', import.meta.url).href

@@ -1,0 +1,17 @@
+// The tests of single parts, made into files that Node.js runs.
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { defineConfig } from 'vite'
+
+const below = (folder) =>
+  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? below(path) : path.endsWith('.test.ts') ? [path] : []
+  })
+
+export default defineConfig({
+  publicDir: false,
+  build: { ssr: true, outDir: 'dist-tests', rollupOptions: { input: Object.fromEntries(below('src').map((path) => [path.replaceAll(/[\\/]/g, '-').replace(/\.ts$/, ''), path])) } },
+})

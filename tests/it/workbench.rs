@@ -1,0 +1,5 @@
+//! The workbench: its page and files as they are served, and a browser that is led through it.
+
+mod page;
+mod people;
+mod walk;

@@ -1,0 +1,59 @@
+//! The people of the browser's register, and what rules must say of them: counted here by other means than the server's.
+
+use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID};
+use serde_json::{Value, json};
+
+/// How many there are.
+const COUNT: i16 = 240;
+
+/// One of them.
+#[derive(Clone, Copy)]
+pub(super) struct Person {
+    number: i16,
+    is_female: Option<bool>,
+    born: Option<i16>,
+}
+
+/// Everybody: some without a gender, some without a day of birth, of every age.
+pub(super) fn everybody() -> Vec<Person> {
+    let one = |number: i16| Person {
+        number,
+        is_female: (number % 30 != 7).then_some(number % 2 == 0),
+        born: (number % 21 != 3).then_some(1930 + (number * 7) % 90),
+    };
+    (0..COUNT).map(one).collect()
+}
+
+impl Person {
+    /// The line of an import.
+    pub(super) fn line(&self) -> Value {
+        let mut line = json!({
+            "type": "individual",
+            "identifier": [{"system": NATIONAL_ID, "value": format!("W-{:04}", self.number)}],
+            "name": {"given": "Amina", "family": "Diallo"},
+            "active": true,
+        });
+        if let Some(is_female) = self.is_female {
+            line["gender"] = json!(if is_female { FEMALE } else { MALE });
+        }
+        if let Some(born) = self.born {
+            // On the first of January: the year alone says the age.
+            line["birth_date"] = json!(format!("{born}-01-01"));
+        }
+        line
+    }
+
+    /// Whether somebody is at least so old in that year, where it is known.
+    pub(super) fn is_at_least(&self, age: i16, year: i16) -> Option<bool> {
+        self.born.map(|born| year - born >= age)
+    }
+
+    /// Whether somebody is a woman of at least so many years.
+    pub(super) fn is_woman_of(&self, age: i16, year: i16) -> Option<bool> {
+        match (self.is_female, self.is_at_least(age, year)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            (_, _) => None,
+        }
+    }
+}

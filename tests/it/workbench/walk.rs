@@ -1,0 +1,137 @@
+//! A browser without a window is led through the workbench of the server's own program. Pictures of every view stay in `pictures/workbench`
+//! of the target folder.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use daftar_tests::{Credentials, Server, artifacts, process};
+use serde_json::{Value, json};
+
+use super::people::{Person, everybody};
+
+/// The scripts that lead it.
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/workbench");
+/// How the script begins a line that asks for something.
+const REQUEST: &str = "please ";
+/// What an analyst may do.
+const SCOPES: [&str; 3] = ["eligibility:read", "individual:read", "vocabulary:read"];
+
+#[test]
+fn an_analyst_goes_through_every_view() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let people = everybody();
+    let lines: String = people.iter().map(|person| format!("{}\n", person.line())).collect();
+    let file = folder.path().join("people.ndjson");
+    std::fs::write(&file, lines).unwrap();
+    let server = Server::serve(&data_dir, &[]);
+    drop(process::run(&data_dir, &["import", file.to_str().unwrap()]).expect_success());
+    let client = client(&data_dir, "600");
+    let limited = self::client(&data_dir, "3");
+
+    let year = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).year();
+    let by_a = |person: &Person| person.is_woman_of(60, year);
+    let by_b = |person: &Person| person.is_at_least(65, year);
+    let count = |meets: &dyn Fn(&Person) -> bool| people.iter().filter(|person| meets(person)).count();
+    let told = |client: &Credentials| json!({"client_id": client.id, "client_secret": client.secret});
+    let given = json!({
+        "url": server.url,
+        "chromium": chromium(),
+        "pictures": artifacts::pictures("workbench"),
+        "client": told(&client),
+        "limited": told(&limited),
+        "rule": "is_female(me) && age_years(me.birth_date) >= 60",
+        "counts": {
+            "eligible": count(&|person| by_a(person) == Some(true)),
+            "not_eligible": count(&|person| by_a(person) == Some(false)),
+            "undetermined": count(&|person| by_a(person).is_none()),
+        },
+        "other": "age_years(me.birth_date) >= 65",
+        "moves": {
+            "gained": count(&|person| by_b(person) == Some(true) && by_a(person) != Some(true)),
+            "lost": count(&|person| by_a(person) == Some(true) && by_b(person) != Some(true)),
+            "kept": count(&|person| by_a(person) == Some(true) && by_b(person) == Some(true)),
+        },
+    });
+    walk("analyst.mjs", &given.to_string(), |what| match what {
+        "revoke" => {
+            for command in ["disable", "enable"] {
+                drop(process::run(&data_dir, &["client", command, &client.id]).expect_success());
+            }
+        }
+        other => panic!("nobody knows how to `{other}`"),
+    });
+    drop(server.stop());
+}
+
+#[test]
+fn an_administrator_installs_a_plugin_and_removes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let server = Server::serve(&data_dir, &[]);
+    let known: Value = serde_json::from_slice(&std::fs::read(data_dir.join("server.json")).unwrap()).unwrap();
+    let given = json!({
+        "url": known["admin_url"],
+        "chromium": chromium(),
+        "pictures": artifacts::pictures("workbench-admin"),
+        "token": std::fs::read_to_string(data_dir.join("admin.token")).unwrap().trim(),
+        "module": artifacts::module("farmer-registry"),
+    });
+    walk("administrator.mjs", &given.to_string(), |what| panic!("nobody knows how to `{what}`"));
+    drop(server.stop());
+}
+
+fn client(data_dir: &Path, per_minute: &str) -> Credentials {
+    let mut arguments = vec!["client", "create", "--name", "analyst", "--rate-limit-per-minute", per_minute, "--json"];
+    arguments.extend(SCOPES.iter().flat_map(|scope| ["--scope", scope]));
+    Credentials::read(&process::run(data_dir, &arguments).expect_success().json())
+}
+
+/// The browser as the system has it: whoever leads it wants its whole path.
+fn chromium() -> PathBuf {
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&places).map(|folder| folder.join("chromium")).find(|path| path.is_file());
+    found.expect("`chromium` is installed: `cargo xtask test` says how")
+}
+
+/// The scripts look for their packages beside themselves, so they are put there; once, since tests run side by side.
+static SCRIPTS_BESIDE_PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
+    let place = artifacts::clients().join("browser");
+    for entry in std::fs::read_dir(SCRIPTS).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.extension().is_some_and(|extension| extension == "mjs") {
+            std::fs::copy(&entry, place.join(entry.file_name().unwrap())).unwrap();
+        }
+    }
+    place
+});
+
+/// Runs the script; `act` does what it asks for.
+#[track_caller]
+fn walk(script: &str, given: &str, act: impl Fn(&str)) {
+    let mut command = Command::new("node");
+    command.arg(SCRIPTS_BESIDE_PACKAGES.join(script)).env("DAFTAR_WORKBENCH_WALK", given).env_remove("NODE_OPTIONS");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut answers = child.stdin.take().unwrap();
+    let mut errors = child.stderr.take().unwrap();
+    let errors = std::thread::spawn(move || {
+        let mut text = String::new();
+        errors.read_to_string(&mut text).unwrap();
+        text
+    });
+    let mut told = String::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        told.push_str(&line);
+        told.push('\n');
+        if let Some(what) = line.strip_prefix(REQUEST) {
+            act(what);
+            // A script that is gone is told below.
+            let _is_heard = writeln!(answers, "done").is_ok();
+        }
+    }
+    let status = child.wait().unwrap();
+    let errors = errors.join().unwrap();
+    assert!(status.success() && told.ends_with("walked\n"), "{status}\n{told}{errors}");
+}

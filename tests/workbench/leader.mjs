@@ -1,0 +1,111 @@
+// Leads a browser without a window: how it is begun, what is looked at in every view, and what makes a walk fail.
+
+import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import readline from 'node:readline'
+
+import { chromium } from 'playwright-core'
+
+export const given = JSON.parse(process.env.DAFTAR_WORKBENCH_WALK)
+
+const WIDE = { width: 1440, height: 900 }
+const NARROW = { width: 360, height: 740 }
+// Slower than this nothing is on any machine that builds the server.
+const TIMEOUT_MS = 30_000
+
+setTimeout(() => {
+  console.error('the walk takes too long')
+  process.exit(1)
+}, 240_000).unref()
+
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+
+// Asks the test for something, and waits until it is done.
+export async function please(what) {
+  console.log(`please ${what}`)
+  assert.equal((await lines.next()).value, 'done')
+}
+
+export const step = (what) => console.log(what)
+
+mkdirSync(given.pictures, { recursive: true })
+const browser = await chromium.launch({
+  executablePath: given.chromium,
+  // The system gives no sandbox to an administrator, and tests may be run by one.
+  args: ['--no-sandbox', '--disable-dev-shm-usage'],
+})
+const context = await browser.newContext({ viewport: WIDE, locale: 'en-GB', acceptDownloads: true, colorScheme: 'light' })
+context.setDefaultTimeout(TIMEOUT_MS)
+export const page = await context.newPage()
+
+// Whatever the page's policy stops, and whatever a script throws, fails the walk.
+const complaints = []
+page.on('pageerror', (error) => complaints.push(`thrown: ${error.message}`))
+page.on('console', (message) => {
+  const text = message.text()
+  // A refusal of the API is no fault of the page.
+  if (message.type() === 'error' && !text.startsWith('Failed to load resource')) complaints.push(text)
+})
+page.on('request', (request) => {
+  const isOwn = request.url().startsWith(given.url) || request.url().startsWith('blob:')
+  if (!isOwn) complaints.push(`asked another host: ${request.url()}`)
+})
+
+export const say = (role, name) => page.getByRole(role, { name, exact: true })
+
+export async function go(view) {
+  await page.locator(`nav a[data-view="${view}"]`).click()
+  await page.locator(`nav a[data-view="${view}"][aria-current="page"]`).waitFor()
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+// Nothing that hinders people, by every rule that axe knows.
+export async function accessible(what) {
+  // Not as a script of the page, which its policy would not run.
+  await page.evaluate(axe)
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }))
+  const told = violations.map(({ id, help, nodes }) => `${id}: ${help}\n  ${nodes.map((node) => node.html).join('\n  ')}`)
+  assert.deepEqual(told, [], what)
+}
+
+// A picture of the whole page, and nothing that must be scrolled sideways for.
+export async function look(name) {
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+  assert.ok(wider <= 0, `${name} is wider than the window by ${wider}`)
+  await page.screenshot({ path: path.join(given.pictures, `${name}.png`), fullPage: true })
+}
+
+// A view in both colours and widths.
+export async function lookAtAll(name) {
+  for (const [width, size] of [['1440', WIDE], ['360', NARROW]]) {
+    await page.setViewportSize(size)
+    for (const colorScheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme })
+      await look(`${name}-${width}-${colorScheme}`)
+      await accessible(`${name} ${width} ${colorScheme}`)
+    }
+  }
+  await page.setViewportSize(WIDE)
+  await page.emulateMedia({ colorScheme: 'light' })
+  step(`looked at ${name}`)
+}
+
+// Runs a walk to its end, whichever it comes to.
+export async function lead(walk) {
+  try {
+    await walk()
+    assert.deepEqual(complaints, [])
+    console.log('walked')
+  } catch (error) {
+    await page.screenshot({ path: path.join(given.pictures, 'failed.png'), fullPage: true }).catch(() => {})
+    console.error(error)
+    console.error(complaints.join('\n'))
+    process.exitCode = 1
+  }
+  await browser.close()
+  // What the test might still say is waited for no longer.
+  process.exit()
+}

@@ -1,0 +1,142 @@
+//! The workbench's page: built from `host/workbench` where Node.js is, and left in `workbench` of the target folder, which the server's
+//! build embeds. Without Node.js the folder is empty and the server has no page.
+//!
+//! **Invariant:** exactly the packages of the lock file; they and the page are made in the target folder, never among the sources.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::steps::Steps;
+use crate::tools::{self, NODE, NPM};
+use crate::workspace::Workspace;
+
+const SOURCES: &str = "host/workbench";
+/// What npm reads; the second names every package with its digest.
+const NPM_FILES: [&str; 2] = ["package.json", "package-lock.json"];
+/// The folders of the sources.
+const FOLDERS: [&str; 2] = ["public", "src"];
+/// Written by people's own tools beside the sources.
+const NOT_SOURCES: [&str; 3] = ["node_modules", "dist", "dist-tests"];
+
+/// Builds the page unless it is there as the sources are now. Where Node.js is missing it says so and leaves the page out.
+pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    let embedded = workspace.target().join("workbench");
+    files::create_folder(&embedded)?;
+    let missing: Vec<&str> = [NODE, NPM].iter().filter(|(program, _)| !tools::has(program)).map(|one| one.1).collect();
+    if !missing.is_empty() {
+        steps.say(&format!("NO WORKBENCH in the server: it is built with {}", missing.join(" and ")));
+        return keep_only(&embedded, &HashSet::new());
+    }
+    let sources = workspace.root().join(SOURCES);
+    let place = workspace.target().join("workbench-build");
+    let version = digest(&sources)?;
+    if tools::is_there(&place, "page", &version) && embedded.join("index.html").is_file() {
+        return Ok(());
+    }
+    copy_sources(&sources, &place)?;
+    install(steps, &place)?;
+    let mut build = tools::npm("run", &place);
+    // Its own words are for whoever works on the page; errors go where ours go.
+    steps.run("build the page of the workbench", build.args(["build", "--silent"]).stdout(Stdio::null()))?;
+    embed(&place.join("dist"), &embedded)?;
+    tools::remember(&place, "page", &version)
+}
+
+/// Runs the tests of single parts of the page, where [`build`] left them.
+pub fn test(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
+    let mut test = tools::npm("run", &workspace.target().join("workbench-build"));
+    steps.run("test the parts of the workbench", test.args(["test", "--silent"]))
+}
+
+fn install(steps: &Steps, place: &Path) -> Result<(), Failure> {
+    let mut lock = Sha256::new();
+    for name in NPM_FILES {
+        lock.update(files::read(&place.join(name))?);
+    }
+    let version = hex(lock);
+    if tools::is_there(place, "packages", &version) {
+        return Ok(());
+    }
+    // None of them has anything to do at its installation.
+    let mut install = tools::npm("ci", place);
+    steps.run("install what the workbench is built with", install.arg("--ignore-scripts"))?;
+    tools::remember(place, "packages", &version)
+}
+
+/// Puts the sources in the place of those of an earlier build.
+fn copy_sources(sources: &Path, place: &Path) -> Result<(), Failure> {
+    for old in FOLDERS.map(|name| place.join(name)).iter().filter(|old| old.is_dir()) {
+        fs::remove_dir_all(old).map_err(|cause| Failure::file(old, cause))?;
+    }
+    for file in all_files(sources)? {
+        files::copy(&sources.join(&file), &place.join(&file))?;
+    }
+    Ok(())
+}
+
+/// Leaves what was built, and nothing else, where the server's build looks for it.
+fn embed(built: &Path, embedded: &Path) -> Result<(), Failure> {
+    let mut kept = HashSet::new();
+    for name in names(built)? {
+        files::write_if_changed(&embedded.join(&name), &files::read(&built.join(&name))?)?;
+        kept.insert(name);
+    }
+    keep_only(embedded, &kept)
+}
+
+fn keep_only(folder: &Path, kept: &HashSet<String>) -> Result<(), Failure> {
+    for name in names(folder)?.into_iter().filter(|name| !kept.contains(name)) {
+        let path = folder.join(name);
+        fs::remove_file(&path).map_err(|cause| Failure::file(&path, cause))?;
+    }
+    Ok(())
+}
+
+/// What the sources come to.
+fn digest(sources: &Path) -> Result<String, Failure> {
+    let mut digest = Sha256::new();
+    for file in all_files(sources)? {
+        let text = files::read(&sources.join(&file))?;
+        digest.update(file.to_string_lossy().as_bytes());
+        digest.update([0]);
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
+    }
+    Ok(hex(digest))
+}
+
+/// Every file of the sources by its path among them, sorted.
+fn all_files(sources: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for name in names(&sources.join(&folder))? {
+            let path = folder.join(&name);
+            if NOT_SOURCES.contains(&name.as_str()) {
+                continue;
+            }
+            if sources.join(&path).is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, Failure> {
+    let entries = fs::read_dir(folder).map_err(|cause| Failure::file(folder, cause))?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect())
+}
+
+fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
