@@ -21,8 +21,30 @@ function compressed() {
   }
 }
 
+// The licences of whatever of others is in the page, which ask to travel with it.
+function licences() {
+  return {
+    name: 'licences',
+    apply: 'build',
+    generateBundle() {
+      const folders = new Set()
+      for (const id of this.getModuleIds()) {
+        const folder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id.replaceAll('\\', '/'))?.[0]
+        if (folder) folders.add(folder.replace(/^\0/, ''))
+      }
+      const texts = [...folders].sort().map((folder) => {
+        const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+        const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
+        if (!file) throw new Error(`${name} has no licence`)
+        return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+      })
+      this.emitFile({ type: 'asset', fileName: 'licences.txt', source: texts.join(`\n${'-'.repeat(80)}\n\n`) })
+    },
+  }
+}
+
 export default defineConfig({
-  plugins: [compressed()],
+  plugins: [licences(), compressed()],
   build: {
     target: 'es2022',
     // `name.digest.extension`: the server lets browsers keep such a file for good.

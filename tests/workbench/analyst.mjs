@@ -17,6 +17,14 @@ async function write(text, name) {
   await page.keyboard.press('Escape')
 }
 
+// Chooses in the editor's list. It takes no key for a moment after it opens, lest one that was meant for the text chooses.
+async function choose(name) {
+  await page.getByRole('option', { name }).first().waitFor()
+  const shown = await page.evaluate(() => performance.now())
+  await page.waitForFunction((shown) => performance.now() - shown > 100, shown)
+  await page.keyboard.press('Enter')
+}
+
 async function signIn({ client_id: id, client_secret: secret }, expected = 'in') {
   await page.getByLabel('Client id').fill(id)
   await page.getByLabel('Client secret').fill(secret)
@@ -53,14 +61,27 @@ await lead(async () => {
   await editor().click()
   await page.keyboard.press('Control+End')
   await page.keyboard.type(' && me.marit')
-  await page.getByRole('option', { name: /^marital_status/ }).waitFor()
-  await page.keyboard.press('Enter')
+  await choose(/^marital_status/)
   assert.match(await editor().innerText(), /me\.marital_status$/)
   await page.keyboard.type(" == code('marrie")
   await page.getByRole('option', { name: /married/i }).first().waitFor()
   await page.keyboard.press('Escape')
   await page.keyboard.press('Escape')
   step('completed a field and looked for a code in the editor')
+  await write('')
+  await editor().click()
+  await page.keyboard.type("in_group(me.gender, 'femi")
+  await choose('feminine_gender')
+  assert.match(await editor().innerText(), /in_group\(me\.gender, 'feminine_gender'\)/)
+  // A word that is none of the language is looked for among the names of codes.
+  await write('')
+  await editor().click()
+  await page.keyboard.type('me.gender == femal')
+  await choose(/^Female/)
+  assert.match(await editor().innerText(), /me\.gender == code\('urn:iso:std:iso:5218#2'\)/)
+  await page.locator('.verdict .good').waitFor()
+  step('completed a concept group and a code by its name')
+
   await write('me.health_conditions.exists(c, c == ')
   // Tab leaves the editor.
   await page.keyboard.press('Tab')

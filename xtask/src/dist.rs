@@ -37,6 +37,10 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
     files::copy(&workspace.server(Profile::Release), &server)?;
     copy_licences(workspace, &dist.join("licences"))?;
+    let of_page = workspace.target().join("workbench/licences.txt");
+    if of_page.is_file() {
+        files::copy(&of_page, &dist.join("licences/workbench.txt"))?;
+    }
     files::copy(&workspace.root().join("LICENSE"), &dist.join("LICENSE"))?;
     release::accompany(workspace, steps, &dist, &Commit::of(workspace.root()))?;
     steps.say(&format!("ready: {}", dist.display()));

@@ -83,6 +83,7 @@ fn media_type(name: &str) -> Option<&'static str> {
         Some("js") => Some("text/javascript; charset=utf-8"),
         Some("css") => Some("text/css; charset=utf-8"),
         Some("svg") => Some("image/svg+xml"),
+        Some("txt") => Some("text/plain; charset=utf-8"),
         _ => None,
     }
 }

@@ -61,6 +61,11 @@ export function prose(text: string): Child[] {
   return text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part))
 }
 
+/** Brings what was just filled into sight where it lies below the window, as on a narrow one. */
+export function reveal(element: HTMLElement): void {
+  if (element.getBoundingClientRect().top > innerHeight * 0.75) element.scrollIntoView({ block: 'start' })
+}
+
 let last = 0
 
 /** An id that nothing else on the page has. */

@@ -83,13 +83,13 @@ export class Shell {
       h(
         'header',
         {},
-        h('p', { class: 'brand' }, h('img', { src: icon, alt: '', width: 24, height: 24 }), t.title),
+        h('p', { class: 'brand' }, h('img', { src: beside('icon.svg'), alt: '', width: 24, height: 24 }), t.title),
         h('div', { class: 'tools' }, language, this.#isSignedIn && out),
       ),
       ...(this.#isSignedIn ? [h('nav', { 'aria-label': t.nav.label }, links)] : []),
       this.#wait,
       this.#main,
-      ...(this.#isSignedIn ? [h('footer', {}, h('span', {}, this.api.clientId), this.#budget)] : []),
+      ...(this.#isSignedIn ? [h('footer', {}, h('span', {}, this.api.clientId), this.#budget, h('a', { href: beside('licences.txt'), target: '_blank', rel: 'noopener' }, t.licences))] : []),
       this.#live,
     ]
   }
@@ -173,5 +173,7 @@ export class Shell {
   }
 }
 
-// Beside the page's other files, wherever these are.
-const icon = new URL(import.meta.env.DEV ? '/icon.svg' : './icon.svg', import.meta.url).href
+/** A file beside the page's others, wherever these are. */
+function beside(name: string): string {
+  return new URL(`${import.meta.env.DEV ? '/' : './'}${name}`, import.meta.url).href
+}

@@ -65,6 +65,21 @@ fn what_the_page_names_is_there_and_kept_for_good_where_its_name_has_a_digest() 
 }
 
 #[test]
+fn the_licences_of_what_is_in_the_page_travel_with_it() {
+    let app = TestApp::start();
+    let told = app.anonymous().request("GET", "/workbench/licences.txt").send().expect(200);
+    assert_eq!(told.header("content-type"), Some("text/plain; charset=utf-8"));
+    let text = told.text();
+    for package in ["@codemirror/view", "d3-scale", "style-mod", "@lezer/highlight"] {
+        let licence = text.lines().find(|line| line.starts_with(&format!("{package} ")));
+        assert!(
+            licence.is_some_and(|line| line.ends_with("(MIT)") || line.ends_with("(ISC)")),
+            "{package}: {licence:?}"
+        );
+    }
+}
+
+#[test]
 fn a_browser_that_takes_gzip_gets_fewer_bytes_under_another_tag() {
     let app = TestApp::start();
     for path in named(&page(&app).text()).iter().map(String::as_str).chain(["/workbench"]) {

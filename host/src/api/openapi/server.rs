@@ -75,7 +75,8 @@ pub fn workbench() -> Operation {
 #[must_use]
 pub fn workbench_file() -> Operation {
     let mut file = Answer::empty(200, "The file.").header("Vary");
-    file.bodies.extend(["text/javascript", "text/css", "image/svg+xml"].map(|form| (form, text().into())));
+    file.bodies
+        .extend(["text/javascript", "text/css", "text/plain", "image/svg+xml"].map(|form| (form, text().into())));
     Operation::new(Tag::Server, "readWorkbenchFile", "Read a file of the workbench")
         .says("What the page loads. A file whose name holds a digest never changes and may be kept for good.")
         .answer(file)

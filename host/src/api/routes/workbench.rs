@@ -36,7 +36,7 @@ pub async fn file(
 /// # Errors
 /// The program was built without it.
 pub fn serve_page(headers: &HeaderMap) -> Result<Response, ApiError> {
-    let mut response = serve(headers, find(PAGE).ok_or_else(absent)?);
+    let mut response = serve(headers, find(PAGE).ok_or_else(|| absent(is_there()))?);
     let told = response.headers_mut();
     told.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     // For browsers that do not know `frame-ancestors`.
@@ -49,7 +49,7 @@ pub fn serve_page(headers: &HeaderMap) -> Result<Response, ApiError> {
 /// # Errors
 /// There is none of that name.
 pub fn serve_file(headers: &HeaderMap, name: &str) -> Result<Response, ApiError> {
-    let served = find(name).filter(|_| name != PAGE).ok_or_else(absent)?;
+    let served = find(name).filter(|_| name != PAGE).ok_or_else(|| absent(is_there()))?;
     Ok(serve(headers, served))
 }
 
@@ -72,8 +72,9 @@ fn serve(headers: &HeaderMap, served: &'static Served) -> Response {
     response
 }
 
-fn absent() -> Problem {
-    let detail = if is_there() {
+/// There is no such file, or none at all.
+fn absent(is_built: bool) -> Problem {
+    let detail = if is_built {
         "the workbench has no such file; open /workbench, which names those that it has"
     } else {
         "this program was built without the workbench, which needs Node.js where it is built"
@@ -101,6 +102,17 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_without_the_page_says_why() {
+        let without = absent(false);
+        assert_eq!(without.status, StatusCode::NOT_FOUND);
+        assert_eq!(
+            without.detail,
+            "this program was built without the workbench, which needs Node.js where it is built"
+        );
+        assert_ne!(absent(true).detail, without.detail);
+    }
 
     #[test]
     fn gzip_goes_to_those_who_take_it() {

@@ -44,7 +44,7 @@ export const oneCase: View = ({ api, say }) => {
     if (!told) return
     if (told.error) throw new Error(told.error.detail)
     fill(result, ...show(told))
-    if (told.outcome) say(t.outcome[told.outcome])
+    if (told.outcome) say(t.answer[told.outcome])
   })
   running.enable(isReady())
   const dom = h(
@@ -64,7 +64,7 @@ export const oneCase: View = ({ api, say }) => {
 function show(told: Result): (HTMLElement | false | undefined)[] {
   const { outcome, explanation } = told
   return [
-    outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.outcome[outcome]), ' ', h('code', {}, told.subject)),
+    outcome && h('p', { class: 'answer' }, h('span', { class: `badge ${outcome}` }, t.answer[outcome]), ' ', h('code', {}, told.subject)),
     told.missing !== undefined && told.missing.length > 0 && h('p', {}, `${t.case.missing}: `, told.missing.map((fact) => h('code', {}, fact))),
     ...(told.errors ?? []).map(({ code, line, column }) => h('p', { class: 'problem' }, t.case.failed(code, line, column))),
     explanation &&

@@ -36,6 +36,8 @@ const UNREAD = new Set(['type', 'identifier', 'meta', 'photo', 'group_membership
 /** What rules see of a membership. */
 const MEMBERSHIP = ['program', 'status', 'enrollment_date', 'exit_date', 'exit_reason']
 const DEPTH_MAX = 4
+/** How many macros within one another are followed: two variables may stand for items of each other. */
+const MACROS_MAX = 8
 
 export async function readSchema(api: Api): Promise<Schema> {
   const document = await api.get<{ components: { schemas: Record<string, Shape> } }>('openapi.json')
@@ -76,10 +78,16 @@ function typeOf(shape: Shape): string {
 export type Subject = 'individual' | 'group'
 
 /** The fields below a path such as `me.address`, or of a variable of a macro. */
-export function fieldsBelow(schema: Schema, subject: Subject, text: string, path: string[]): Fields | undefined {
+export function fieldsBelow(
+  schema: Schema,
+  subject: Subject,
+  text: string,
+  path: string[],
+  macros = MACROS_MAX,
+): Fields | undefined {
   const [root, ...rest] = path
   if (root === undefined) return undefined
-  let fields = rootFields(schema, subject, root) ?? variableFields(schema, subject, text, root)
+  let fields = rootFields(schema, subject, root) ?? variableFields(schema, subject, text, root, macros)
   for (const name of rest) fields = fields?.get(name)?.fields
   return fields
 }
@@ -90,16 +98,41 @@ function rootFields(schema: Schema, subject: Subject, root: string): Fields | un
 }
 
 /** What a variable stands for: an item of the list whose macro names it, `members.exists(m, …)`. */
-function variableFields(schema: Schema, subject: Subject, text: string, variable: string): Fields | undefined {
-  if (!/^\w+$/.test(variable)) return undefined
-  const macro = new RegExp(`([\\w.]+)\\.(?:exists|all|exists_one|filter|map)\\(\\s*${variable}\\s*,`)
-  const list = macro.exec(text)?.[1]
-  if (list === undefined) return undefined
-  const path = list.split('.')
-  // `members.filter(…).exists(m, …)` is still about members.
-  if (path[0] === 'members' || text.includes('members.filter(')) return schema.person
+function variableFields(
+  schema: Schema,
+  subject: Subject,
+  text: string,
+  variable: string,
+  macros: number,
+): Fields | undefined {
+  if (macros === 0 || !/^\w+$/.test(variable)) return undefined
+  const macro = new RegExp(`\\.(?:exists|all|exists_one|filter|map)\\(\\s*${variable}\\s*,`).exec(text)
+  if (!macro) return undefined
+  const chain = chainBefore(text, macro.index)
+  // What a list is mapped to may be anything; what is filtered stays what it was.
+  if (chain.includes('map')) return undefined
+  const path = chain.filter((name) => name !== 'filter')
+  if (path[0] === 'members') return schema.person
   if (path[0] === 'programs') return schema.membership
-  return path[0] === variable ? undefined : fieldsBelow(schema, subject, text, path)
+  return fieldsBelow(schema, subject, text, path, macros - 1)
+}
+
+/** The names of a chain that ends at a place, what stands in parentheses left aside: `members.filter(…)` is `members`, `filter`. */
+function chainBefore(text: string, end: number): string[] {
+  let chain = ''
+  let depth = 0
+  for (let at = end - 1; at >= 0; at -= 1) {
+    const letter = text[at] ?? ''
+    if (letter === ')') depth += 1
+    else if (letter === '(') {
+      depth -= 1
+      if (depth < 0) break
+    } else if (depth === 0) {
+      if (!/[\w.]/.test(letter)) break
+      chain = letter + chain
+    }
+  }
+  return chain.split('.')
 }
 
 /** The field that a path such as `me.birth_date` names. */

@@ -1,7 +1,7 @@
 // Plugins, for the administrator: what is installed, what it may use and used, its faults; installing and removing.
 
 import { Refusal, sentence } from '../api'
-import { fill, h, prose } from '../dom'
+import { fill, h, prose, reveal } from '../dom'
 import { number, t } from '../i18n'
 import type { Context, View } from '../shell'
 import { install } from './install'
@@ -74,6 +74,7 @@ export const plugins: View = (context) => {
       void read()
     }
     fill(detail, describe(plugin), limits(plugin), removal(context, plugin.name, onRemoved))
+    reveal(detail)
   }
 
   const onInstalled = (plugin: Plugin) => {

@@ -111,7 +111,7 @@ export class Reach {
             'li',
             {},
             h('button', { type: 'button', class: 'link', on: { click: () => open(subject) } }, subject),
-            h('span', { class: `badge ${outcome}` }, t.outcome[outcome]),
+            h('span', { class: `badge ${outcome}` }, t.answer[outcome]),
             missing.length > 0 && h('code', {}, missing.join(', ')),
           ),
         ),

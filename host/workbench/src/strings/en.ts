@@ -30,10 +30,13 @@ export const en = {
     unreachable: 'The server cannot be reached.',
   },
   signOut: 'Sign out',
+  licences: 'Licences',
   nav: { label: 'Views', rule: 'Rule', case: 'One case', compare: 'Compare', vocabularies: 'Vocabularies', plugins: 'Plugins' },
 
   subject: { label: 'Decides about', individual: 'people', group: 'groups' },
   outcome: { eligible: 'Eligible', not_eligible: 'Not eligible', undetermined: 'Undetermined' },
+  /** Of one subject. */
+  answer: { eligible: 'Eligible', not_eligible: 'Not eligible', undetermined: 'Undetermined' },
 
   rule: {
     heading: 'Rule',

@@ -32,10 +32,12 @@ export const fr: Strings = {
     unreachable: 'Le serveur ne répond pas.',
   },
   signOut: 'Se déconnecter',
+  licences: 'Licences',
   nav: { label: 'Vues', rule: 'Règle', case: 'Un cas', compare: 'Comparer', vocabularies: 'Vocabulaires', plugins: 'Modules' },
 
   subject: { label: 'Décide pour', individual: 'personnes', group: 'groupes' },
   outcome: { eligible: 'Éligibles', not_eligible: 'Non éligibles', undetermined: 'Indéterminés' },
+  answer: { eligible: 'Éligible', not_eligible: 'Non éligible', undetermined: 'Indéterminé' },
 
   rule: {
     heading: 'Règle',

@@ -3,7 +3,7 @@
 import { sentence } from '../api'
 import { codeSearch } from '../combobox'
 import { type ConceptGroup, type FoundCode, type Page, conceptGroups, written } from '../codes'
-import { fill, h } from '../dom'
+import { fill, h, reveal } from '../dom'
 import { number, t } from '../i18n'
 import type { Context, View } from '../shell'
 import { state } from '../state'
@@ -39,6 +39,7 @@ export const vocabularies: View = (context) => {
     for (const other of dom.querySelectorAll('.choices button')) other.removeAttribute('aria-current')
     button.setAttribute('aria-current', 'true')
     fill(detail, show())
+    reveal(detail)
   }
   api
     .get<Page<Vocabulary>>('Vocabulary?_count=100')
@@ -47,6 +48,10 @@ export const vocabularies: View = (context) => {
   conceptGroups(api)
     .then((all) => fill(groups, all.map((one) => choice(one.name, one.unset ? t.vocabularies.unset : number(one.code_count), choose(() => describeGroup(context, one))))))
     .catch(fail)
+  const showFound = (code: FoundCode) => {
+    fill(detail, found(context, code))
+    reveal(detail)
+  }
   const dom = h(
     'div',
     { class: 'columns side' },
@@ -54,7 +59,7 @@ export const vocabularies: View = (context) => {
       'section',
       { class: 'card', 'aria-labelledby': 'vocabularies' },
       h('h1', { id: 'vocabularies' }, t.vocabularies.heading),
-      codeSearch({ api, label: t.vocabularies.search, hint: t.rule.insertCodeHint, onChoose: (code) => fill(detail, found(context, code)) }),
+      codeSearch({ api, label: t.vocabularies.search, hint: t.rule.insertCodeHint, onChoose: showFound }),
       problem,
       h('h2', {}, t.vocabularies.list),
       list,
