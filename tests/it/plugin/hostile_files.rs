@@ -60,7 +60,7 @@ fn a_file_that_cannot_be_sent_is_refused_before_it_is() {
     for (path, reason) in [(file.as_path(), "`too_large`"), (folder.path(), "not a file")] {
         for command in ["inspect", "install"] {
             let refused = run(folder.path(), &["plugin", command, path.to_str().unwrap()]);
-            assert!(refused.code == 1 && refused.stderr.contains(reason), "{command}: {refused:?}");
+            assert!(refused.code == 66 && refused.stderr.contains(reason), "{command}: {refused:?}");
         }
     }
 }

@@ -85,14 +85,14 @@ fn a_new_eligibility_engine_builds_with_one_command_and_decides() {
 #[test]
 fn a_wrong_call_says_what_would_be_right() {
     let folder = tempfile::tempdir().unwrap();
-    for (arguments, told) in [
-        (&["plugin", "new", "--kind", "pack", "water"][..], "`vocabulary-pack`, `eligibility-engine`"),
-        (&["plugin", "new", "--kind", "vocabulary-pack", "Water"], "lower-case letters"),
-        (&["plugin", "build", "nowhere"], "plugin.toml"),
-        (&["plugin", "wrap", "none.wasm", "--manifest", "none.toml", "-o", "x.wasm"], "none.toml"),
+    for (arguments, told, code) in [
+        (&["plugin", "new", "--kind", "pack", "water"][..], "`vocabulary-pack`, `eligibility-engine`", 2),
+        (&["plugin", "new", "--kind", "vocabulary-pack", "Water"], "lower-case letters", 2),
+        (&["plugin", "build", "nowhere"], "plugin.toml", 66),
+        (&["plugin", "wrap", "none.wasm", "--manifest", "none.toml", "-o", "x.wasm"], "none.toml", 66),
     ] {
         let refused = daftar(folder.path(), arguments);
-        assert_eq!(refused.code, 1, "{refused:?}");
+        assert_eq!(refused.code, code, "{refused:?}");
         assert!(refused.stderr.contains(told), "{told}: {}", refused.stderr);
     }
     std::fs::write(folder.path().join("core.wasm"), b"\0asm\x01\0\0\0").unwrap();

@@ -64,6 +64,7 @@ pub fn new(global: &GlobalArgs, args: NewArgs) -> Result<(), CliError> {
 
 /// Tests, compiles and tries out a plugin.
 pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
+    readable(&args.dir.join("plugin.toml"))?;
     let built = author::build(&args.dir, !args.skip_tests).map_err(CliError::failed)?;
     let name = built.manifest.name.as_str();
     let file = args.output.unwrap_or_else(|| args.dir.join(format!("{name}.wasm")));
@@ -81,6 +82,8 @@ pub fn build(global: &GlobalArgs, args: BuildArgs) -> Result<(), CliError> {
 
 /// Wraps a core module.
 pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
+    readable(&args.manifest)?;
+    readable(&args.module)?;
     let bytes = author::wrap(&args.module, &args.manifest).map_err(CliError::failed)?;
     written(&args.output, &bytes)?;
     if global.json {
@@ -89,6 +92,11 @@ pub fn wrap(global: &GlobalArgs, args: WrapArgs) -> Result<(), CliError> {
         output::line(format_args!("wrote {} ({} bytes)", args.output.display(), bytes.len()));
     }
     Ok(())
+}
+
+/// A file that is not there is told before anything is done.
+fn readable(file: &Path) -> Result<(), CliError> {
+    std::fs::metadata(file).map(|_| ()).map_err(|error| CliError::cannot_read(file, &error))
 }
 
 fn written(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
