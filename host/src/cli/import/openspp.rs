@@ -71,7 +71,7 @@ impl Translated {
 /// # Errors
 /// When a file cannot be read or written, when it is no JSON, and when a code that was given is none.
 pub fn translate(file: &Path, more_codes: &[String]) -> Result<Translated, CliError> {
-    let codes = Codes::with(more_codes).map_err(CliError::Failed)?;
+    let codes = Codes::with(more_codes).map_err(CliError::usage)?;
     let input = Input::open(file)?;
     let mut places = Places::default();
     input.each(&mut |_, piece| {
@@ -137,7 +137,7 @@ impl Told {
         let make = || {
             NamedTempFile::new_in(folder)
                 .map(BufWriter::new)
-                .map_err(|error| CliError::failed(format!("cannot write into `{}`: {error}", folder.display())))
+                .map_err(|error| CliError::output(format!("cannot write into `{}`: {error}", folder.display())))
         };
         Ok(Self {
             lines: make()?,
@@ -149,12 +149,12 @@ impl Told {
     }
 
     fn line(&mut self, line: &Value) -> Result<(), CliError> {
-        writeln!(self.lines, "{line}").map_err(CliError::failed)
+        writeln!(self.lines, "{line}").map_err(CliError::output)
     }
 
     /// A line that is no JSON goes as it is to the import, which refuses it and keeps it.
     fn raw(&mut self, text: &[u8]) -> Result<(), CliError> {
-        self.lines.write_all(text).and_then(|()| self.lines.write_all(b"\n")).map_err(CliError::failed)
+        self.lines.write_all(text).and_then(|()| self.lines.write_all(b"\n")).map_err(CliError::output)
     }
 
     fn lost(&mut self, place: &str, who: &str, lost: Vec<Lost>) -> Result<(), CliError> {
@@ -163,7 +163,7 @@ impl Told {
             let is_known = self.counts.contains_key(&field) || self.counts.len() < FIELDS_MAX;
             let count = self.counts.entry(if is_known { field } else { "others".to_owned() }).or_default();
             *count = count.saturating_add(1);
-            writeln!(self.unplaced, "{}", lost.line(place, who)).map_err(CliError::failed)?;
+            writeln!(self.unplaced, "{}", lost.line(place, who)).map_err(CliError::output)?;
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Told {
             // What an earlier run left would be taken for this one's.
             match std::fs::remove_file(&unplaced_path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(CliError::failed(format!("cannot remove `{}`: {error}", unplaced_path.display())));
+                    return Err(CliError::output(format!("cannot remove `{}`: {error}", unplaced_path.display())));
                 }
                 _ => None,
             }
@@ -189,7 +189,7 @@ impl Told {
 
 fn keep(file: BufWriter<NamedTempFile>, path: &Path) -> Result<(), CliError> {
     let failed =
-        |error: &dyn std::fmt::Display| CliError::failed(format!("cannot write `{}`: {error}", path.display()));
+        |error: &dyn std::fmt::Display| CliError::output(format!("cannot write `{}`: {error}", path.display()));
     let file = file.into_inner().map_err(|error| failed(&error))?;
     file.as_file().sync_data().map_err(|error| failed(&error))?;
     file.persist(path).map_err(|error| failed(&error))?;

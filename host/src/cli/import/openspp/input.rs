@@ -141,7 +141,7 @@ impl Input {
     }
 
     fn failed(&self, reason: &dyn std::fmt::Display) -> CliError {
-        CliError::failed(format!("cannot read `{}`: {reason}", self.path.display()))
+        CliError::input(format!("cannot read `{}`: {reason}", self.path.display()))
     }
 }
 
