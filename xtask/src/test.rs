@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{build, cel_spec, clients, guests, workbench};
+use crate::{build, cel_spec, clients, guests, release, workbench};
 
 /// Names the folder where the tests find plugins, modules and misbehaving guests.
 const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
@@ -28,6 +28,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
     let mut everything = workspace.cargo(&EVERYTHING);
     steps.run("compile the server and the tests (several minutes the first time)", &mut everything)?;
     build::finish_with(workspace, steps, Profile::Dev, workspace.cargo(&EVERYTHING))?;
+    release::check::run(workspace, steps)?;
     say_what_is_compared(workspace, steps);
     let mut tests = workspace.cargo(&["test", "--workspace"]);
     if let Some(tests_of_cel) = cel_spec::fetch(workspace, steps)? {
