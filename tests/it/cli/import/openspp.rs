@@ -284,7 +284,7 @@ fn a_file_that_cannot_be_read_writes_nothing() {
     ] {
         let file = written(folder.path(), name, text);
         let refused = import(&app, &file, &[]);
-        assert_eq!(refused.code, 1, "{name}: {refused:?}");
+        assert_eq!(refused.code, 66, "{name}: {refused:?}");
         assert!(refused.stderr.contains(reason) && refused.stderr.contains(name), "{name}: {}", refused.stderr);
         assert!(!folder.path().join(format!("{name}.daftar.ndjson")).exists(), "{name}");
     }
