@@ -57,8 +57,8 @@ use self::audit_buffer::{AuditBuffer, Waiting};
 use self::health::Health;
 use self::meters::Meters;
 pub use self::meters::{StoreRecorders, StoreUsage};
-pub use self::open::{FORMAT_VERSION, OpenError};
-use self::reader::Reader;
+pub use self::open::{FORMAT_VERSION, OpenError, SledOptions};
+use self::reader::{Reader, contained, not_understood};
 pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
 use super::plan::{Present, Recent};
@@ -72,22 +72,6 @@ const INLINE_READS_MAX: usize = 32;
 
 /// How many requests are forgotten in one job of the writer.
 const FORGOTTEN_AT_ONCE: usize = 256;
-
-/// How the embedded store is run.
-#[derive(Debug, Clone, Copy)]
-pub struct SledOptions {
-    /// Memory for the database's cache, in bytes.
-    pub cache_bytes: u64,
-    /// The most writes that wait; one more is refused as [`StoreError::Overloaded`].
-    pub queue_writes_max: usize,
-}
-
-impl Default for SledOptions {
-    /// 64 MiB, and as many writes as take about a quarter of a second.
-    fn default() -> Self {
-        Self { cache_bytes: 64 * 1024 * 1024, queue_writes_max: 1024 }
-    }
-}
 
 /// A registry in a folder of its own.
 pub struct SledStore {
@@ -197,15 +181,6 @@ impl SledStore {
         let _span = info_span!("store.read").entered();
         contained(&self.reader, read)
     }
-}
-
-/// Reads; the database is known to panic on files that it does not understand, which is a failure like any other.
-fn contained<T>(reader: &Reader, read: impl FnOnce(&Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
-    contain(|| read(reader)).unwrap_or_else(|Panicked| Err(reader.health.fail("reading", &not_understood())))
-}
-
-fn not_understood() -> StoreError {
-    StoreError::Corrupt { what: "page", reason: "the database does not understand its own files there".to_owned() }
 }
 
 fn writer_gone() -> StoreError {

@@ -31,6 +31,22 @@ const DATABASE_FILE: &str = "db";
 /// sixteen neighbouring keys together stay far below a quarter of it, beyond which it would write a file for them.
 const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
 
+/// How the embedded store is run.
+#[derive(Debug, Clone, Copy)]
+pub struct SledOptions {
+    /// Memory for the database's cache, in bytes.
+    pub cache_bytes: u64,
+    /// The most writes that wait; one more is refused as [`StoreError::Overloaded`].
+    pub queue_writes_max: usize,
+}
+
+impl Default for SledOptions {
+    /// 64 MiB, and as many writes as take about a quarter of a second.
+    fn default() -> Self {
+        Self { cache_bytes: 64 * 1024 * 1024, queue_writes_max: 1024 }
+    }
+}
+
 /// Why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

@@ -20,6 +20,7 @@ use crate::domain::individual::Individual;
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::error::contained::{Panicked, contain};
 use crate::store::plan::{Last, Present};
 use crate::store::record;
 use crate::store::record::setting::SettingKind;
@@ -294,6 +295,18 @@ impl Present for Reader {
         let Some(bytes) = self.get(&keys::client(id))? else { return Ok(None) };
         record::client::decode(&bytes).map(Arc::new).map(Some)
     }
+}
+
+/// Reads; the database is known to panic on files that it does not understand, which is a failure like any other.
+pub(super) fn contained<T>(
+    reader: &Reader,
+    read: impl FnOnce(&Reader) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    contain(|| read(reader)).unwrap_or_else(|Panicked| Err(reader.health.fail("reading", &not_understood())))
+}
+
+pub(super) fn not_understood() -> StoreError {
+    StoreError::Corrupt { what: "page", reason: "the database does not understand its own files there".to_owned() }
 }
 
 pub(super) fn corrupt(what: &'static str, reason: &str) -> StoreError {
