@@ -14,6 +14,7 @@ pub mod packs;
 pub mod plugin_files;
 mod recovery;
 pub mod restore;
+mod room;
 pub mod running;
 pub mod serve;
 pub mod transport;

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Patient;
+use crate::app::room::bytes_in;
 use crate::domain::checkup::{Check, CheckArea};
 
 const AREA: CheckArea = CheckArea::Disk;
@@ -140,22 +141,6 @@ fn written(folder: &Path, times: std::io::Result<Vec<Duration>>) -> Check {
             Check::problem(AREA, "sync", format_args!("nothing can be written to {shown}: {error}"), remedy)
         }
     }
-}
-
-/// How much the files in a folder hold; what cannot be read counts nothing.
-fn bytes_in(folder: &Path) -> u64 {
-    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
-    let mut sum = 0_u64;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
-                Ok(metadata) => sum = sum.saturating_add(metadata.len()),
-                Err(_) => {}
-            }
-        }
-    }
-    sum
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A restore that came to nothing because a disk was full: how much room it takes is worked out of how far it came.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::RestoreError;
+use crate::app::room::{bytes_in, free};
 
 /// What the system says of a full disk and of a used-up quota: ENOSPC and EDQUOT. A database tells it as text only.
 const FULL: [&str; 2] = ["os error 28)", "os error 122)"];
@@ -57,28 +57,6 @@ fn chain(error: &RestoreError) -> String {
         next = cause.source();
     }
     text
-}
-
-/// How much may still be written to the disk of a folder.
-fn free(folder: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(folder).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
-}
-
-/// How much the files in a folder hold; what cannot be read counts nothing.
-fn bytes_in(folder: &Path) -> u64 {
-    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
-    let mut sum = 0_u64;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
-                Ok(metadata) => sum = sum.saturating_add(metadata.len()),
-                Err(_) => {}
-            }
-        }
-    }
-    sum
 }
 
 #[cfg(test)]
