@@ -22,6 +22,7 @@ pub use support::http::{Connection, Held, Request, Response, fresh_address};
 pub use support::packs;
 pub use support::process::{self, Finished, Server};
 pub use support::records;
+pub use support::script;
 pub use support::snapshot::{errors, redacted};
 pub use support::template;
 pub use support::token;

@@ -10,6 +10,7 @@ pub mod http;
 pub mod packs;
 pub mod process;
 pub mod records;
+pub mod script;
 pub mod snapshot;
 pub mod template;
 pub mod token;

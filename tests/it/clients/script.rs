@@ -1,19 +1,16 @@
 //! Runs the scripts of `tests/clients`, each of which leads a library through its calls.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 
-use daftar_tests::{artifacts, fresh_address};
+use daftar_tests::{artifacts, fresh_address, script as steps};
 use serde_json::json;
 
 use super::register::Register;
 
 /// The sources of the scripts, a folder for each language.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
-/// How a script begins a line that asks for something.
-const REQUEST: &str = "please ";
 
 /// What runs scripts of one language, with its libraries.
 pub(super) struct Runtime {
@@ -54,28 +51,5 @@ pub(super) fn walk(runtime: &Runtime, script: &str, form: &str) {
     let mut command = Command::new(&runtime.program);
     command.arg(runtime.scripts.join(script)).env("DAFTAR_CLIENT", given.to_string());
     command.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("PYTHONPATH").env_remove("NODE_OPTIONS");
-    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = started.unwrap_or_else(|error| panic!("`{}`: {error}", runtime.program.display()));
-    let mut answers = child.stdin.take().unwrap();
-    let mut errors = child.stderr.take().unwrap();
-    let errors = std::thread::spawn(move || {
-        let mut text = String::new();
-        errors.read_to_string(&mut text).unwrap();
-        text
-    });
-    let mut told = String::new();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let line = line.unwrap();
-        told.push_str(&line);
-        told.push('\n');
-        if let Some(what) = line.strip_prefix(REQUEST) {
-            register.change(&client, what);
-            // A script that is gone is told below.
-            let _is_heard = writeln!(answers, "done").is_ok();
-        }
-    }
-    let status = child.wait().unwrap();
-    let errors = errors.join().unwrap();
-    assert!(status.success(), "`{script}` with `{form}`: {status}\n{told}{errors}");
-    assert!(told.ends_with("walked\n"), "`{script}` with `{form}` did not come to its end\n{told}{errors}");
+    steps::walk(command, &format!("`{script}` with `{form}`"), |what| register.change(&client, what));
 }

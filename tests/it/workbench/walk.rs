@@ -1,20 +1,17 @@
 //! A browser without a window is led through the workbench of the server's own program. Pictures of every view stay in `pictures/workbench`
 //! of the target folder.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 
-use daftar_tests::{Credentials, Server, artifacts, process};
+use daftar_tests::{Credentials, Server, artifacts, process, script as steps};
 use serde_json::{Value, json};
 
 use super::people::{Person, everybody};
 
 /// The scripts that lead it.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/workbench");
-/// How the script begins a line that asks for something.
-const REQUEST: &str = "please ";
 /// What an analyst may do.
 const SCOPES: [&str; 3] = ["eligibility:read", "individual:read", "vocabulary:read"];
 
@@ -112,26 +109,5 @@ static SCRIPTS_BESIDE_PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
 fn walk(script: &str, given: &str, act: impl Fn(&str)) {
     let mut command = Command::new("node");
     command.arg(SCRIPTS_BESIDE_PACKAGES.join(script)).env("DAFTAR_WORKBENCH_WALK", given).env_remove("NODE_OPTIONS");
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut answers = child.stdin.take().unwrap();
-    let mut errors = child.stderr.take().unwrap();
-    let errors = std::thread::spawn(move || {
-        let mut text = String::new();
-        errors.read_to_string(&mut text).unwrap();
-        text
-    });
-    let mut told = String::new();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let line = line.unwrap();
-        told.push_str(&line);
-        told.push('\n');
-        if let Some(what) = line.strip_prefix(REQUEST) {
-            act(what);
-            // A script that is gone is told below.
-            let _is_heard = writeln!(answers, "done").is_ok();
-        }
-    }
-    let status = child.wait().unwrap();
-    let errors = errors.join().unwrap();
-    assert!(status.success() && told.ends_with("walked\n"), "{status}\n{told}{errors}");
+    steps::walk(command, script, act);
 }

@@ -1,0 +1,38 @@
+//! A script in another language that leads something through its steps, and asks the test for what it cannot do itself.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+/// How a script begins a line that asks for something.
+const REQUEST: &str = "please ";
+/// What a script that came to its end says last.
+const END: &str = "walked\n";
+
+/// Runs a script to its end; `act` does what it asks for. `what` names it where it fails.
+#[track_caller]
+pub fn walk(mut command: Command, what: &str, mut act: impl FnMut(&str)) {
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.unwrap_or_else(|error| panic!("{what}: {command:?}: {error}"));
+    let mut answers = child.stdin.take().expect("it has a way in");
+    let mut errors = child.stderr.take().expect("it has a way out for errors");
+    let errors = std::thread::spawn(move || {
+        let mut text = String::new();
+        errors.read_to_string(&mut text).expect("errors are text");
+        text
+    });
+    let mut told = String::new();
+    for line in BufReader::new(child.stdout.take().expect("it has a way out")).lines() {
+        let line = line.expect("it tells text");
+        told.push_str(&line);
+        told.push('\n');
+        if let Some(request) = line.strip_prefix(REQUEST) {
+            act(request);
+            // A script that is gone is told below.
+            let _is_heard = writeln!(answers, "done").is_ok();
+        }
+    }
+    let status = child.wait().expect("it can be waited for");
+    let errors = errors.join().expect("its errors are read");
+    assert!(status.success(), "{what}: {status}\n{told}{errors}");
+    assert!(told.ends_with(END), "{what} did not come to its end\n{told}{errors}");
+}
