@@ -106,7 +106,9 @@ await lead(async () => {
 
   // A preview that is cancelled: the answer is held back until it is.
   await write(given.rule)
+  assert.equal(await page.locator('.verdict .good').count(), 0, 'nothing is said of a text that was not looked at')
   await page.locator('.verdict .good').waitFor()
+  assert.match(await page.locator('.verdict .facts').innerText(), /me\.gender/, 'what is told is told of this rule')
   let release
   const held = new Promise((resolve) => (release = resolve))
   await page.route('**/Eligibility/$preview', async (route) => {

@@ -3,7 +3,7 @@
 
 import { linter, type Diagnostic as Mark } from '@codemirror/lint'
 import { type EditorState, type Extension, StateEffect, type Text } from '@codemirror/state'
-import type { EditorView } from '@codemirror/view'
+import { EditorView } from '@codemirror/view'
 
 import { type Api, type Diagnostic, Refusal, sentence } from '../api'
 import { t } from '../i18n'
@@ -58,10 +58,15 @@ export function diagnostics({ api, subject, onVerdict }: Checked): Extension {
     onVerdict({ kind: 'told', validated: last.validated })
     return last.validated.diagnostics.map((diagnostic) => mark(view.state, diagnostic))
   }
-  return linter(check, {
+  // From the first letter on: what was said is said of another text.
+  const changed = EditorView.updateListener.of(({ docChanged, state }) => {
+    if (docChanged) onVerdict({ kind: state.doc.toString().trim() ? 'checking' : 'empty' })
+  })
+  const checks = linter(check, {
     delay: PAUSE_MS,
     needsRefresh: (update) => update.transactions.some(({ effects }) => effects.some((effect) => effect.is(askAgain))),
   })
+  return [changed, checks]
 }
 
 async function validate(api: Api, expression: string, subject: Subject): Promise<Validated | { message: string }> {

@@ -9,7 +9,7 @@ import { t } from '../i18n'
 export function showVerdict(place: HTMLElement, verdict: Verdict, editor: RuleEditor): void {
   place.setAttribute('aria-busy', String(verdict.kind === 'checking'))
   if (verdict.kind === 'checking') {
-    // What was said before stays until there is something new to say.
+    // What was said before keeps its place, unseen, until there is something new to say: nothing jumps while one types.
     const line = place.querySelector('.state')
     if (line) {
       line.textContent = t.rule.checking
