@@ -11,8 +11,10 @@ use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{build, files, guests, packs};
 
-/// What is no source.
-const LEFT_OUT: [&str; 4] = [".git", "target", "dist", "data"];
+/// What is no source at the top of the project: what was built, and the folder that a server keeps its register in by default.
+const LEFT_OUT_AT_TOP: [&str; 4] = [".git", "target", "dist", "data"];
+/// What is no source anywhere.
+const LEFT_OUT: [&str; 1] = ["node_modules"];
 /// Two places whose names differ in everything, in length too.
 const PLACES: [&str; 2] = ["a", "another/and/much/longer/place"];
 
@@ -28,7 +30,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
         if place.exists() {
             fs::remove_dir_all(&place).map_err(|error| Failure::file(&place, error))?;
         }
-        copy_sources(workspace.root(), &place.join("sources"), workspace.target())?;
+        copy_sources(workspace.root(), &place.join("sources"), workspace.target(), &LEFT_OUT_AT_TOP)?;
         let copy = workspace.at(place.join("sources"), place.join("target"));
         guests::shipped(&copy, steps)?;
         packs::build_all(&copy, steps, &workspace.server(Profile::Dev), &copy.plugins(), &copy.modules())?;
@@ -71,16 +73,20 @@ fn differences(made: &[BTreeMap<String, String>]) -> Vec<String> {
     names.into_iter().filter(differ).cloned().collect()
 }
 
-fn copy_sources(from: &Path, to: &Path, target: &Path) -> Result<(), Failure> {
+fn copy_sources(from: &Path, to: &Path, target: &Path, left_out: &[&str]) -> Result<(), Failure> {
     files::create_folder(to)?;
     let entries = fs::read_dir(from).map_err(|error| Failure::file(from, error))?;
     for entry in entries {
         let entry = entry.map_err(|error| Failure::file(from, error))?;
         let (path, name) = (entry.path(), entry.file_name());
-        if path == target || name.to_str().is_some_and(|name| LEFT_OUT.contains(&name)) {
+        if path == target || name.to_str().is_some_and(|name| left_out.contains(&name)) {
             continue;
         }
-        if path.is_dir() { copy_sources(&path, &to.join(name), target)? } else { files::copy(&path, &to.join(name))? }
+        if path.is_dir() {
+            copy_sources(&path, &to.join(name), target, &LEFT_OUT)?;
+        } else {
+            files::copy(&path, &to.join(name))?;
+        }
     }
     Ok(())
 }
@@ -88,6 +94,23 @@ fn copy_sources(from: &Path, to: &Path, target: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_built_stays_behind_and_data_that_sources_include_does_not() {
+        let folder = std::env::temp_dir().join(format!("daftar-xtask-reproduce-{}", std::process::id()));
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        for name in ["dist/a", "data/b", "plugins/x/data/c.tsv", "host/workbench/node_modules/d", "e"] {
+            let path = from.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
+        copy_sources(&from, &to, &from.join("target"), &LEFT_OUT_AT_TOP).unwrap();
+        let mut copied: Vec<String> =
+            all_files(&to).unwrap().iter().map(|file| file.strip_prefix(&to).unwrap().display().to_string()).collect();
+        copied.sort_unstable();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(copied, ["e", "plugins/x/data/c.tsv"]);
+    }
 
     #[test]
     fn another_byte_and_a_missing_file_are_differences() {
