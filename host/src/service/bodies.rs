@@ -179,7 +179,8 @@ impl Bodies {
     /// Keeps a body that was made since `making` began, unless anything at all changed meanwhile: it may show what was before.
     pub fn keep(&self, making: BodyMaking, view: &IndividualView, body: &SentBody) {
         let (Some(kept), Some((key, changes_before))) = (self.kept.as_ref(), making.0) else { return };
-        if body.bytes.len() > BODY_BYTES_MAX {
+        // Another generation may have come into force after the key was made.
+        if body.bytes.len() > BODY_BYTES_MAX || *view.codes.vocabularies() != key.vocabularies {
             return;
         }
         let stamps = &kept.stamps;

@@ -10,7 +10,7 @@ use crate::domain::manifest::ExtensionPath;
 use crate::domain::vocabulary::{CodedField, DisplayedCode};
 use crate::error::FieldProblem;
 pub use crate::vocab::LanguagePreference;
-use crate::vocab::{CodeProblem, Generation, LookUpProblem};
+use crate::vocab::{CodeProblem, ContentDigest, Generation, LookUpProblem};
 
 /// How codes are shown to one client in one request: one generation, one choice of languages.
 #[derive(Clone)]
@@ -30,6 +30,12 @@ impl CodeView {
     #[must_use]
     pub fn extension_fields(&self) -> &ExtensionFields {
         self.generation.extension_fields()
+    }
+
+    /// Names the generation by what is in it.
+    #[must_use]
+    pub fn vocabularies(&self) -> &ContentDigest {
+        self.generation.digest()
     }
 
     /// What the client is shown of a code.
