@@ -46,13 +46,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-pub use about::{ConsentTerm, MembershipTerm};
-pub use cover::Opened;
 pub use gather::Gathered;
 pub use image::{Fingerprint, Image};
 pub use limits::{RowLimits, SearchLimits};
 pub use matches::{RegionCount, RowMarks};
-pub use search::{Found, MembershipConditions, Sorting};
 pub use seats::Seat;
 pub use snapshot::Snapshot;
 pub use stored::Unsound;

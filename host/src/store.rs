@@ -22,6 +22,7 @@ pub mod archive;
 pub mod audit_archive;
 pub mod change_log;
 mod error;
+pub mod index;
 pub mod memory;
 mod numbering;
 mod plan;

@@ -5,10 +5,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use daftar::app::App;
-use daftar::columns::{Columns, SearchLimits, Snapshot, Sorting};
+use daftar::columns::{Columns, SearchLimits, Snapshot};
 use daftar::domain::calendar::date_from_days;
 use daftar::domain::code::{CodeNumber, CodeUri};
 use daftar::domain::person_name::search_words;
+use daftar::domain::search::found::Sorting;
 use daftar::domain::search::instant::InstantCondition;
 use daftar::domain::search::order::{Direction, SortField, SortKey, Start, Window};
 use daftar::domain::search::{

@@ -20,39 +20,7 @@ use crate::domain::organization::Organization;
 use crate::domain::program::Program;
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership};
 use crate::domain::record::RecordId;
-use crate::domain::subject::SubjectReference;
-
-/// What a membership is searched by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MembershipTerm {
-    /// Whose it is.
-    Beneficiary(SubjectReference),
-    /// In which program.
-    Program(RecordId),
-    /// Where it stands.
-    Status(MembershipStatus),
-}
-
-impl MembershipTerm {
-    /// The field of the record that it is about.
-    #[must_use]
-    pub fn field(&self) -> &'static str {
-        match self {
-            Self::Beneficiary(_) => "beneficiary",
-            Self::Program(_) => "program",
-            Self::Status(_) => "status",
-        }
-    }
-}
-
-/// What a consent is searched by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ConsentTerm {
-    /// Who consents.
-    Subject(SubjectReference),
-    /// To whom.
-    Grantee(Organization),
-}
+use crate::domain::search::terms::{ConsentTerm, MembershipTerm};
 
 /// Programs, memberships and consents, cheap to copy.
 #[derive(Debug, Clone, Default)]

@@ -17,9 +17,6 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use asked::Opened;
-
-use super::about::MembershipTerm;
 use super::bitmaps::Posting;
 use super::codes::{Edit, Edits, apply_edits, note_edits, sorted_once};
 use super::rows::Rows;
@@ -29,6 +26,7 @@ use crate::domain::change::ChangedRecord;
 use crate::domain::consent::{Consent, ConsentDetails, ConsentId};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
+use crate::domain::search::terms::MembershipTerm;
 use crate::domain::subject::{Subject, SubjectReference};
 use asked::Answers;
 use days::Stretch;

@@ -11,7 +11,6 @@ mod scans;
 
 pub(super) use groups::{filter as filter_of_groups, groups};
 pub(super) use individuals::{filter as filter_of_individuals, individuals};
-pub use memberships::MembershipConditions;
 pub(super) use memberships::memberships;
 
 use best::Best;
@@ -21,32 +20,8 @@ use order::{Order, place_of};
 use super::bitmaps;
 use super::rows::Rows;
 use crate::domain::record::RecordId;
-use crate::domain::search::order::{Position, SortKey, Start, Window};
-
-/// How a search wants its answer.
-#[derive(Debug, Clone, Copy)]
-pub struct Sorting<'a> {
-    /// By what, the most important first. Nothing: by the order in which records were registered.
-    pub keys: &'a [SortKey],
-    /// The place of each code number among all codes, for keys that are codes.
-    pub code_ranks: &'a [u32],
-}
-
-impl Sorting<'_> {
-    /// The order in which records were registered.
-    pub const REGISTERED: Self = Self { keys: &[], code_ranks: &[] };
-}
-
-/// The answer to a search.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
-    /// How many records match, whatever the page.
-    pub total: u64,
-    /// The records of the page, in order.
-    pub ids: Vec<RecordId>,
-    /// Where the next page begins; absent where this one is the last.
-    pub next: Option<Position>,
-}
+use crate::domain::search::found::Found;
+use crate::domain::search::order::{Position, Start, Window};
 
 /// Runs a search; nothing matches without a filter.
 pub(super) fn run(rows: &Rows, filter: Option<Filter<'_>>, order: Option<Order<'_>>, window: &Window) -> Found {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::about::{About, ConsentTerm, MembershipTerm};
+use super::about::About;
 use super::bitmaps::RowSet;
 use super::codes::postings_of;
-use super::cover::{CoverIndex, Opened};
+use super::cover::CoverIndex;
 use super::extensions::ExtensionNumbers;
 use super::gather::{self, Gathered};
 use super::groups::Groups;
@@ -16,13 +16,15 @@ use super::identifiers::IdentifierHasher;
 use super::individuals::Individuals;
 use super::limits::{RowLimits, SearchLimits};
 use super::places::Places;
-use super::search::{self, Found, MembershipConditions, Sorting};
+use super::search;
 use crate::domain::code::CodeNumber;
-use crate::domain::consent_filter::ConsentFilter;
+use crate::domain::consent_filter::{ConsentFilter, Opened};
 use crate::domain::program::Program;
 use crate::domain::record::RecordId;
 use crate::domain::scope::Resource;
+use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::Window;
+use crate::domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use crate::domain::search::{GroupQuery, IndividualQuery, Page};
 use crate::domain::subject::SubjectReference;
 

@@ -8,12 +8,13 @@ use super::checkpoint::{Loading, Section, Sections};
 use super::codes::{Edits, apply_edits, note_edits, sorted_once};
 use super::image::Teller;
 use super::rows::{Place, Rows};
+use super::search;
 use super::search::filter::{Condition, Filter, Rows as MatchingRows, Test};
-use super::search::{self, Found};
 use super::stored::{Bytes, Stored, Unsound, put_list, take_list};
 use super::tree::SharedTree;
 use crate::domain::record::RecordId;
 use crate::domain::search::Page;
+use crate::domain::search::found::Found;
 
 /// Records by term, cheap to copy.
 #[derive(Debug, Clone)]

@@ -18,6 +18,7 @@ use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Income, IndividualDetails};
 use crate::domain::person_name::PersonName;
 use crate::domain::record::{Record, RecordId, RecordMeta, VersionId};
+use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::Window;
 use crate::domain::search::{
     CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::consent::PURPOSE_BYTES_MAX;
+use super::consent::{ConsentId, PURPOSE_BYTES_MAX};
+use super::field::FieldSet;
 use super::hidden::hidden_character;
 use super::organization::Organization;
 
@@ -49,6 +50,15 @@ pub struct ConsentFilter {
     pub organization: Option<Organization>,
     /// What for; for whatever purpose or none, where absent.
     pub purpose: Option<Purpose>,
+}
+
+/// What opens one record to a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// Which of its fields.
+    pub fields: FieldSet,
+    /// By which consents, in the order in which they were written down.
+    pub consents: Vec<ConsentId>,
 }
 
 #[cfg(test)]

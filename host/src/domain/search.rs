@@ -1,7 +1,9 @@
 //! What can be asked of the register.
 
+pub mod found;
 pub mod instant;
 pub mod order;
+pub mod terms;
 
 use std::borrow::Cow;
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::registry::Registry;
 use super::{audit, records, subjects, visibility};
-use crate::columns::ConsentTerm;
 use crate::context::{IdSource, OpContext};
 use crate::domain::audit::{Actor, AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -20,6 +19,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::organization::Organization;
 use crate::domain::record::{RecordKind, VersionCondition};
 use crate::domain::search::Page;
+use crate::domain::search::terms::ConsentTerm;
 use crate::domain::subject::Subject;
 use crate::error::AppError;
 use crate::store::{Operation, RecordDetails, Write};

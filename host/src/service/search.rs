@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::columns::{RowLimits, RowMarks, Snapshot, Sorting};
+use crate::columns::{RowLimits, RowMarks, Snapshot};
 use crate::context::OpContext;
 use crate::domain::code::{CodeNumber, CodeUri};
 use crate::domain::extension::EXTENSION;
 use crate::domain::scope::Resource;
+use crate::domain::search::found::Sorting;
 use crate::domain::search::order::{Position, SortField, SortKey, Window};
 use crate::domain::search::{CodeCondition, CodedPlace, Page};
 use crate::domain::vocabulary::CodedField;

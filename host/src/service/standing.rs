@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 
 use super::registry::Registry;
-use crate::columns::MembershipTerm;
 use crate::domain::record::RecordId;
 use crate::domain::search::Page;
+use crate::domain::search::terms::MembershipTerm;
 use crate::domain::subject::SubjectReference;
 
 /// The groups that name a person as a member, be it a former one, in the order in which they were registered. Of those that the

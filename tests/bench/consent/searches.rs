@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use daftar::columns::{Columns, RowLimits, SearchLimits, Sorting};
+use daftar::columns::{Columns, RowLimits, SearchLimits};
 use daftar::domain::change::{Change, ChangedRecord, Sequence};
 use daftar::domain::code::{CodeNumber, CodedValue, EditionNumber};
 use daftar::domain::consent::{ConsentDetails, ConsentId};
@@ -14,6 +14,7 @@ use daftar::domain::organization::{LegalBasis, Organization};
 use daftar::domain::person_name::PersonName;
 use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
 use daftar::domain::scope::Resource;
+use daftar::domain::search::found::Sorting;
 use daftar::domain::search::{
     CodeCondition, CodedPlace, DateCondition, DateOperator, IndividualQuery, Page, TextConditions,
 };

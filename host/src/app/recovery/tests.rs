@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::columns::{SearchLimits, Snapshot, Sorting};
+use crate::columns::{SearchLimits, Snapshot};
 use crate::domain::address::Address;
 use crate::domain::calendar::Period;
 use crate::domain::change::ChangedRecord;
@@ -21,6 +21,7 @@ use crate::domain::organization::{LegalBasis, Organization};
 use crate::domain::person_name::PersonName;
 use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use crate::domain::scope::Resource;
+use crate::domain::search::found::Sorting;
 use crate::domain::search::{CodeCondition, CodedPlace, IndividualQuery, Page, TextConditions};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::domain::vocabulary::CodedField;

@@ -10,23 +10,13 @@ use super::names::ANY_PURPOSE;
 use super::{Class, CoverIndex, own_resource};
 use crate::columns::bitmaps::{Posting, RowSet};
 use crate::columns::limits::RowLimits;
-use crate::domain::consent::ConsentId;
-use crate::domain::consent_filter::ConsentFilter;
+use crate::domain::consent_filter::{ConsentFilter, Opened};
 use crate::domain::field::{ALWAYS_SHOWN, FieldName, FieldSet};
 use crate::domain::scope::Resource;
 use crate::domain::subject::SubjectReference;
 
 /// The most answers that are kept until the next change of a consent: some clients, each kind of record, around midnight two days.
 const ANSWERS_MAX: usize = 32;
-
-/// What opens one record to a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
-    /// Which of its fields.
-    pub fields: FieldSet,
-    /// By which consents, in the order in which they were written down.
-    pub consents: Vec<ConsentId>,
-}
 
 /// The rows that some consents cover, by the fields that these open.
 type Parts = Vec<(FieldSet, RowSet)>;

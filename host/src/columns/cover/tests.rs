@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::*;
 use crate::columns::Columns;
 use crate::domain::change::{Change, Sequence};
-use crate::domain::consent_filter::{ConsentFilter, Purpose};
+use crate::domain::consent_filter::{ConsentFilter, Opened, Purpose};
 use crate::domain::field::{FieldName, FieldSet};
 use crate::domain::group::GroupDetails;
 use crate::domain::individual::IndividualDetails;

@@ -3,14 +3,15 @@
 use super::filter::{Condition, Filter, Rows, Test};
 use super::individuals::{rows_with_codes, rows_with_identifiers, rows_with_texts};
 use super::order::{Order, OrderKey, SortColumn};
+use super::run;
 use super::scans::InstantScan;
-use super::{Found, Sorting, run};
 use crate::columns::Snapshot;
 use crate::columns::bitmaps::RowSet;
 use crate::columns::codes::sorted_once;
 use crate::columns::limits::SearchLimits;
 use crate::domain::record::RecordId;
 use crate::domain::search::GroupQuery;
+use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::{SortField, SortKey, Window};
 use crate::domain::vocabulary::CodedField;
 

@@ -2,8 +2,8 @@
 
 use super::filter::{Condition, Filter, Rows, Scan, Test};
 use super::order::{Order, OrderKey, SortColumn};
+use super::run;
 use super::scans::{DayScan, InstantScan, PlaceScan};
-use super::{Found, Sorting, run};
 use crate::columns::Snapshot;
 use crate::columns::bitmaps::RowSet;
 use crate::columns::chunk::CODE_COLUMNS;
@@ -13,6 +13,7 @@ use crate::columns::identifiers::{IdentifierHasher, IdentifierIndex};
 use crate::columns::individuals::{Individuals, WordIndex, WordKind};
 use crate::columns::limits::SearchLimits;
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::{SortField, SortKey, Window};
 use crate::domain::search::{CodeCondition, IndividualQuery, PlaceCondition, TextConditions};
 

@@ -2,21 +2,13 @@
 
 use super::filter::{Condition, Filter, Test};
 use super::order::{Order, OrderKey, SortColumn};
+use super::run;
 use super::scans::InstantScan;
-use super::{Found, Sorting, run};
-use crate::columns::about::{About, MembershipTerm};
+use crate::columns::about::About;
 use crate::columns::limits::SearchLimits;
-use crate::domain::search::instant::InstantCondition;
+use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::{SortField, SortKey, Window};
-
-/// Conditions on memberships, all of which must hold. Empty: every membership.
-#[derive(Debug, Clone, Default)]
-pub struct MembershipConditions {
-    /// One term of each list; the terms of a list are of one kind.
-    pub terms: Vec<Vec<MembershipTerm>>,
-    /// When the record was last written.
-    pub last_updated: Vec<InstantCondition>,
-}
+use crate::domain::search::terms::{MembershipConditions, MembershipTerm};
 
 /// The memberships that match, counted, and those of the page.
 pub(in crate::columns) fn memberships(
@@ -76,6 +68,7 @@ mod tests {
     use crate::domain::record::{Record, RecordId, RecordMeta, VersionId};
     use crate::domain::search::DateOperator;
     use crate::domain::search::Page;
+    use crate::domain::search::instant::InstantCondition;
     use crate::domain::search::order::Direction;
     use crate::domain::subject::{Subject, SubjectReference};
 

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::model::{CODE_RANKS, LIMITED, Model, Sight, any_group, any_individual, any_order, any_query};
 use super::*;
+use crate::domain::search::found::Sorting;
 use crate::domain::search::order::Start;
 
 /// Everybody has sixteen people and four groups, of which a mask of bits keeps some.

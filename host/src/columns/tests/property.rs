@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::model::{CODE_RANKS, Model, any_group, any_individual, any_order, any_query};
 use super::*;
+use crate::domain::search::found::Sorting;
 use crate::domain::search::order::{SortKey, Start};
 
 fn check(snapshot: &Snapshot, model: &Model, query: &IndividualQuery, keys: &[SortKey], page: Page) {

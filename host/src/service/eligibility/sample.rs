@@ -1,7 +1,8 @@
 //! Picks some records of the register to try a rule on.
 
-use crate::columns::{SearchLimits, Sorting};
+use crate::columns::SearchLimits;
 use crate::domain::record::RecordId;
+use crate::domain::search::found::Sorting;
 use crate::domain::search::{GroupQuery, IndividualQuery, Page};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::AppError;

@@ -1,7 +1,7 @@
 //! Searching people.
 
 use super::reference;
-use crate::columns::{SearchLimits, Sorting};
+use crate::columns::SearchLimits;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
@@ -10,6 +10,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
+use crate::domain::search::found::Sorting;
 use crate::domain::search::instant::InstantCondition;
 use crate::domain::search::{CodedPlace, DateCondition, IndividualQuery, Page, PlaceCondition, TextConditions};
 use crate::domain::vocabulary::CodedField;

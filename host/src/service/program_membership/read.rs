@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::{MembershipAddress, MembershipView, view};
-use crate::columns::{Found, MembershipConditions, MembershipTerm, SearchLimits, Snapshot, Sorting};
+use crate::columns::{SearchLimits, Snapshot};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
+use crate::domain::search::found::{Found, Sorting};
+use crate::domain::search::terms::{MembershipConditions, MembershipTerm};
 use crate::domain::search::{PAGE_COUNT_MAX, Page};
 use crate::domain::subject::Subject;
 use crate::error::{AppError, FieldUse};

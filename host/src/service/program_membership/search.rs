@@ -2,7 +2,7 @@
 
 use super::read::{beneficiary_terms, owners, terms_of};
 use super::{MembershipView, view};
-use crate::columns::{MembershipConditions, MembershipTerm, SearchLimits};
+use crate::columns::SearchLimits;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::identifier::IdentifierKey;
@@ -10,6 +10,7 @@ use crate::domain::program_membership::MembershipStatus;
 use crate::domain::record::RecordKind;
 use crate::domain::scope::Resource;
 use crate::domain::search::instant::InstantCondition;
+use crate::domain::search::terms::{MembershipConditions, MembershipTerm};
 use crate::domain::subject::Subject;
 use crate::error::AppError;
 use crate::service::registry::Registry;
