@@ -5,6 +5,7 @@
 //! **Invariant:** under [`Sees`] a search gives what it would give if the other records were not there, no condition held on a field
 //! that may not be looked at, and such a field had no value to be put in order by: totals and pages alike.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -112,22 +113,23 @@ pub trait Index: Send + Sync + 'static {
     /// When the store fails.
     async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError>;
 
-    /// What opens the record of a person or a group, or its memberships in programs, to a client; nothing where no consent does.
+    /// What opens the record of each of these people and groups, or its memberships in programs, to a client, in the order asked;
+    /// nothing where no consent does.
     ///
     /// # Errors
     /// When the store fails.
     async fn opened(
         &self,
         resource: Resource,
-        subject: SubjectReference,
+        subjects: &[SubjectReference],
         sees: Sees<'_>,
-    ) -> Result<Option<Opened>, StoreError>;
+    ) -> Result<Vec<Option<Opened>>, StoreError>;
 
-    /// Whose a membership is.
+    /// Whose each of these memberships is, in the order asked; nothing for one that is not there.
     ///
     /// # Errors
     /// When the store fails.
-    async fn beneficiary(&self, membership: RecordId) -> Result<Option<SubjectReference>, StoreError>;
+    async fn beneficiaries(&self, memberships: &[RecordId]) -> Result<Vec<Option<SubjectReference>>, StoreError>;
 
     /// How many records, individuals and groups, hold at least one of these codes now, in whatever field.
     ///
@@ -135,7 +137,13 @@ pub trait Index: Send + Sync + 'static {
     /// When the store fails.
     async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError>;
 
-    /// Which individuals and which groups those are, each in the order of their keys, at most `limit` in all.
+    /// How many records hold each of these codes now, in whatever field; codes that none holds are left out.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError>;
+
+    /// Which individuals and which groups hold at least one of these codes, each in the order of their keys, at most `limit` in all.
     ///
     /// # Errors
     /// When the store fails.
