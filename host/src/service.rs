@@ -17,6 +17,7 @@ pub mod identifier_system;
 pub mod identifiers;
 pub mod individual;
 pub mod local_code;
+pub mod memory_index;
 pub mod once;
 pub mod open;
 pub mod photo;

@@ -38,6 +38,7 @@ use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
 use crate::service::eligibility::preview::KeptColumns;
 use crate::service::eligibility::preview::desk::PreviewDesk;
+use crate::service::memory_index::MemoryIndex;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -96,6 +97,7 @@ impl App {
         let packs = Arc::new(InstalledPacks { host: host.clone(), library: library.clone() });
         let registry = Registry {
             store: store.clone(),
+            index: Arc::new(MemoryIndex(columns.clone())),
             columns,
             vocabularies: Arc::new(Vocabularies::asking(empty_generation()?, packs)),
             audit: AuditLog::new(store.clone()),

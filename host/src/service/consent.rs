@@ -181,7 +181,7 @@ pub async fn search(
         conditions.push(carriers.into_iter().map(ConsentTerm::Subject).collect());
     }
     conditions.extend(query.grantee.map(|grantee| vec![ConsentTerm::Grantee(grantee)]));
-    let found = registry.columns.snapshot().consents(&conditions, page);
+    let found = registry.index.consents(&conditions, page).await?;
     let mut consents = Vec::with_capacity(found.ids.len());
     for id in found.ids {
         consents.push(view(ctx, registry, records::by_id(&*registry.store, id).await?).await?);
@@ -196,7 +196,7 @@ pub async fn search(
 async fn view(ctx: &OpContext, registry: &Registry, consent: Arc<Consent>) -> Result<ConsentView, AppError> {
     let subject = subjects::called(&*registry.store, consent.details.subject).await?;
     let status = consent.details.status(utc_day(ctx.now));
-    let fields = visibility::of(ctx, registry, RecordKind::Consent, consent.id);
+    let fields = visibility::of(ctx, registry, RecordKind::Consent, consent.id).await?;
     let fields = fields.ok_or(AppError::NotFound(RecordKind::Consent))?;
     Ok(ConsentView { consent, subject, status, fields })
 }

@@ -139,9 +139,15 @@ async fn view(
     let members = seen_members(ctx, registry, details.members.iter().flatten().filter(|_| wanted.members)).await?;
     let related = details.relationships.iter().flatten().filter(|_| wanted.related);
     let related = seen_groups(ctx, registry, related).await?;
-    let is_there = |member: &&Member| visibility::is_there(ctx, registry, RecordKind::Individual, member.individual);
-    let quantity = details.members.as_ref().filter(|_| wanted.quantity);
-    let quantity = quantity.map(|_| details.active_members(utc_day(ctx.now)).filter(is_there).count());
+    let quantity = match details.members.as_ref().filter(|_| wanted.quantity) {
+        Some(_) => {
+            let active = details.active_members(utc_day(ctx.now)).map(|member| member.individual);
+            let active: Vec<RecordId> = active.collect();
+            let there = visibility::of_each(ctx, registry, RecordKind::Individual, &active).await?;
+            Some(there.into_iter().flatten().count())
+        }
+        None => None,
+    };
     let codes = CodeView::new(registry.vocabularies.current(), languages);
     Ok(GroupView { group, fields, members, related, quantity, codes })
 }
@@ -155,7 +161,7 @@ pub(super) async fn answer(
     (group, fields): (Arc<Group>, FieldSet),
     wanted: Wanted,
 ) -> Result<GroupView, AppError> {
-    let fields = hide_who_is_hidden(ctx, registry, &group, fields);
+    let fields = hide_who_is_hidden(ctx, registry, &group, fields).await?;
     let wanted = wanted.of(&fields);
     let view = view(ctx, registry, languages, (group, fields), wanted).await?;
     if wanted.names_members {
@@ -168,20 +174,29 @@ pub(super) async fn answer(
 }
 
 /// Of a group of which a client that needs consents sees no member, or no other group, it is not told whether there are any.
-fn hide_who_is_hidden(ctx: &OpContext, registry: &Registry, group: &Group, mut fields: FieldSet) -> FieldSet {
+///
+/// # Errors
+/// When the store fails.
+async fn hide_who_is_hidden(
+    ctx: &OpContext,
+    registry: &Registry,
+    group: &Group,
+    mut fields: FieldSet,
+) -> Result<FieldSet, AppError> {
     if ctx.consent.is_none() {
-        return fields;
+        return Ok(fields);
     }
-    let is_there = |kind, id| visibility::is_there(ctx, registry, kind, id);
-    let mut members = group.details.members.iter().flatten();
-    if !members.any(|member| is_there(RecordKind::Individual, member.individual)) {
+    let members = group.details.members.iter().flatten().map(|member| member.individual);
+    let members: Vec<RecordId> = members.collect();
+    if !visibility::any_is_there(ctx, registry, RecordKind::Individual, &members).await? {
         fields = visibility::without(Resource::Group, &fields, &["member", "quantity"]);
     }
-    let mut related = group.details.relationships.iter().flatten();
-    if !related.any(|relationship| is_there(RecordKind::Group, relationship.target)) {
+    let related = group.details.relationships.iter().flatten().map(|relationship| relationship.target);
+    let related: Vec<RecordId> = related.collect();
+    if !visibility::any_is_there(ctx, registry, RecordKind::Group, &related).await? {
         fields = visibility::without(Resource::Group, &fields, &["relationship"]);
     }
-    fields
+    Ok(fields)
 }
 
 /// Names people whom the answer shows as members.
@@ -196,10 +211,9 @@ async fn seen_members(
     registry: &Registry,
     places: impl Iterator<Item = &Member>,
 ) -> Result<HashMap<RecordId, Seen<IndividualDetails>>, AppError> {
-    let seen = places.filter_map(|member| {
-        let fields = visibility::of(ctx, registry, RecordKind::Individual, member.individual)?;
-        Some((member.individual, fields))
-    });
+    let named: Vec<RecordId> = places.map(|member| member.individual).collect();
+    let fields = visibility::of_each(ctx, registry, RecordKind::Individual, &named).await?;
+    let seen = named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?)));
     let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
     let ids: Vec<RecordId> = seen.keys().copied().collect();
     let people = registry.store.individuals(&ids).await?.into_iter();
@@ -214,7 +228,7 @@ async fn seen_groups(
 ) -> Result<HashMap<RecordId, Seen<GroupDetails>>, AppError> {
     let mut seen = HashMap::new();
     for Relationship { target, .. } in relationships {
-        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, *target) else { continue };
+        let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, *target).await? else { continue };
         let Some(record) = registry.store.group(*target).await? else { continue };
         seen.insert(*target, Seen { record, fields });
     }

@@ -4,7 +4,7 @@
 //! deleted, and its code never comes to mean something else.
 
 use crate::context::OpContext;
-use crate::domain::code::{Code, CodeUri, Namespace};
+use crate::domain::code::{Code, CodeNumber, CodeUri, Namespace};
 use crate::domain::deployment::{Deployment, Setting};
 use crate::domain::local_code::{
     EXTENSIBLE_NAMESPACES, IdTarget, IdTypeRule, LOCAL_CODES_MAX, LocalCode, LocalOrigin, LocalStanding, ValuePattern,
@@ -67,13 +67,13 @@ pub async fn add(
     new: NewLocalCode,
 ) -> Result<LocalCodeView, AppError> {
     let uri = new.uri.clone();
-    let (now, records) = (ctx.now, records_of(plugins, &uri));
+    let (now, records) = (ctx.now, records_of(plugins, &uri).await?);
     let decide = move |deployment: &Deployment, generation: &Generation| {
         let code = checked(new, deployment, generation, records, now)?;
         Ok(Decision::Put(Box::new(Setting::LocalCode(code))))
     };
     plugins.decide(ctx, uri.to_string(), "local code added", decide).await?;
-    show(plugins, &uri)
+    show(plugins, &uri).await
 }
 
 /// Changes what a local code is called or how its values look.
@@ -94,7 +94,7 @@ pub async fn update(
         Ok(Decision::Put(Box::new(Setting::LocalCode(code))))
     };
     plugins.decide(ctx, uri.to_string(), "local code changed", decide).await?;
-    show(plugins, uri)
+    show(plugins, uri).await
 }
 
 /// Sets a local code, or one of a starter set, aside for good: new records are refused it, old ones keep it. A successor that was
@@ -125,36 +125,47 @@ pub async fn deprecate(
         Ok(Decision::Put(Box::new(Setting::LocalCode(code))))
     };
     plugins.decide(ctx, uri.to_string(), "local code deprecated", decide).await?;
-    show(plugins, uri)
+    show(plugins, uri).await
 }
 
 /// Every local code, by URI.
-#[must_use]
-pub fn list(plugins: &PluginAdministration) -> Vec<LocalCodeView> {
-    plugins.deployment().local_codes().map(|code| view(plugins, code)).collect()
+///
+/// # Errors
+/// When the store fails.
+pub async fn list(plugins: &PluginAdministration) -> Result<Vec<LocalCodeView>, AppError> {
+    let deployment = plugins.deployment();
+    let registry = plugins.registry();
+    let generation = registry.vocabularies.current();
+    let numbers: Vec<CodeNumber> =
+        deployment.local_codes().filter_map(|code| generation.number_of(&code.uri)).collect();
+    let held = registry.index.records_by_code(&numbers).await?;
+    let records = |code: &LocalCode| {
+        let number = generation.number_of(&code.uri);
+        number.and_then(|number| held.get(&number)).copied().unwrap_or_default()
+    };
+    Ok(deployment.local_codes().map(|code| view(&generation, code, records(code))).collect())
 }
 
 /// One local code.
 ///
 /// # Errors
 /// [`AppError::NotThere`].
-pub fn show(plugins: &PluginAdministration, uri: &CodeUri) -> Result<LocalCodeView, AppError> {
+pub async fn show(plugins: &PluginAdministration, uri: &CodeUri) -> Result<LocalCodeView, AppError> {
     let deployment = plugins.deployment();
-    deployment.local_code(uri).map(|code| view(plugins, code)).ok_or_else(|| not_there(&deployment, uri))
+    let code = deployment.local_code(uri).ok_or_else(|| not_there(&deployment, uri))?;
+    let generation = plugins.registry().vocabularies.current();
+    Ok(view(&generation, code, records_of(plugins, uri).await?))
 }
 
-fn view(plugins: &PluginAdministration, code: &LocalCode) -> LocalCodeView {
-    let registry = plugins.registry();
-    let generation = registry.vocabularies.current();
-    let is_in_force = concept(&generation, &code.uri).is_some();
-    let records = code.id_type.is_none().then(|| records_of(plugins, &code.uri));
-    LocalCodeView { code: code.clone(), is_in_force, records }
+fn view(generation: &Generation, code: &LocalCode, records: u64) -> LocalCodeView {
+    let is_in_force = concept(generation, &code.uri).is_some();
+    LocalCodeView { code: code.clone(), is_in_force, records: code.id_type.is_none().then_some(records) }
 }
 
-fn records_of(plugins: &PluginAdministration, uri: &CodeUri) -> u64 {
+async fn records_of(plugins: &PluginAdministration, uri: &CodeUri) -> Result<u64, AppError> {
     let registry = plugins.registry();
-    let number = registry.vocabularies.current().number_of(uri);
-    number.map_or(0, |number| registry.columns.snapshot().records_using(&[number]))
+    let Some(number) = registry.vocabularies.current().number_of(uri) else { return Ok(0) };
+    Ok(registry.index.records_using(&[number]).await?)
 }
 
 /// The code as it will be kept, if nothing is wrong with it.

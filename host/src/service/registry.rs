@@ -7,6 +7,7 @@ use super::bodies::Bodies;
 use super::eligibility::exhausted::ExhaustedExpressions;
 use crate::columns::Columns;
 use crate::store::Store;
+use crate::store::index::Index;
 use crate::vocab::Vocabularies;
 
 /// One register with everything that is kept beside it.
@@ -14,7 +15,9 @@ use crate::vocab::Vocabularies;
 pub struct Registry {
     /// Where records live.
     pub store: Arc<dyn Store>,
-    /// The register in memory, for searches and rules.
+    /// What searches and questions about the whole register are asked of.
+    pub index: Arc<dyn Index>,
+    /// The register in memory, for rules.
     pub columns: Arc<Columns>,
     /// The vocabularies in force.
     pub vocabularies: Arc<Vocabularies>,

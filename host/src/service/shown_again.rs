@@ -40,7 +40,7 @@ pub async fn shown_again(
     (kind, id, version): (RecordKind, RecordId, VersionId),
 ) -> Result<ShownAgain, AppError> {
     let gone = || AppError::internal("a request is remembered to have written what is not there");
-    let fields = match visibility::of(ctx, registry, kind, id) {
+    let fields = match visibility::of(ctx, registry, kind, id).await? {
         Some(fields) => fields,
         None if version == VersionId::FIRST => FieldSet::none(),
         None => {

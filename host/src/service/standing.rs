@@ -8,23 +8,32 @@ use crate::domain::record::RecordId;
 use crate::domain::search::Page;
 use crate::domain::search::terms::MembershipTerm;
 use crate::domain::subject::SubjectReference;
+use crate::error::AppError;
 
 /// The groups that name a person as a member, be it a former one, in the order in which they were registered. Of those that the
 /// transaction changed one or the other may not name it any more: what they say themselves counts.
-#[must_use]
-pub fn groups_of(registry: &Registry, individual: RecordId) -> Vec<RecordId> {
-    let mut groups = registry.columns.snapshot().groups_of(individual);
+///
+/// # Errors
+/// When the store fails.
+pub async fn groups_of(registry: &Registry, individual: RecordId) -> Result<Vec<RecordId>, AppError> {
+    let mut groups = registry.index.groups_of(individual).await?;
     if let Some(staged) = registry.store.kept_back() {
         add(&mut groups, staged.groups_of(individual));
     }
-    groups
+    Ok(groups)
 }
 
 /// The memberships of a subject, whatever their status: how many there are, and the first so many of them.
-#[must_use]
-pub fn memberships_of(registry: &Registry, subject: SubjectReference, count: u32) -> (u64, Vec<RecordId>) {
+///
+/// # Errors
+/// When the store fails.
+pub async fn memberships_of(
+    registry: &Registry,
+    subject: SubjectReference,
+    count: u32,
+) -> Result<(u64, Vec<RecordId>), AppError> {
     let of_subject = [vec![MembershipTerm::Beneficiary(subject)]];
-    let found = registry.columns.snapshot().memberships(&of_subject, Page { offset: 0, count });
+    let found = registry.index.memberships(&of_subject, Page { offset: 0, count }).await?;
     let (mut total, mut ids) = (found.total, found.ids);
     if let Some(staged) = registry.store.kept_back() {
         // A membership never changes its beneficiary: those that the indexes know are counted already.
@@ -34,7 +43,7 @@ pub fn memberships_of(registry: &Registry, subject: SubjectReference, count: u32
         add(&mut ids, new);
         ids.truncate(count as usize);
     }
-    (total, ids)
+    Ok((total, ids))
 }
 
 fn add(known: &mut Vec<RecordId>, more: Vec<RecordId>) {

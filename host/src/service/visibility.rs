@@ -11,9 +11,10 @@
 
 mod consented;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-pub use consented::{beneficiaries, beneficiary, limits, without};
+pub use consented::{beneficiaries, beneficiary, limits, sees, without};
 
 use super::identifiers;
 use super::registry::Registry;
@@ -36,38 +37,115 @@ pub struct Seen<D> {
 
 /// What the client may see of a record; nothing, where the record does not exist for it. Decided before the record is fetched,
 /// so that a hidden one takes no longer than an absent one.
-#[must_use]
-pub fn of(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
-    let consented = consented::fields(ctx, registry, kind, id)?;
-    Some(consented.intersection(&ctx.fields(kind.resource(), Action::Read)))
+///
+/// # Errors
+/// When the store fails.
+pub async fn of(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    id: RecordId,
+) -> Result<Option<FieldSet>, AppError> {
+    let consented = consented::fields(ctx, registry, kind, id).await?;
+    Ok(consented.map(|consented| consented.intersection(&ctx.fields(kind.resource(), Action::Read))))
 }
 
-/// Whether a record exists for the client.
-#[must_use]
-pub fn is_there(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> bool {
-    consented::fields(ctx, registry, kind, id).is_some()
+/// What the client may see of each of some records of a kind, in the order asked, as [`of`].
+///
+/// # Errors
+/// When the store fails.
+pub async fn of_each(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<Vec<Option<FieldSet>>, AppError> {
+    let granted = ctx.fields(kind.resource(), Action::Read);
+    let consented = consented::fields_of_each(ctx, registry, kind, ids).await?;
+    Ok(consented.into_iter().map(|fields| Some(fields?.intersection(&granted))).collect())
+}
+
+/// Which of some records of a kind exist for the client.
+///
+/// # Errors
+/// When the store fails.
+pub async fn there(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<HashSet<RecordId>, AppError> {
+    let consented = consented::fields_of_each(ctx, registry, kind, ids).await?;
+    Ok(ids.iter().zip(consented).filter(|(_, fields)| fields.is_some()).map(|(id, _)| *id).collect())
 }
 
 /// What the client may see of a record that it has just written: nothing but what always stays, where it is not there for it.
-#[must_use]
-pub fn of_written(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> FieldSet {
-    of(ctx, registry, kind, id).unwrap_or_else(FieldSet::none)
+///
+/// # Errors
+/// When the store fails.
+pub async fn of_written(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    id: RecordId,
+) -> Result<FieldSet, AppError> {
+    Ok(of(ctx, registry, kind, id).await?.unwrap_or_else(FieldSet::none))
 }
 
 /// The same of a membership, whose beneficiary decides whether it is there: one that is just written is in no index yet.
-#[must_use]
-pub fn of_written_membership(ctx: &OpContext, registry: &Registry, details: &ProgramMembershipDetails) -> FieldSet {
+///
+/// # Errors
+/// When the store fails.
+pub async fn of_written_membership(
+    ctx: &OpContext,
+    registry: &Registry,
+    details: &ProgramMembershipDetails,
+) -> Result<FieldSet, AppError> {
     let resource = Resource::ProgramMembership;
-    let consented = consented::fields_about(ctx, registry, resource, details.beneficiary);
+    let consented = consented::fields_about(ctx, registry, resource, details.beneficiary).await?;
     let consented = consented.unwrap_or_else(FieldSet::none);
-    consented.intersection(&ctx.fields(resource, Action::Read))
+    Ok(consented.intersection(&ctx.fields(resource, Action::Read)))
 }
 
 /// What a search may show of a record: as [`of`], and what the scope to search opens where it is enough to search.
-#[must_use]
-pub fn of_found(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
-    let consented = consented::fields(ctx, registry, kind, id)?;
-    Some(consented.intersection(&searchable(ctx, kind.resource())))
+///
+/// # Errors
+/// When the store fails.
+pub async fn of_found(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    id: RecordId,
+) -> Result<Option<FieldSet>, AppError> {
+    Ok(of_each_found(ctx, registry, kind, &[id]).await?.pop().flatten())
+}
+
+/// What a search may show of each of some records of a kind, in the order asked, as [`of_found`].
+///
+/// # Errors
+/// When the store fails.
+pub async fn of_each_found(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<Vec<Option<FieldSet>>, AppError> {
+    let granted = searchable(ctx, kind.resource());
+    let consented = consented::fields_of_each(ctx, registry, kind, ids).await?;
+    Ok(consented.into_iter().map(|fields| Some(fields?.intersection(&granted))).collect())
+}
+
+/// Whether one at least of some records of a kind exists for the client; what opens the first of them is noted.
+///
+/// # Errors
+/// When the store fails.
+pub async fn any_is_there(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<bool, AppError> {
+    consented::any_is_there(ctx, registry, kind, ids).await
 }
 
 /// What the scope to search a resource opens by itself: of people and groups nothing.
@@ -94,7 +172,7 @@ pub async fn find(
     key: &IdentifierKey,
 ) -> Result<(RecordId, FieldSet), AppError> {
     let id = identifiers::choose(kind, &consented::owners(ctx, registry, kind, key).await?)?;
-    let fields = of(ctx, registry, kind, id).ok_or(AppError::NotFound(kind))?;
+    let fields = of(ctx, registry, kind, id).await?.ok_or(AppError::NotFound(kind))?;
     Ok((id, fields))
 }
 
@@ -104,7 +182,7 @@ fn searchable(ctx: &OpContext, resource: Resource) -> FieldSet {
 }
 
 /// Whether the client sees records of a resource at all, be it in answers to searches.
-fn sees(ctx: &OpContext, resource: Resource) -> bool {
+fn is_seen(ctx: &OpContext, resource: Resource) -> bool {
     let searches = matches!(resource, Resource::Program | Resource::ProgramMembership);
     ctx.holds(resource, Action::Read) || (searches && ctx.holds(resource, Action::Search))
 }
@@ -150,7 +228,7 @@ pub fn check_membership(ctx: &OpContext, usage: FieldUse) -> Result<(), AppError
 /// writes blindly, by whatever it was told elsewhere.
 #[must_use]
 pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
-    if sees(ctx, resource) { searchable(ctx, resource) } else { FieldSet::All }
+    if is_seen(ctx, resource) { searchable(ctx, resource) } else { FieldSet::All }
 }
 
 /// The fields that the client may change of a record of which it sees some: those that its grants to update open and that it
@@ -158,7 +236,7 @@ pub fn known(ctx: &OpContext, resource: Resource) -> FieldSet {
 #[must_use]
 pub fn changeable(ctx: &OpContext, resource: Resource, seen: &FieldSet) -> FieldSet {
     let granted = ctx.fields(resource, Action::Update);
-    if sees(ctx, resource) || ctx.consent.is_some() { granted.intersection(seen) } else { granted }
+    if is_seen(ctx, resource) || ctx.consent.is_some() { granted.intersection(seen) } else { granted }
 }
 
 /// Whether a field, given by its path in the API, is among some.

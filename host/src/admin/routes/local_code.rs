@@ -19,8 +19,8 @@ use crate::error::AppError;
 use crate::service::local_code;
 
 /// Lists all local codes.
-pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<ListBody<LocalCodeBody>> {
-    Json(ListBody { data: local_code::list(&app.plugins).iter().map(LocalCodeBody::from).collect() })
+pub async fn list(_: NoParameters, State(app): State<AppState>) -> Result<Json<ListBody<LocalCodeBody>>, ApiError> {
+    Ok(Json(ListBody { data: local_code::list(&app.plugins).await?.iter().map(LocalCodeBody::from).collect() }))
 }
 
 /// Adds a local code.
@@ -45,7 +45,7 @@ pub async fn show(
     State(app): State<AppState>,
     uri: Result<Path<String>, PathRejection>,
 ) -> Result<Json<LocalCodeBody>, ApiError> {
-    Ok(Json(LocalCodeBody::from(&local_code::show(&app.plugins, &code(uri)?)?)))
+    Ok(Json(LocalCodeBody::from(&local_code::show(&app.plugins, &code(uri)?).await?)))
 }
 
 /// Changes what a local code is called or how its values look.

@@ -20,6 +20,7 @@ use crate::plugin::{
     EligibilityEngine, InstallStep, InstalledPlugin, LibraryError, PluginLibrary, RuleSession, SyncedFile,
 };
 use crate::service::audit::AuditLog;
+use crate::service::memory_index::MemoryIndex;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
 use crate::store::Store as _;
@@ -275,9 +276,11 @@ fn a_folder_in_use_is_not_opened_twice() {
 
 pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<MemoryStore>, Registry) {
     let store = Arc::new(MemoryStore::default());
+    let columns = Arc::default();
     let registry = Registry {
         store: store.clone(),
-        columns: Arc::default(),
+        index: Arc::new(MemoryIndex(Arc::clone(&columns))),
+        columns,
         vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
         audit: AuditLog::new(store.clone()),
         exhausted: Arc::default(),

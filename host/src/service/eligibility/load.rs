@@ -103,10 +103,18 @@ impl Loader<'_> {
     }
 
     /// What the rule may see of a record: what its author may.
-    fn seen(&self, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
+    async fn seen(&self, kind: RecordKind, id: RecordId) -> Result<Option<FieldSet>, AppError> {
         match self.authority {
-            Authority::Caller => visibility::of(self.ctx, self.registry, kind, id),
-            Authority::Program => Some(FieldSet::All),
+            Authority::Caller => visibility::of(self.ctx, self.registry, kind, id).await,
+            Authority::Program => Ok(Some(FieldSet::All)),
+        }
+    }
+
+    /// Whether the rule may see one at least of some records.
+    async fn any_is_seen(&self, kind: RecordKind, ids: &[RecordId]) -> Result<bool, AppError> {
+        match self.authority {
+            Authority::Caller => visibility::any_is_there(self.ctx, self.registry, kind, ids).await,
+            Authority::Program => Ok(!ids.is_empty()),
         }
     }
 
@@ -155,7 +163,7 @@ impl Loader<'_> {
 
     /// A group as it is looked at; nothing, where it is hidden.
     async fn group(&self, id: RecordId) -> Result<Option<Seen<GroupDetails>>, AppError> {
-        let Some(fields) = self.seen(RecordKind::Group, id) else { return Ok(None) };
+        let Some(fields) = self.seen(RecordKind::Group, id).await? else { return Ok(None) };
         let Some(present) = self.registry.store.group(id).await? else { return Ok(None) };
         let version = present.meta.version;
         let record = match self.version_then(RecordKind::Group, &present.details.identifiers, version) {
@@ -171,7 +179,7 @@ impl Loader<'_> {
         if let Some(known) = reads.people.get(&id) {
             return Ok(Some(known.clone()));
         }
-        let Some(fields) = self.seen(RecordKind::Individual, id) else { return Ok(None) };
+        let Some(fields) = self.seen(RecordKind::Individual, id).await? else { return Ok(None) };
         let Some(present) = self.registry.store.individual(id).await? else {
             return Err(AppError::internal("a person that others refer to is not there"));
         };
@@ -236,7 +244,7 @@ impl Loader<'_> {
 
     /// The groups in which a person may be found: those that name it now, or those of the decision that is repeated.
     async fn groups_of(&self, id: RecordId, reads: &mut Reads) -> Result<Vec<RecordId>, AppError> {
-        let Some(decision) = self.repeated else { return Ok(standing::groups_of(self.registry, id)) };
+        let Some(decision) = self.repeated else { return standing::groups_of(self.registry, id).await };
         if reads.groups_then.is_none() {
             let mut by_member: HashMap<RecordId, Vec<RecordId>> = HashMap::new();
             let of_groups = format!("{}/", RecordKind::Group);
@@ -268,9 +276,8 @@ impl Loader<'_> {
         if !needs.programs {
             return Ok(Programs::Unknown);
         }
-        let (total, ids) = standing::memberships_of(self.registry, subject, MEMBERSHIPS_MAX);
-        let are_seen = || ids.iter().any(|id| self.seen(RecordKind::ProgramMembership, *id).is_some());
-        if total > u64::from(MEMBERSHIPS_MAX) && are_seen() {
+        let (total, ids) = standing::memberships_of(self.registry, subject, MEMBERSHIPS_MAX).await?;
+        if total > u64::from(MEMBERSHIPS_MAX) && self.any_is_seen(RecordKind::ProgramMembership, &ids).await? {
             let message =
                 format!("a rule looks at up to {MEMBERSHIPS_MAX} memberships of one subject, and this one has more");
             return Err(AppError::invalid("subjects", "too_many", message));
@@ -278,7 +285,7 @@ impl Loader<'_> {
         let mut facts = Vec::with_capacity(ids.len());
         let mut number = 0;
         for id in ids {
-            let seen = self.seen(RecordKind::ProgramMembership, id);
+            let seen = self.seen(RecordKind::ProgramMembership, id).await?;
             let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
             number += 1;
             reads.count_row()?;

@@ -1,9 +1,6 @@
 //! Picks some records of the register to try a rule on.
 
-use crate::columns::SearchLimits;
 use crate::domain::record::RecordId;
-use crate::domain::search::found::Sorting;
-use crate::domain::search::{GroupQuery, IndividualQuery, Page};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::AppError;
 use crate::service::registry::Registry;
@@ -16,26 +13,19 @@ use crate::service::subjects;
 /// When the store fails.
 pub async fn sample(registry: &Registry, subject: Subject, count: u32) -> Result<Vec<String>, AppError> {
     let mut references = Vec::new();
-    for id in picked(registry, subject, count) {
+    for id in picked(registry, subject, count).await? {
         references.push(subjects::called(&*registry.store, SubjectReference { kind: subject, id }).await?);
     }
     Ok(references)
 }
 
-fn picked(registry: &Registry, subject: Subject, count: u32) -> Vec<RecordId> {
-    let snapshot = registry.columns.snapshot();
-    let page = |offset: u64, count: u32| {
-        let (window, limits, order) = (Page { offset, count }.into(), SearchLimits::default(), Sorting::REGISTERED);
-        match subject {
-            Subject::Individual => snapshot.search(&IndividualQuery::default(), limits, order, &window),
-            Subject::Group => snapshot.search_groups(&GroupQuery::default(), limits, order, &window),
-        }
+async fn picked(registry: &Registry, subject: Subject, count: u32) -> Result<Vec<RecordId>, AppError> {
+    let counts = registry.index.record_counts().await?;
+    let total = match subject {
+        Subject::Individual => counts.individuals,
+        Subject::Group => counts.groups,
     };
-    let first = page(0, count);
-    let total = first.total;
-    if total <= u64::from(count) {
-        return first.ids;
-    }
-    let offsets = (0..u64::from(count)).map(|at| at * total / u64::from(count));
-    offsets.filter_map(|offset| page(offset, 1).ids.first().copied()).collect()
+    // Keys count up from 1 without a gap.
+    let picked = u64::from(count).min(total);
+    Ok((0..picked).map(|at| RecordId(at * total / picked + 1)).collect())
 }

@@ -76,7 +76,7 @@ async fn change_once(
     let own = (Some(before.id), &Shown::in_view(&present));
     let details = resolve_references(ctx, registry, own, coded, &mut problems).await?;
     check_relationships(&details, &mut problems);
-    let hidden = Hidden::of(ctx, registry, &before.details);
+    let hidden = Hidden::of(ctx, registry, &before.details).await?;
     let details = hidden.kept(&before.details, details, &mut problems);
     if written.allows("member") {
         check_members(ctx, &generation, &details, &hidden, &mut problems);

@@ -34,7 +34,7 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id);
+            let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id).await?;
             answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
         }
         Some(

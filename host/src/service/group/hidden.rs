@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::context::OpContext;
 use crate::domain::group::{GroupDetails, MEMBERS_MAX};
 use crate::domain::record::{RecordId, RecordKind};
-use crate::error::FieldProblem;
+use crate::error::{AppError, FieldProblem};
 use crate::service::registry::Registry;
 use crate::service::visibility;
 
@@ -18,16 +18,16 @@ pub(super) struct Hidden {
 
 impl Hidden {
     /// Of a group as it is.
-    pub(super) fn of(ctx: &OpContext, registry: &Registry, details: &GroupDetails) -> Self {
-        let are_hidden = |kind, ids: &mut dyn Iterator<Item = RecordId>| {
-            ids.filter(|id| !visibility::is_there(ctx, registry, kind, *id)).collect()
-        };
-        let mut members = details.members.iter().flatten().map(|member| member.individual);
-        let mut targets = details.relationships.iter().flatten().map(|relationship| relationship.target);
-        Self {
-            individuals: are_hidden(RecordKind::Individual, &mut members),
-            groups: are_hidden(RecordKind::Group, &mut targets),
-        }
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn of(ctx: &OpContext, registry: &Registry, details: &GroupDetails) -> Result<Self, AppError> {
+        let members = details.members.iter().flatten().map(|member| member.individual).collect();
+        let targets = details.relationships.iter().flatten().map(|relationship| relationship.target).collect();
+        Ok(Self {
+            individuals: hidden(ctx, registry, RecordKind::Individual, members).await?,
+            groups: hidden(ctx, registry, RecordKind::Group, targets).await?,
+        })
     }
 
     /// Whether a member is not there.
@@ -57,6 +57,17 @@ impl Hidden {
         let before = details.members.iter().flatten().take(at);
         before.filter(|member| !self.holds(member.individual)).count()
     }
+}
+
+/// Those of some records that are not there.
+async fn hidden(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: Vec<RecordId>,
+) -> Result<HashSet<RecordId>, AppError> {
+    let there = visibility::there(ctx, registry, kind, &ids).await?;
+    Ok(ids.into_iter().filter(|id| !there.contains(id)).collect())
 }
 
 /// A list with what is wanted instead of what is seen of it, and the hidden rest in its places.

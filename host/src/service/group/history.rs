@@ -98,10 +98,9 @@ pub async fn membership_history(
         }
         before = Some(now);
     }
-    let is_seen = |entry: &HistoryEntry| {
-        visibility::is_there(ctx, registry, RecordKind::Individual, entry.member.individual) && fields.allows("member")
-    };
-    entries.retain(is_seen);
+    let members: Vec<RecordId> = entries.iter().map(|entry| entry.member.individual).collect();
+    let there = visibility::there(ctx, registry, RecordKind::Individual, &members).await?;
+    entries.retain(|entry| there.contains(&entry.member.individual) && fields.allows("member"));
     let total = entries.len() as u64;
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let entries: Vec<HistoryEntry> = entries.into_iter().skip(skipped).take(page.count as usize).collect();

@@ -135,7 +135,7 @@ async fn change_member_once(
     let today = utc_day(ctx.now);
     let mut details = before.details.clone();
     let at = apply(&generation, today, &mut details, individual, change, &mut problems)?;
-    let hidden = Hidden::of(ctx, registry, &details);
+    let hidden = Hidden::of(ctx, registry, &details).await?;
     check_members(ctx, &generation, &details, &hidden, &mut problems);
     if !problems.is_empty() {
         let at = at.map(|at| hidden.shown_place(&details, at));
@@ -317,14 +317,15 @@ pub async fn places_in_groups(
     (page, until): (Page, Until),
 ) -> Result<PlacesPage, AppError> {
     let mut found = PlacesPage::default();
-    for (at, id) in standing::groups_of(registry, individual).into_iter().enumerate() {
+    for (at, id) in standing::groups_of(registry, individual).await?.into_iter().enumerate() {
         if until == Until::PageIsFull && found.places.len() >= page.count as usize {
             break;
         }
         if at % GROUPS_PER_TURN == GROUPS_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
-        let fields = visibility::of(ctx, registry, RecordKind::Group, id).filter(|fields| fields.allows("member"));
+        let fields =
+            visibility::of(ctx, registry, RecordKind::Group, id).await?.filter(|fields| fields.allows("member"));
         let Some(fields) = fields else { continue };
         let Some(record) = registry.store.group(id).await? else { continue };
         let group = Seen { record, fields };

@@ -58,13 +58,12 @@ pub async fn search(
     let fields = searched_fields(&request);
     let (query, generation) = resolve(ctx, registry, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
-    let snapshot = registry.columns.snapshot();
-    let records = visibility::limits(ctx, &snapshot, RecordKind::Group);
-    let limits = SearchLimits { records: records.as_deref(), groups: None };
-    let found = snapshot.search_groups(&query, limits, search::sorting(paging, &ranks), &paging.window);
+    let sorting = search::sorting(paging, &ranks);
+    let found = registry.index.search_groups(&query, visibility::sees(ctx), sorting, &paging.window).await?;
+    let seen = visibility::of_each_found(ctx, registry, RecordKind::Group, &found.ids).await?;
     let mut views = Vec::with_capacity(found.ids.len());
-    for id in found.ids {
-        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::Group, id) else { continue };
+    for (id, fields) in found.ids.into_iter().zip(seen) {
+        let Some(fields) = fields else { continue };
         let group = registry.store.group(id).await?;
         let group = group.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
         views.push(answer(ctx, registry, languages.clone(), (group, fields), wanted).await?);
@@ -102,7 +101,8 @@ async fn resolve(
     let mut members = Vec::with_capacity(request.members.len());
     for key in &request.members {
         let mut people = carriers(registry, RecordKind::Individual, key).await?;
-        people.retain(|person| visibility::of(ctx, registry, RecordKind::Individual, *person).is_some());
+        let there = visibility::there(ctx, registry, RecordKind::Individual, &people).await?;
+        people.retain(|person| there.contains(person));
         members.push(people);
     }
     let query = GroupQuery {

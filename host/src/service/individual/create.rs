@@ -29,7 +29,7 @@ pub async fn create(
     let committed = registry.store.commit(write).await?;
     match committed.written.into_iter().next() {
         Some(Written::Individual(individual)) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id);
+            let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id).await?;
             let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
             Ok(IndividualView { individual, fields, beside, codes: CodeView::new(generation, languages) })
         }

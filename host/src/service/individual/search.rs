@@ -80,21 +80,18 @@ pub async fn search(
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
     let query = resolve(ctx, registry, &generation, request).await?;
     let ranks = search::code_ranks(&generation, &paging.sort);
-    let snapshot = registry.columns.snapshot();
-    let [people, groups] =
-        [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
-    let limits = SearchLimits { records: people.as_deref(), groups: groups.as_deref() };
-    let found = snapshot.search(&query, limits, search::sorting(paging, &ranks), &paging.window);
+    let sorting = search::sorting(paging, &ranks);
+    let found = registry.index.search_individuals(&query, visibility::sees(ctx), sorting, &paging.window).await?;
     let individuals = registry.store.individuals(&found.ids).await?;
     let targets = individuals.iter().filter_map(|individual| records::called(&individual.details.identifiers));
     let targets = targets.map(reference).collect();
     let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);
     let note = search::note(searched_fields(&query), &paging.sort);
     registry.audit.record(ctx, entry.with_note(note)).await?;
-    let seen = individuals.into_iter().filter_map(|record| {
-        let fields = visibility::of_found(ctx, registry, RecordKind::Individual, record.id)?;
-        Some(Seen { record, fields })
-    });
+    let ids: Vec<RecordId> = individuals.iter().map(|record| record.id).collect();
+    let fields = visibility::of_each_found(ctx, registry, RecordKind::Individual, &ids).await?;
+    let seen = individuals.into_iter().zip(fields);
+    let seen = seen.filter_map(|(record, fields)| Some(Seen { record, fields: fields? }));
     let page = FoundPage { total: found.total, records: seen.collect(), next: found.next };
     // Taken after the records, so that a code published meanwhile has its name.
     Ok((page, CodeView::new(registry.vocabularies.current(), languages)))
@@ -109,11 +106,9 @@ pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchReque
     let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
     let query = resolve(ctx, registry, &generation, request).await?;
-    let snapshot = registry.columns.snapshot();
-    let people = visibility::limits(ctx, &snapshot, RecordKind::Individual);
-    let limits = SearchLimits { records: people.as_deref(), groups: None };
-    let page = Page { offset: 0, count: u32::MAX };
-    let mut ids = snapshot.search(&query, limits, Sorting::REGISTERED, &page.into()).ids;
+    let all = Page { offset: 0, count: u32::MAX }.into();
+    let found = registry.index.search_individuals(&query, visibility::sees(ctx), Sorting::REGISTERED, &all).await?;
+    let mut ids = found.ids;
     ids.sort_unstable();
     Ok(ids)
 }

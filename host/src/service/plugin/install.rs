@@ -103,8 +103,8 @@ impl PluginAdministration {
                 if let Some(reason) = self.why_still_needed(&prepared.manifest().name, &dropped, &deployment).await? {
                     return Ok(Err((prepared.refuse(reason), Some(Box::new(prepared)))));
                 }
-                let (generation, snapshot) = (self.registry.vocabularies.current(), self.registry.columns.snapshot());
-                kept.extend(kept::of_removed(&dropped, &deployment, &generation, &snapshot));
+                let (generation, held) = (self.registry.vocabularies.current(), self.held_codes(&dropped).await?);
+                kept.extend(kept::of_removed(&dropped, &deployment, &generation, &held));
                 let deployment = kept::joined(&deployment, &kept);
                 match self.numbered(packs, &deployment).await? {
                     Ok(changed) => {

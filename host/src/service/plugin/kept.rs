@@ -3,11 +3,10 @@
 //! **Invariant:** what is kept of codes that are gone only grows, and is on disk before the pack changes: whenever the server stops, every code that a
 //! record may hold has its labels in the installed version or among what is kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::columns::Snapshot;
-use crate::domain::code::{Code, Namespace};
+use crate::domain::code::{Code, CodeNumber, Namespace};
 use crate::domain::deployment::{Deployment, EarlierVersion, KeptConcepts, Setting, SettingKey};
 use crate::domain::vocabulary::Concept;
 use crate::vocab::{CheckedPack, ConceptRef, Generation, Vocabulary};
@@ -43,18 +42,19 @@ pub(super) fn of_replaced(packs: &Packs, new: &CheckedPack, deployment: &Deploym
     (settings, joined)
 }
 
-/// What is to be kept of vocabularies that go: the codes that records hold or local codes specialise, and what is above them.
+/// What is to be kept of vocabularies that go: the codes that records hold, which are `held`, or local codes specialise, and what is
+/// above them.
 pub(super) fn of_removed(
     vocabularies: &[Arc<Vocabulary>],
     deployment: &Deployment,
     generation: &Generation,
-    snapshot: &Snapshot,
+    held: &BTreeMap<CodeNumber, u64>,
 ) -> Vec<Setting> {
     let mut settings = Vec::new();
     for vocabulary in vocabularies {
         let namespace = vocabulary.namespace();
         let kept: BTreeSet<&Code> = deployment.kept_of(namespace).map(|concept| &concept.code).collect();
-        let concepts = needed(vocabulary, deployment, generation, snapshot);
+        let concepts = needed(vocabulary, deployment, generation, held);
         let new = concepts.into_iter().filter(|concept| !kept.contains(&concept.code)).collect();
         settings.extend(parts(namespace, new, deployment));
     }
@@ -72,7 +72,7 @@ fn needed(
     vocabulary: &Vocabulary,
     deployment: &Deployment,
     generation: &Generation,
-    snapshot: &Snapshot,
+    held: &BTreeMap<CodeNumber, u64>,
 ) -> Vec<Concept> {
     let specialised: BTreeSet<&str> = deployment
         .local_codes()
@@ -81,7 +81,7 @@ fn needed(
         .collect();
     let is_needed = |concept: &ConceptRef<'_>| {
         let number = concept.uri().ok().and_then(|uri| generation.number_of(&uri));
-        specialised.contains(concept.code()) || number.is_some_and(|number| snapshot.records_using(&[number]) > 0)
+        specialised.contains(concept.code()) || number.is_some_and(|number| held.contains_key(&number))
     };
     let mut seen = BTreeSet::new();
     let mut concepts = Vec::new();

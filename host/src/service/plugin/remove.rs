@@ -1,5 +1,6 @@
 //! Removing a plugin, and what stands against it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::packs::{Publishable, publishable};
@@ -7,7 +8,7 @@ use super::report::Carriers;
 use super::{PluginAdministration, blocking, kept};
 use crate::context::OpContext;
 use crate::domain::audit::AuditOutcome;
-use crate::domain::code::CodeNumber;
+use crate::domain::code::{CodeNumber, Namespace};
 use crate::domain::deployment::Deployment;
 use crate::domain::local_code::LocalCode;
 use crate::domain::manifest::{PluginKind, PluginName};
@@ -112,8 +113,8 @@ impl PluginAdministration {
                 let message = format!("{uses} records took up codes of `{name}` while it was being removed; it stays");
                 return Err(AppError::Conflict(message));
             }
-            let snapshot = self.registry.columns.snapshot();
-            let kept = kept::of_removed(pack.vocabularies(), deployment, generation, &snapshot);
+            let held = self.held_codes(pack.vocabularies()).await?;
+            let kept = kept::of_removed(pack.vocabularies(), deployment, generation, &held);
             let deployment = kept::joined(deployment, &kept);
             self.keep(ctx.now, kept, deployment).await?;
         }
@@ -135,20 +136,35 @@ impl PluginAdministration {
         self.records_using(pack.vocabularies()).await.map(Some)
     }
 
+    /// How many records hold each code of vocabularies that any holds.
+    pub(super) async fn held_codes(
+        &self,
+        vocabularies: &[Arc<Vocabulary>],
+    ) -> Result<BTreeMap<CodeNumber, u64>, AppError> {
+        let generation = self.registry.vocabularies.current();
+        let numbers = numbers_of(&generation, vocabularies.iter().map(|vocabulary| vocabulary.namespace()));
+        Ok(self.registry.index.records_by_code(&numbers).await?)
+    }
+
     /// How many uses records make of the codes of vocabularies.
     pub(super) async fn records_using(&self, vocabularies: &[Arc<Vocabulary>]) -> Result<u64, AppError> {
         let generation = self.registry.vocabularies.current();
-        // Every code that its vocabularies ever had here, the deployment's own among them.
-        let namespaces = vocabularies.iter().map(|vocabulary| vocabulary.namespace());
-        let numbers: Vec<CodeNumber> =
-            namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect();
-        let held = self.registry.columns.snapshot().records_using(&numbers);
+        let numbers = numbers_of(&generation, vocabularies.iter().map(|vocabulary| vocabulary.namespace()));
+        let held = self.registry.index.records_using(&numbers).await?;
         // ID types stand in no coded field: records use them as the systems of their identifiers.
         let uris = numbers.iter().filter_map(|number| generation.table().uri(*number));
         let id_types = uris.filter(|uri| uri.namespace.as_str() == ID_TYPE_NAMESPACE).map(|uri| uri.to_string());
         let carriers = Carriers::find(&self.registry, &id_types.collect()).await?;
         Ok(held.saturating_add(carriers.total()))
     }
+}
+
+/// Every code that vocabularies ever had here, the deployment's own among them.
+pub(super) fn numbers_of<'a>(
+    generation: &Generation,
+    namespaces: impl Iterator<Item = &'a Namespace>,
+) -> Vec<CodeNumber> {
+    namespaces.flat_map(|namespace| generation.table().numbers_in(namespace)).copied().collect()
 }
 
 /// Refuses to take away a vocabulary that holds codes of the deployment's own.

@@ -4,7 +4,7 @@
 
 mod touched;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) use self::touched::Carriers;
@@ -12,11 +12,11 @@ pub use self::touched::{RECORDS_TOLD_MAX, TouchedRecord};
 use super::install::refusal;
 use super::numbers::code_table;
 use super::packs::{Packs, build, checked_pack, told, unnumbered, with};
+use super::remove::numbers_of;
 use super::{PluginAdministration, PluginOffer, blocking};
-use crate::columns::Snapshot;
 use crate::context::OpContext;
 use crate::domain::audit::AuditOutcome;
-use crate::domain::code::CodeNumber;
+use crate::domain::code::{CodeNumber, Namespace};
 use crate::domain::deployment::Deployment;
 use crate::domain::vocabulary::{ConceptStatus, ID_TYPE_NAMESPACE};
 use crate::error::AppError;
@@ -108,7 +108,8 @@ struct Pair<'a> {
 struct Facts<'a> {
     deployment: &'a Deployment,
     generation: &'a Generation,
-    snapshot: &'a Snapshot,
+    /// How many records hold each code that any holds.
+    held: &'a BTreeMap<CodeNumber, u64>,
     carriers: &'a Carriers,
 }
 
@@ -157,15 +158,19 @@ impl PluginAdministration {
         let new = prepared.contents().and_then(|contents| checked_pack(contents.clone(), manifest));
         let pairs = pairs(packs.get(&manifest.name).map(|(_, pack)| &**pack), new.as_deref(), &generation);
         let carriers = Carriers::find(&self.registry, &lost_id_types(&pairs)).await?;
-        let snapshot = self.registry.columns.snapshot();
-        let facts =
-            Facts { deployment: &deployment, generation: &generation, snapshot: &snapshot, carriers: &carriers };
+        let index = &self.registry.index;
+        let held = index.records_by_code(&numbers_of(&generation, pairs.iter().filter_map(namespace_of))).await?;
+        let facts = Facts { deployment: &deployment, generation: &generation, held: &held, carriers: &carriers };
         let mut lost = BTreeSet::new();
-        let vocabularies = pairs.iter().filter_map(|pair| change(pair, &facts, &mut lost)).collect();
-        let register = (&*generation, &*snapshot);
+        let mut vocabularies = Vec::new();
+        for (mut change, numbers) in pairs.iter().filter_map(|pair| change(pair, &facts)) {
+            change.records = change.records.saturating_add(index.records_using(&numbers).await?);
+            lost.extend(numbers);
+            vocabularies.push(change);
+        }
         let records = match records_told {
             0 => Vec::new(),
-            limit => touched::records(ctx, &self.registry, register, (&lost, &carriers), limit).await?,
+            limit => touched::records(ctx, &self.registry, &generation, (&lost, &carriers), limit).await?,
         };
         Ok(UpgradeReport {
             plugin: manifest.name.to_string(),
@@ -223,10 +228,16 @@ fn would_be_refused(packs: &Packs, deployment: &Deployment, table: &CodeTable) -
     Ok(build(packs, deployment, table).err().map(|problems| told(&problems)))
 }
 
-fn change(pair: &Pair<'_>, facts: &Facts<'_>, all_lost: &mut BTreeSet<CodeNumber>) -> Option<VocabularyChange> {
+fn namespace_of<'a>(pair: &Pair<'a>) -> Option<&'a Namespace> {
+    Some(pair.older.or(pair.newer)?.namespace())
+}
+
+/// What changes of a vocabulary, and the codes that would be gone or no longer in use; the records that hold these are not counted
+/// yet.
+fn change(pair: &Pair<'_>, facts: &Facts<'_>) -> Option<(VocabularyChange, Vec<CodeNumber>)> {
     let Pair { older, newer } = *pair;
-    let Facts { deployment, generation, snapshot, carriers } = *facts;
-    let namespace = older.or(newer)?.namespace();
+    let Facts { deployment, generation, held, carriers } = *facts;
+    let namespace = namespace_of(pair)?;
     let mut report = VocabularyChange {
         namespace: namespace.to_string(),
         from: older.map(|older| older.description().version.clone()),
@@ -259,7 +270,8 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>, all_lost: &mut BTreeSet<CodeNumber
         }
         let number = concept.uri().ok().and_then(|uri| generation.number_of(&uri));
         let Some(number) = number else { continue };
-        let records = snapshot.records_using(&[number]).saturating_add(carriers.count(&concept.uri_text()));
+        let holders = held.get(&number).copied().unwrap_or_default();
+        let records = holders.saturating_add(carriers.count(&concept.uri_text()));
         if records == 0 {
             continue;
         }
@@ -275,13 +287,11 @@ fn change(pair: &Pair<'_>, facts: &Facts<'_>, all_lost: &mut BTreeSet<CodeNumber
             successor: successor.map(|successor| (successor.uri_text(), successor.default_label().to_owned())),
         });
     }
-    let carried = if namespace.as_str() == ID_TYPE_NAMESPACE { carriers.total() } else { 0 };
-    report.records = snapshot.records_using(&lost).saturating_add(carried);
-    all_lost.extend(lost);
+    report.records = if namespace.as_str() == ID_TYPE_NAMESPACE { carriers.total() } else { 0 };
     report.touched.sort_by(|one, other| other.records.cmp(&one.records).then_with(|| one.uri.cmp(&other.uri)));
     report.untold = report.touched.len().saturating_sub(CODES_TOLD_MAX);
     report.touched.truncate(CODES_TOLD_MAX);
-    Some(report)
+    Some((report, lost))
 }
 
 /// Whether a change of its vocabulary changes a code: a local code outlives a new version, and goes with its vocabulary.

@@ -35,7 +35,7 @@ pub async fn broken(
     engine: &Arc<dyn EligibilityEngine>,
 ) -> Result<Vec<BrokenRule>, AppError> {
     let mut broken = Vec::new();
-    for program in registry.columns.snapshot().programs() {
+    for program in registry.index.programs().await? {
         let Some(expression) = &program.details.eligibility else { continue };
         match check_expression(ctx, registry, engine, expression, program.details.target_type).await {
             Ok(_) => {}

@@ -1,7 +1,6 @@
 //! Searching programs. There are few, and all of them are in memory, so that a search looks at each.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use jiff::civil::Date;
 
@@ -11,7 +10,7 @@ use crate::domain::calendar::utc_day;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::person_name::{search_phrase, search_words};
 use crate::domain::program::{Program, ProgramDetails, ProgramPhase};
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::scope::Resource;
 use crate::domain::search::instant::InstantCondition;
 use crate::domain::search::order::{Direction, Position, SortField, SortKey, SortValue, Start};
@@ -58,12 +57,15 @@ pub async fn search(
     paging: &Paging,
 ) -> Result<FoundPage<Seen<ProgramDetails>>, AppError> {
     let today = utc_day(ctx.now);
-    let snapshot = registry.columns.snapshot();
+    let mut programs = registry.index.programs().await?;
+    programs.retain(|program| query.holds(program, today));
+    let ids: Vec<RecordId> = programs.iter().map(|program| program.id).collect();
+    let seen = visibility::of_each_found(ctx, registry, RecordKind::Program, &ids).await?;
     let mut found: Vec<Candidate> = Vec::new();
-    for program in snapshot.programs().filter(|program| query.holds(program, today)) {
-        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::Program, program.id) else { continue };
-        let values = paging.sort.iter().map(|key| value(key.field, program)).collect();
-        found.push((values, Seen { record: Arc::clone(program), fields }));
+    for (record, fields) in programs.into_iter().zip(seen) {
+        let Some(fields) = fields else { continue };
+        let values = paging.sort.iter().map(|key| value(key.field, &record)).collect();
+        found.push((values, Seen { record, fields }));
     }
     found.sort_by(|one, other| compare(&paging.sort, &one.0, &other.0).then(one.1.record.id.cmp(&other.1.record.id)));
     let page = cut(found, paging);

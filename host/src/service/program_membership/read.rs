@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{MembershipAddress, MembershipView, view};
-use crate::columns::{SearchLimits, Snapshot};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::identifier::IdentifierKey;
@@ -33,7 +32,7 @@ pub async fn read(
     let targets = vec![records::reference(RecordKind::ProgramMembership, &address.key)];
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, targets)).await?;
     let membership = found?;
-    let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id);
+    let fields = visibility::of(ctx, registry, RecordKind::ProgramMembership, membership.id).await?;
     let fields = fields.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
     let view = view(registry, membership, fields).await?;
     if view.fields.allows("beneficiary") {
@@ -82,14 +81,13 @@ pub(super) async fn find(
         vec![beneficiary_terms(ctx, registry, &[Subject::Individual, Subject::Group], &address.key).await?];
     conditions.extend(program.as_ref().map(|programs| terms_of(programs, MembershipTerm::Program)));
     let page = Page { offset: 0, count: PAGE_COUNT_MAX };
-    let snapshot = registry.columns.snapshot();
-    let several = matching(ctx, &snapshot, conditions.clone(), page);
+    let several = matching(ctx, registry, conditions.clone(), page).await?;
     match several.ids.as_slice() {
         [] => Err(AppError::NotFound(RecordKind::ProgramMembership)),
         [only] => records::by_id(store, *only).await,
         [..] => {
             conditions.push(open_terms());
-            let open = matching(ctx, &snapshot, conditions, page);
+            let open = matching(ctx, registry, conditions, page).await?;
             match (open.ids.as_slice(), &program) {
                 ([only], Some(_)) if known.allows("status") => records::by_id(store, *only).await,
                 (_, None) => Err(AppError::Conflict(
@@ -104,11 +102,15 @@ pub(super) async fn find(
 }
 
 /// The memberships that are there for the client and hold one term of each list.
-fn matching(ctx: &OpContext, snapshot: &Snapshot, terms: Vec<Vec<MembershipTerm>>, page: Page) -> Found {
-    let limits = visibility::limits(ctx, snapshot, RecordKind::ProgramMembership);
-    let limits = SearchLimits { records: limits.as_deref(), groups: None };
+async fn matching(
+    ctx: &OpContext,
+    registry: &Registry,
+    terms: Vec<Vec<MembershipTerm>>,
+    page: Page,
+) -> Result<Found, AppError> {
     let conditions = MembershipConditions { terms, ..MembershipConditions::default() };
-    snapshot.search_memberships(&conditions, limits, Sorting::REGISTERED, &page.into())
+    let (sees, window) = (visibility::sees(ctx), page.into());
+    Ok(registry.index.search_memberships(&conditions, sees, Sorting::REGISTERED, &window).await?)
 }
 
 fn open_terms() -> Vec<MembershipTerm> {

@@ -51,7 +51,7 @@ async fn replace_once(
     make: &MakeMembership<'_>,
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let before = find(ctx, registry, address).await?;
-    let seen = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, before.id);
+    let seen = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, before.id).await?;
     let seen = seen.ok_or(AppError::NotFound(RecordKind::ProgramMembership))?;
     let written = written::of_change(ctx, Resource::ProgramMembership, &seen, spoken)?;
     let written = without_status(written, spoken)?;

@@ -23,7 +23,7 @@ pub(super) async fn of_entry(
     if let Some(beneficiary) = asked_about {
         records.push((beneficiary.kind.record_kind(), beneficiary.id));
         let groups = match beneficiary.kind {
-            Subject::Individual => standing::groups_of(registry, beneficiary.id),
+            Subject::Individual => standing::groups_of(registry, beneficiary.id).await?,
             Subject::Group => vec![beneficiary.id],
         };
         for id in groups {

@@ -2,7 +2,6 @@
 
 use super::read::{beneficiary_terms, owners, terms_of};
 use super::{MembershipView, view};
-use crate::columns::SearchLimits;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::identifier::IdentifierKey;
@@ -68,13 +67,13 @@ pub async fn search(
         terms.push(query.statuses.iter().copied().map(MembershipTerm::Status).collect());
     }
     let conditions = MembershipConditions { terms, last_updated: query.last_updated };
-    let snapshot = registry.columns.snapshot();
-    let records = visibility::limits(ctx, &snapshot, RecordKind::ProgramMembership);
-    let limits = SearchLimits { records: records.as_deref(), groups: None };
-    let found = snapshot.search_memberships(&conditions, limits, search::sorting(paging, &[]), &paging.window);
+    let sorting = search::sorting(paging, &[]);
+    let sees = visibility::sees(ctx);
+    let found = registry.index.search_memberships(&conditions, sees, sorting, &paging.window).await?;
+    let seen = visibility::of_each_found(ctx, registry, RecordKind::ProgramMembership, &found.ids).await?;
     let mut memberships = Vec::with_capacity(found.ids.len());
-    for id in found.ids {
-        let Some(fields) = visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id) else { continue };
+    for (id, fields) in found.ids.into_iter().zip(seen) {
+        let Some(fields) = fields else { continue };
         memberships.push(view(registry, records::by_id(&*registry.store, id).await?, fields).await?);
     }
     let targets = memberships.iter().filter_map(named).collect();

@@ -52,7 +52,7 @@ pub(super) async fn answer(
 ) -> Result<MembershipView, AppError> {
     match outcome {
         Ok(membership) => {
-            let fields = visibility::of_written_membership(ctx, registry, &membership.details);
+            let fields = visibility::of_written_membership(ctx, registry, &membership.details).await?;
             view(registry, membership, fields).await
         }
         Err(error) => {
@@ -79,7 +79,7 @@ pub(super) async fn write(
 ) -> Result<Arc<ProgramMembership>, AppError> {
     let today = utc_day(ctx.now);
     // Before anything is looked at.
-    let since = registry.columns.sequence();
+    let since = registry.index.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
     let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
     let mut targets = targets_of(&draft);

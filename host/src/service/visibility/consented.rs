@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::columns::{RowLimits, Snapshot};
 use crate::context::OpContext;
 use crate::domain::calendar::utc_day;
+use crate::domain::consent_filter::Opened;
 use crate::domain::field::{FieldName, FieldSet, fields_of};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::{RecordId, RecordKind};
@@ -22,40 +23,104 @@ use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::AppError;
 use crate::service::registry::Registry;
 use crate::service::{identifiers, records, subjects};
+use crate::store::index::Sees;
 use crate::store::{IDENTIFIER_OWNERS_MAX, IdentifierOwner};
 
+/// What consents open of each of some records of a kind, in the order asked; nothing of one that is not there for the client.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn fields_of_each(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<Vec<Option<FieldSet>>, AppError> {
+    let opened = opened_of_each(ctx, registry, kind, ids).await?;
+    let Some(opened) = opened else { return Ok(vec![Some(FieldSet::All); ids.len()]) };
+    Ok(opened.into_iter().map(|opened| noted(ctx, opened)).collect())
+}
+
 /// What consents open of a record; nothing, where it is not there for the client.
-pub(super) fn fields(ctx: &OpContext, registry: &Registry, kind: RecordKind, id: RecordId) -> Option<FieldSet> {
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn fields(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    id: RecordId,
+) -> Result<Option<FieldSet>, AppError> {
     if ctx.consent.is_none() {
-        return Some(FieldSet::All);
+        return Ok(Some(FieldSet::All));
     }
-    let snapshot = registry.columns.snapshot();
-    let subject = match kind {
-        RecordKind::Individual => SubjectReference { kind: Subject::Individual, id },
-        RecordKind::Group => SubjectReference { kind: Subject::Group, id },
-        RecordKind::ProgramMembership => {
-            let staged = || registry.store.kept_back()?.beneficiary_of(id);
-            snapshot.beneficiary(id).or_else(staged)?
-        }
-        // About nobody, or told by its organization who sees it.
-        RecordKind::Program | RecordKind::Consent => return Some(FieldSet::All),
-    };
-    opened(ctx, &snapshot, kind.resource(), subject)
+    Ok(fields_of_each(ctx, registry, kind, &[id]).await?.pop().flatten())
+}
+
+/// Whether one at least of some records is there for the client; what opens the first of them is noted.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn any_is_there(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<bool, AppError> {
+    let opened = opened_of_each(ctx, registry, kind, ids).await?;
+    let Some(opened) = opened else { return Ok(!ids.is_empty()) };
+    Ok(noted(ctx, opened.into_iter().flatten().next()).is_some())
 }
 
 /// What consents open of a record of a resource that is about somebody.
-pub(super) fn fields_about(
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn fields_about(
     ctx: &OpContext,
     registry: &Registry,
     resource: Resource,
     subject: SubjectReference,
-) -> Option<FieldSet> {
-    opened(ctx, &registry.columns.snapshot(), resource, subject)
+) -> Result<Option<FieldSet>, AppError> {
+    let Some(sees) = sees(ctx) else { return Ok(Some(FieldSet::All)) };
+    let opened = registry.index.opened(resource, &[subject], sees).await?;
+    Ok(noted(ctx, opened.into_iter().next().flatten()))
 }
 
-fn opened(ctx: &OpContext, snapshot: &Snapshot, resource: Resource, subject: SubjectReference) -> Option<FieldSet> {
-    let Some(filter) = &ctx.consent else { return Some(FieldSet::All) };
-    let opened = snapshot.opened(resource, subject, filter, utc_day(ctx.now))?;
+/// What a client sees of the register; all of it, where absent.
+#[must_use]
+pub fn sees(ctx: &OpContext) -> Option<Sees<'_>> {
+    ctx.consent.as_ref().map(|filter| Sees { filter, day: utc_day(ctx.now) })
+}
+
+/// What opens each of some records; absent where the client needs no consents, or where nothing of the kind is about anybody.
+async fn opened_of_each(
+    ctx: &OpContext,
+    registry: &Registry,
+    kind: RecordKind,
+    ids: &[RecordId],
+) -> Result<Option<Vec<Option<Opened>>>, AppError> {
+    let Some(sees) = sees(ctx) else { return Ok(None) };
+    let about = |kind| move |id: &RecordId| Some(SubjectReference { kind, id: *id });
+    let subjects: Vec<Option<SubjectReference>> = match kind {
+        RecordKind::Individual => ids.iter().map(about(Subject::Individual)).collect(),
+        RecordKind::Group => ids.iter().map(about(Subject::Group)).collect(),
+        RecordKind::ProgramMembership => {
+            let known = registry.index.beneficiaries(ids).await?;
+            let staged = |id: &RecordId| registry.store.kept_back()?.beneficiary_of(*id);
+            known.into_iter().zip(ids).map(|(known, id)| known.or_else(|| staged(id))).collect()
+        }
+        // About nobody, or told by its organization who sees it.
+        RecordKind::Program | RecordKind::Consent => return Ok(None),
+    };
+    let asked: Vec<SubjectReference> = subjects.iter().copied().flatten().collect();
+    let mut opened = registry.index.opened(kind.resource(), &asked, sees).await?.into_iter();
+    Ok(Some(subjects.into_iter().map(|subject| subject.and_then(|_| opened.next().flatten())).collect()))
+}
+
+/// The fields that consents open, which are noted.
+fn noted(ctx: &OpContext, opened: Option<Opened>) -> Option<FieldSet> {
+    let opened = opened?;
     ctx.trail.relies_on(&opened.consents);
     Some(opened.fields)
 }
@@ -78,9 +143,14 @@ pub(super) async fn owners(
     let mut owners = registry.store.identifier_owners(kind, key, limit).await?;
     if owners.is_empty() {
         // The same look-up as for one who is not seen.
-        black_box(fields(ctx, registry, kind, RecordId(0)));
+        black_box(fields(ctx, registry, kind, RecordId(0)).await?);
+        return Ok(owners);
     }
-    owners.retain(|owner| fields(ctx, registry, kind, owner.id).is_some());
+    if ctx.consent.is_some() {
+        let ids: Vec<RecordId> = owners.iter().map(|owner| owner.id).collect();
+        let mut seen = fields_of_each(ctx, registry, kind, &ids).await?.into_iter();
+        owners.retain(|_| seen.next().flatten().is_some());
+    }
     Ok(owners)
 }
 
@@ -124,30 +194,23 @@ async fn beneficiary_owners(
     key: &IdentifierKey,
 ) -> Result<Vec<IdentifierOwner>, AppError> {
     let owners = registry.store.identifier_owners(kind.record_kind(), key, IDENTIFIER_OWNERS_MAX).await?;
+    let Some(sees) = sees(ctx) else { return Ok(owners) };
+    let subjects: Vec<SubjectReference> = owners.iter().map(|owner| SubjectReference { kind, id: owner.id }).collect();
+    let memberships = registry.index.opened(Resource::ProgramMembership, &subjects, sees).await?;
+    let own = registry.index.opened(kind.record_kind().resource(), &subjects, sees).await?;
     let mut found = Vec::with_capacity(owners.len());
-    for owner in owners {
-        if is_beneficiary(ctx, registry, SubjectReference { kind, id: owner.id }, key).await? {
+    for (((owner, subject), memberships), own) in owners.into_iter().zip(subjects).zip(memberships).zip(own) {
+        let Some(opened) = memberships else { continue };
+        ctx.trail.relies_on(&opened.consents);
+        let is_meant = own.is_some() || {
+            let called = subjects::called(&*registry.store, subject).await?;
+            called == records::reference(kind.record_kind(), key)
+        };
+        if is_meant {
             found.push(owner);
         }
     }
     Ok(found)
-}
-
-async fn is_beneficiary(
-    ctx: &OpContext,
-    registry: &Registry,
-    subject: SubjectReference,
-    key: &IdentifierKey,
-) -> Result<bool, AppError> {
-    let Some(filter) = &ctx.consent else { return Ok(true) };
-    let (snapshot, day) = (registry.columns.snapshot(), utc_day(ctx.now));
-    let Some(opened) = snapshot.opened(Resource::ProgramMembership, subject, filter, day) else { return Ok(false) };
-    ctx.trail.relies_on(&opened.consents);
-    if snapshot.opened(subject.kind.record_kind().resource(), subject, filter, day).is_some() {
-        return Ok(true);
-    }
-    let called = subjects::called(&*registry.store, subject).await?;
-    Ok(called == records::reference(subject.kind.record_kind(), key))
 }
 
 /// A set of a resource's fields without some of them.

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::columns::Snapshot;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::change::ChangedRecord;
@@ -130,13 +129,13 @@ impl Carriers {
 pub(super) async fn records(
     ctx: &OpContext,
     registry: &Registry,
-    (generation, snapshot): (&Generation, &Snapshot),
+    generation: &Generation,
     (lost, carriers): (&BTreeSet<CodeNumber>, &Carriers),
     limit: usize,
 ) -> Result<Vec<TouchedRecord>, AppError> {
     let limit = limit.min(RECORDS_TOLD_MAX);
     let numbers: Vec<CodeNumber> = lost.iter().copied().collect();
-    let (individuals, groups) = snapshot.holders_of(&numbers, limit);
+    let (individuals, groups) = registry.index.holders_of(&numbers, limit).await?;
     let joined = |holders: Vec<RecordId>, carriers: &BTreeSet<RecordId>| -> Vec<RecordId> {
         let all: BTreeSet<RecordId> = holders.into_iter().chain(carriers.iter().copied()).collect();
         all.into_iter().collect()

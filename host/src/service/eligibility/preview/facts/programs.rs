@@ -47,7 +47,7 @@ impl Facts {
         let found = self.snapshot.memberships(&of_subject, Page { offset: 0, count: MEMBERSHIPS_MAX });
         let mut facts = Vec::new();
         for id in &found.ids {
-            let seen = visibility::of(&self.ctx, &self.registry, RecordKind::ProgramMembership, *id);
+            let seen = visibility::of(&self.ctx, &self.registry, RecordKind::ProgramMembership, *id).await?;
             let Some(fields) = seen.filter(|seen| seen.allows("beneficiary")) else { continue };
             let present: Arc<ProgramMembership> = records::by_id(&*self.registry.store, *id).await?;
             let then = self.snapshot.membership_version(*id);
