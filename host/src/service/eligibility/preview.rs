@@ -9,9 +9,11 @@
 //!
 //! **Invariant:** whoever stops waiting for it ends it: no turn begins any more, and one that runs ends after its batch.
 
+mod counted;
 pub mod desk;
 mod facts;
 mod households;
+mod inquiry;
 mod kept;
 mod run;
 mod tally;
@@ -27,6 +29,7 @@ pub use self::tally::{AGE_BANDS, Counts};
 
 use self::desk::{Place, PreviewDesk};
 use self::facts::{BATCH_ROWS_MAX, Facts, Keeping};
+use self::inquiry::Inquiry;
 use self::run::Run;
 use self::tally::Breakdowns;
 use super::access;
@@ -191,31 +194,31 @@ pub async fn prepare(
     let compiled = async { run_rule(engine.as_ref(), request.expression.clone(), schema.clone(), described).await? };
     let setting = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
     let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| setting.generation.number_of(&uri));
-    let mut facts = Facts {
+    let (breakdowns, withheld) = breakdowns(ctx, kind);
+    let inquiry = Inquiry {
         ctx: ctx.clone(),
         registry: registry.clone(),
-        snapshot,
-        people,
-        groups,
+        engine: Arc::clone(engine),
+        engine_name: setting.decision.engine.clone(),
+        desk: Arc::clone(desk),
+        generation: setting.generation,
+        expression: request.expression,
         schema,
         references: setting.references,
         kind,
         as_of,
         household: household.map(|number| number.0),
-        keeping: None,
+        breakdowns,
+        tells_subjects: false,
     };
+    let mut facts = inquiry.facts(snapshot, people, groups);
     facts.keeping = keeping(&facts, rows.len(), kept);
-    let (breakdowns, withheld) = breakdowns(ctx, kind);
     let run = Run {
+        inquiry,
         facts: Arc::new(facts),
-        engine: Arc::clone(engine),
-        desk: Arc::clone(desk),
-        generation: setting.generation,
-        expression: request.expression,
         rows: Arc::new(rows),
         searched_by: fields,
         sample: request.sample.min(SAMPLE_MAX),
-        breakdowns,
         withheld,
         asked,
         decision: setting.decision,

@@ -62,7 +62,8 @@ pub(super) struct Breakdowns {
 }
 
 impl Counts {
-    fn merge(&mut self, other: Self) {
+    /// Adds others.
+    pub(super) fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.eligible += other.eligible;
         self.not_eligible += other.not_eligible;

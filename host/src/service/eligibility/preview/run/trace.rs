@@ -1,18 +1,18 @@
 //! The line of a preview in the audit log, however the preview ends.
 
-use std::sync::Arc;
-
 use tokio::runtime::Handle;
 
 use super::super::Preview;
-use super::super::facts::Facts;
+use crate::context::OpContext;
 use crate::domain::audit::{AuditEntry, AuditOutcome};
 use crate::error::AppError;
+use crate::service::audit::AuditLog;
 
 /// The line of a preview in the audit log: written when it ends, however it ends.
 pub(super) struct Trace {
     pub line: Option<AuditEntry>,
-    pub facts: Arc<Facts>,
+    pub ctx: OpContext,
+    pub audit: AuditLog,
 }
 
 /// What access logs call a call whose caller left.
@@ -31,12 +31,12 @@ impl Trace {
             Ok(preview) => {
                 line.outcome = AuditOutcome::Allowed;
                 line.targets = preview.sample.iter().map(|shown| shown.subject.clone()).collect();
-                line.consents = self.facts.ctx.trail.relied_on();
+                line.consents = self.ctx.trail.relied_on();
             }
             Err(AppError::Expression(_)) => line.outcome = AuditOutcome::Refused,
             Err(_) => line.outcome = AuditOutcome::Failed,
         }
-        self.facts.registry.audit.record(&self.facts.ctx, line).await
+        self.audit.record(&self.ctx, line).await
     }
 }
 
@@ -45,11 +45,11 @@ impl Drop for Trace {
     fn drop(&mut self) {
         let Some(line) = self.line.take() else { return };
         // Whoever ends the request says why.
-        let Err(line) = self.facts.ctx.trail.collect(line) else { return };
+        let Err(line) = self.ctx.trail.collect(line) else { return };
         let line = line.with_status(CALLER_LEFT).with_reason("the caller left before the preview was at its end");
-        let (facts, Ok(runtime)) = (Arc::clone(&self.facts), Handle::try_current()) else { return };
+        let (audit, Ok(runtime)) = (self.audit.clone(), Handle::try_current()) else { return };
         runtime.spawn(async move {
-            if let Err(error) = facts.registry.audit.record_now(vec![line]).await {
+            if let Err(error) = audit.record_now(vec![line]).await {
                 tracing::error!(error = %error, "a preview whose caller left could not be audited");
             }
         });

@@ -10,13 +10,12 @@ use tokio::runtime::Handle;
 
 use super::super::super::failure::{Failure, refused};
 use super::super::super::questions;
-use super::super::desk::PreviewDesk;
 use super::super::facts::{Facts, codes_with_texts};
-use super::super::tally::{Breakdowns, RowOutcome, Tally, outcome_of};
+use super::super::inquiry::Inquiry;
+use super::super::tally::{RowOutcome, Tally, outcome_of};
 use crate::domain::consent::ConsentId;
 use crate::error::AppError;
-use crate::plugin::{EligibilityEngine, EngineError, RuleSession, run_rule_in_background};
-use crate::vocab::Generation;
+use crate::plugin::{EngineError, RuleSession, run_rule_in_background};
 
 /// What a turn brought.
 #[derive(Default)]
@@ -33,14 +32,8 @@ pub(super) struct Part {
 /// Everything that a turn needs on its thread.
 #[derive(Clone)]
 pub(super) struct Work {
+    pub inquiry: Arc<Inquiry>,
     pub facts: Arc<Facts>,
-    pub generation: Arc<Generation>,
-    pub engine: Arc<dyn EligibilityEngine>,
-    pub engine_name: String,
-    pub desk: Arc<PreviewDesk>,
-    pub expression: String,
-    pub breakdowns: Breakdowns,
-    pub tells_subjects: bool,
     pub sample: Arc<[u32]>,
     pub is_given_up: Arc<AtomicBool>,
 }
@@ -54,14 +47,14 @@ impl Work {
         let mut whole = Part::default();
         let runtime = Handle::current();
         while !rows.is_empty() {
-            let turn = self.desk.turn(&self.facts.ctx.actor).await?;
+            let turn = self.inquiry.desk.turn(&self.facts.ctx.actor).await?;
             let (work, runtime) = (self.clone(), runtime.clone());
             let decide = move |session: &mut dyn RuleSession| {
                 let _turn = turn;
                 work.decide(&runtime, session, rows)
             };
-            let (expression, schema) = (self.expression.clone(), Arc::clone(&self.facts.schema));
-            let part = run_rule_in_background(self.engine.as_ref(), expression, schema, decide).await??;
+            let (expression, schema) = (self.inquiry.expression.clone(), Arc::clone(&self.facts.schema));
+            let part = run_rule_in_background(self.inquiry.engine.as_ref(), expression, schema, decide).await??;
             whole.tally.merge(part.tally);
             whole.decided += part.decided;
             whole.sample.extend(part.sample);
@@ -74,7 +67,7 @@ impl Work {
 
     /// One turn, on a thread of the sandbox.
     fn decide(&self, runtime: &Handle, session: &mut dyn RuleSession, rows: Vec<u32>) -> Result<Part, Failure> {
-        if session.engine_name() != self.engine_name {
+        if session.engine_name() != self.inquiry.engine_name {
             return Err(Failure::App(AppError::Busy));
         }
         let mut part = Part::default();
@@ -92,19 +85,19 @@ impl Work {
             }
             if !is_bound {
                 let bindings =
-                    questions::bindings(&self.generation, session.questions(), &with_texts).map_err(refused)?;
+                    questions::bindings(&self.inquiry.generation, session.questions(), &with_texts).map_err(refused)?;
                 session.bind(&bindings)?;
                 is_bound = true;
             }
             let outcomes = session.evaluate(&batch)?;
             let (these, others) = left.split_at_checked(taken).unwrap_or((left, &[]));
-            part.tally.add(&self.facts, self.breakdowns, these, &outcomes);
+            part.tally.add(&self.facts, self.inquiry.breakdowns, these, &outcomes);
             part.decided += these.len() as u64;
             for (at, row) in these.iter().enumerate() {
                 if self.sample.binary_search(row).is_ok() {
                     part.sample.push(outcome_of(&outcomes, at, *row));
                 }
-                if self.tells_subjects {
+                if self.inquiry.tells_subjects {
                     part.told.push(outcome_of(&outcomes, at, *row));
                     part.consents.extend(self.facts.consents(self.facts.kind, *row));
                 }
