@@ -25,6 +25,7 @@ mod error;
 pub mod index;
 pub mod memory;
 mod numbering;
+pub mod partition;
 mod plan;
 pub mod record;
 mod records;

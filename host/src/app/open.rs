@@ -99,6 +99,7 @@ impl App {
             store: store.clone(),
             index: Arc::new(MemoryIndex(columns.clone())),
             columns,
+            parted: None,
             vocabularies: Arc::new(Vocabularies::asking(empty_generation()?, packs)),
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),

@@ -26,7 +26,7 @@ use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::Window;
 use crate::domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
 use crate::domain::search::{GroupQuery, IndividualQuery, Page};
-use crate::domain::subject::SubjectReference;
+use crate::domain::subject::{Subject, SubjectReference};
 
 /// The register at one moment.
 #[derive(Clone)]
@@ -179,6 +179,22 @@ impl Snapshot {
     #[must_use]
     pub fn row_of(&self, individual: RecordId) -> Option<u32> {
         self.individuals.rows.find(individual)
+    }
+
+    /// The row of a group.
+    #[must_use]
+    pub fn group_row_of(&self, group: RecordId) -> Option<u32> {
+        self.groups.rows.find(group)
+    }
+
+    /// The greatest key of a kind that has a row.
+    #[must_use]
+    pub fn last_of(&self, kind: Subject) -> Option<RecordId> {
+        let rows = match kind {
+            Subject::Individual => &self.individuals.rows,
+            Subject::Group => &self.groups.rows,
+        };
+        rows.id(rows.count().checked_sub(1)?)
     }
 
     /// The values of one field of individuals by row: coded fields that hold one code, `birth_date`, `deceased_date`,

@@ -174,6 +174,15 @@ pub struct GroupQuery {
     pub last_updated: Vec<InstantCondition>,
 }
 
+/// Conditions on subjects of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SubjectQuery {
+    /// On people.
+    Individuals(IndividualQuery),
+    /// On groups.
+    Groups(GroupQuery),
+}
+
 /// Which part of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {

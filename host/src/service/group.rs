@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use change::change;
 pub use create::create;
 pub(super) use create::prepare;
-pub use search::{GroupSearchRequest, check_search, matching, search};
+pub use search::{GroupSearchRequest, asked, check_search, search};
 
 use change::write_change;
 

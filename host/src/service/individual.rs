@@ -12,7 +12,7 @@ pub use create::create;
 pub(super) use create::prepare;
 pub use read::{read, read_body};
 pub(super) use search::carriers;
-pub use search::{GroupFilter, SearchRequest, check_search, find_all, matching, search};
+pub use search::{GroupFilter, SearchRequest, asked, check_search, find_all, search};
 
 use super::codes::CodeView;
 use super::group::members::{GroupPlace, Until, places_in_groups};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::audit::AuditLog;
 use super::bodies::Bodies;
 use super::eligibility::exhausted::ExhaustedExpressions;
+use super::eligibility::preview::PartedRegister;
 use crate::columns::Columns;
 use crate::store::Store;
 use crate::store::index::Index;
@@ -19,6 +20,8 @@ pub struct Registry {
     pub index: Arc<dyn Index>,
     /// The register in memory, for rules.
     pub columns: Arc<Columns>,
+    /// The register in partitions, where no process has it in memory as a whole.
+    pub parted: Option<Arc<PartedRegister>>,
     /// The vocabularies in force.
     pub vocabularies: Arc<Vocabularies>,
     /// Where reads and refusals are written down.

@@ -1,8 +1,5 @@
 //! What the searches of all kinds of records share: codes that are looked for, orders, pages.
 
-use std::sync::Arc;
-
-use crate::columns::{RowLimits, RowMarks, Snapshot};
 use crate::context::OpContext;
 use crate::domain::code::{CodeNumber, CodeUri};
 use crate::domain::extension::EXTENSION;
@@ -59,21 +56,6 @@ pub struct FoundPage<T> {
     pub records: Vec<T>,
     /// Where the next page begins; absent where this one is the last.
     pub next: Option<Position>,
-}
-
-/// Everything that a search found at one moment, for questions over all of it.
-#[derive(Debug)]
-pub struct Matching {
-    /// The rows of what was found.
-    pub rows: RowMarks,
-    /// The register at that moment.
-    pub snapshot: Arc<Snapshot>,
-    /// Which people exist for the client; all, where absent.
-    pub people: Option<Arc<RowLimits>>,
-    /// Which groups exist for the client; all, where absent.
-    pub groups: Option<Arc<RowLimits>>,
-    /// The fields that it was searched by.
-    pub fields: Vec<String>,
 }
 
 impl CodeFilter {

@@ -281,6 +281,7 @@ pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<M
         store: store.clone(),
         index: Arc::new(MemoryIndex(Arc::clone(&columns))),
         columns,
+        parted: None,
         vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
         audit: AuditLog::new(store.clone()),
         exhausted: Arc::default(),

@@ -10,12 +10,16 @@
 //! **Invariant:** whoever stops waiting for it ends it: no turn begins any more, and one that runs ends after its batch.
 
 mod counted;
+mod crossing;
 pub mod desk;
 mod facts;
 mod households;
 mod inquiry;
 mod kept;
+mod parted;
+mod partition;
 mod run;
+mod share;
 mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,12 +29,15 @@ use jiff::civil::Date;
 use tokio::sync::mpsc::Sender;
 
 pub use self::kept::{KeptColumns, KeptUsage};
+pub use self::partition::{PartedRegister, PartitionUsage};
+pub use self::share::Sharing;
 pub use self::tally::{AGE_BANDS, Counts};
 
 use self::desk::{Place, PreviewDesk};
 use self::facts::{BATCH_ROWS_MAX, Facts, Keeping};
 use self::inquiry::Inquiry;
-use self::run::Run;
+use self::parted::Parted;
+use self::run::{Run, Subjects};
 use self::tally::Breakdowns;
 use super::access;
 use super::check::codes_of;
@@ -40,17 +47,19 @@ use super::failure::{Failure, refused, unless_exhausted};
 use super::load::HOUSEHOLD;
 use super::questions;
 use super::schema::schema;
+use crate::columns::{RowLimits, RowMarks, SearchLimits, Snapshot};
 use crate::context::OpContext;
 use crate::domain::calendar::utc_day;
 use crate::domain::code::{CodeNumber, CodeUri};
 use crate::domain::eligibility::{Diagnostic, Reference, RowError, Schema, Subject, Verdict};
+use crate::domain::record::RecordKind;
 use crate::domain::scope::{Action, Resource, Scope};
+use crate::domain::search::SubjectQuery;
 use crate::error::{AppError, FieldUse};
 use crate::plugin::{EligibilityEngine, RuleSession, run_rule};
 use crate::service::group::{self, GroupSearchRequest};
 use crate::service::individual::{self, SearchRequest};
 use crate::service::registry::Registry;
-use crate::service::search::Matching;
 use crate::service::{open, visibility};
 use crate::vocab::Generation;
 
@@ -174,9 +183,19 @@ pub async fn prepare(
         return Err(AppError::MissingScope { required, granted: ctx.scopes.clone() });
     }
     let place = desk.enter(&ctx.actor)?;
-    let Matching { rows, snapshot, people, groups, fields } = match request.among {
-        Among::Individuals(search) => individual::matching(ctx, registry, search).await?,
-        Among::Groups(search) => group::matching(ctx, registry, search).await?,
+    let (query, fields) = match request.among {
+        Among::Individuals(search) => {
+            let (query, fields) = individual::asked(ctx, registry, search).await?;
+            (SubjectQuery::Individuals(query), fields)
+        }
+        Among::Groups(search) => {
+            let (query, fields) = group::asked(ctx, registry, search).await?;
+            (SubjectQuery::Groups(query), fields)
+        }
+    };
+    let found = match &registry.parted {
+        Some(parted) => Found::Parted(Parted::find(parted, &query, visibility::sees(ctx)).await?),
+        None => Found::Here(Here::find(ctx, registry, &query)),
     };
     let schema = Arc::new(schema(kind, registry.vocabularies.current().extension_fields()));
     let as_of = request.as_of.unwrap_or_else(|| utc_day(ctx.now));
@@ -184,7 +203,7 @@ pub async fn prepare(
         expression_digest: expression_digest(&request.expression),
         under: format!("preview of {kind:?} {engine_name}"),
         // A batch is what has a budget.
-        subjects: usize::try_from(rows.len()).unwrap_or(usize::MAX).min(BATCH_ROWS_MAX),
+        subjects: usize::try_from(found.len()).unwrap_or(usize::MAX).min(BATCH_ROWS_MAX),
     };
     let described = {
         let (ctx, registry, schema) = (ctx.clone(), registry.clone(), schema.clone());
@@ -211,12 +230,17 @@ pub async fn prepare(
         breakdowns,
         tells_subjects: false,
     };
-    let mut facts = inquiry.facts(snapshot, people, groups);
-    facts.keeping = keeping(&facts, rows.len(), kept);
+    let subjects = match found {
+        Found::Parted(parted) => Subjects::Parted(parted),
+        Found::Here(Here { rows, snapshot, people, groups }) => {
+            let mut facts = inquiry.facts(snapshot, people, groups);
+            facts.keeping = keeping(&facts, rows.len(), kept);
+            Subjects::Here(Arc::new(facts), Arc::new(rows))
+        }
+    };
     let run = Run {
         inquiry,
-        facts: Arc::new(facts),
-        rows: Arc::new(rows),
+        subjects,
         searched_by: fields,
         sample: request.sample.min(SAMPLE_MAX),
         withheld,
@@ -238,6 +262,48 @@ impl Ready {
         let preview = run.complete(events, tells_subjects).await;
         drop(place);
         preview
+    }
+}
+
+/// Whom a preview is about.
+enum Found {
+    Here(Here),
+    Parted(Parted),
+}
+
+impl Found {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Here(here) => here.rows.len(),
+            Self::Parted(parted) => parted.len(),
+        }
+    }
+}
+
+/// Subjects by row of the register in memory at one moment.
+struct Here {
+    rows: RowMarks,
+    snapshot: Arc<Snapshot>,
+    /// Which people exist for the client; all, where absent.
+    people: Option<Arc<RowLimits>>,
+    /// Which groups exist for the client; all, where absent.
+    groups: Option<Arc<RowLimits>>,
+}
+
+impl Here {
+    fn find(ctx: &OpContext, registry: &Registry, query: &SubjectQuery) -> Self {
+        let snapshot = registry.columns.snapshot();
+        let [people, groups] =
+            [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
+        let rows = match query {
+            SubjectQuery::Individuals(query) => {
+                snapshot.matching(query, SearchLimits { records: people.as_deref(), groups: groups.as_deref() })
+            }
+            SubjectQuery::Groups(query) => {
+                snapshot.matching_groups(query, SearchLimits { records: groups.as_deref(), groups: None })
+            }
+        };
+        Self { rows, snapshot, people, groups }
     }
 }
 

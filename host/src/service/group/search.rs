@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{GroupView, Wanted, answer, reference};
-use crate::columns::SearchLimits;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
@@ -15,7 +14,7 @@ use crate::domain::search::{GroupQuery, TextConditions};
 use crate::error::AppError;
 use crate::service::individual::carriers;
 use crate::service::registry::Registry;
-use crate::service::search::{self, CodeFilter, FoundPage, Matching, Paging};
+use crate::service::search::{self, CodeFilter, FoundPage, Paging};
 use crate::service::{audit, open, records, visibility};
 use crate::vocab::{Generation, LanguagePreference};
 
@@ -75,18 +74,18 @@ pub async fn search(
     Ok(FoundPage { total: found.total, records: views, next: found.next })
 }
 
-/// Every group that a search finds, by row of one snapshot. What it looks at was checked by [`check_search`].
+/// What a search asks for in terms of the register, and the fields that it looks at.
 ///
 /// # Errors
 /// As [`search()`].
-pub async fn matching(ctx: &OpContext, registry: &Registry, request: GroupSearchRequest) -> Result<Matching, AppError> {
+pub async fn asked(
+    ctx: &OpContext,
+    registry: &Registry,
+    request: GroupSearchRequest,
+) -> Result<(GroupQuery, Vec<String>), AppError> {
     let fields = searched_fields(&request);
     let (query, _) = resolve(ctx, registry, request).await?;
-    let snapshot = registry.columns.snapshot();
-    let [people, groups] =
-        [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
-    let rows = snapshot.matching_groups(&query, SearchLimits { records: groups.as_deref(), groups: None });
-    Ok(Matching { rows, snapshot, people, groups, fields })
+    Ok((query, fields))
 }
 
 /// What a client asks for in terms of the register.

@@ -1,7 +1,6 @@
 //! Searching people.
 
 use super::reference;
-use crate::columns::SearchLimits;
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
@@ -17,7 +16,7 @@ use crate::domain::vocabulary::CodedField;
 use crate::error::{AppError, FieldUse};
 use crate::service::codes::CodeView;
 use crate::service::registry::Registry;
-use crate::service::search::{self, CodeFilter, FoundPage, Matching, Paging, Reach};
+use crate::service::search::{self, CodeFilter, FoundPage, Paging, Reach};
 use crate::service::visibility::{self, Seen};
 use crate::service::{audit, open, records};
 use crate::store::IDENTIFIER_OWNERS_MAX;
@@ -113,20 +112,21 @@ pub async fn find_all(ctx: &OpContext, registry: &Registry, request: SearchReque
     Ok(ids)
 }
 
-/// Everybody whom a search finds, by row of one snapshot. What it looks at was checked by [`check_search`].
+/// What a search asks for in terms of the register, and the fields that it looks at.
 ///
 /// # Errors
 /// As [`search()`].
-pub async fn matching(ctx: &OpContext, registry: &Registry, request: SearchRequest) -> Result<Matching, AppError> {
+pub async fn asked(
+    ctx: &OpContext,
+    registry: &Registry,
+    request: SearchRequest,
+) -> Result<(IndividualQuery, Vec<String>), AppError> {
     let roles = request.roles.iter().map(|(code, _)| code);
     let codes = || request.codes.iter().map(|filter| &filter.code).chain(roles).cloned().collect();
     let generation = open::consult(registry, registry.vocabularies.current(), codes).await?.generation;
     let query = resolve(ctx, registry, &generation, request).await?;
-    let snapshot = registry.columns.snapshot();
-    let [people, groups] =
-        [RecordKind::Individual, RecordKind::Group].map(|kind| visibility::limits(ctx, &snapshot, kind));
-    let rows = snapshot.matching(&query, SearchLimits { records: people.as_deref(), groups: groups.as_deref() });
-    Ok(Matching { rows, snapshot, people, groups, fields: searched_fields(&query) })
+    let fields = searched_fields(&query);
+    Ok((query, fields))
 }
 
 /// What a client asks for in terms of the register.

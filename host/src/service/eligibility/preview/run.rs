@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc::Sender;
 
-use self::count::{Counting, Teller};
+pub(super) use self::count::{Counting, Teller};
 use self::trace::{STREAMED, Trace};
 use super::super::decision::Decision;
 use super::super::exhausted::Asked;
@@ -18,6 +18,7 @@ use super::super::failure::{Failure, unless_exhausted};
 use super::counted::{Counted, OfRegion};
 use super::facts::Facts;
 use super::inquiry::Inquiry;
+use super::parted::Parted;
 use super::{Counts, Preview, PreviewEvent, REGIONS_MAX, Shown};
 use crate::columns::RowMarks;
 use crate::domain::address::Address;
@@ -33,11 +34,27 @@ use crate::service::{audit, search};
 /// The subjects of a turn where records are read, be it to tell who the subjects are.
 const TURN_RECORDS: usize = 2_048;
 
+/// Whom a preview is about, and where they are looked at.
+pub(super) enum Subjects {
+    /// Rows of the register in memory.
+    Here(Arc<Facts>, Arc<RowMarks>),
+    /// Keys of a register in partitions.
+    Parted(Parted),
+}
+
+impl Subjects {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Here(_, rows) => rows.len(),
+            Self::Parted(parted) => parted.len(),
+        }
+    }
+}
+
 /// A preview that is ready.
 pub(super) struct Run {
     pub inquiry: Inquiry,
-    pub facts: Arc<Facts>,
-    pub rows: Arc<RowMarks>,
+    pub subjects: Subjects,
     pub searched_by: Vec<String>,
     pub sample: u32,
     pub withheld: Vec<&'static str>,
@@ -96,12 +113,17 @@ impl Run {
     }
 
     async fn count(&self, events: Option<&Sender<PreviewEvent>>) -> Result<Counted, Failure> {
-        let total = self.rows.len();
+        let (inquiry, total) = (&self.inquiry, self.subjects.len());
         let listener = Listener { run: self, events, decided: AtomicU64::new(0), total };
         listener.decided(0).await?;
-        let places = sample_places(total, self.sample).filter_map(|place| self.rows.nth(place)).collect();
-        let (facts, rows) = (Arc::clone(&self.facts), Arc::clone(&self.rows));
-        Counting { inquiry: &self.inquiry, facts, rows, sample: places }.count(&listener).await
+        match &self.subjects {
+            Subjects::Here(facts, rows) => {
+                let sample = sample_places(total, self.sample).filter_map(|place| rows.nth(place)).collect();
+                let (facts, rows) = (Arc::clone(facts), Arc::clone(rows));
+                Counting { inquiry, facts, rows, sample }.count(&listener).await
+            }
+            Subjects::Parted(parted) => parted.count(inquiry, self.sample, &listener).await,
+        }
     }
 
     async fn finish(&self, counted: Counted) -> Result<Preview, AppError> {
@@ -166,7 +188,7 @@ impl Run {
     /// The line of the whole preview, its sample not yet in it.
     fn line(&self) -> AuditEntry {
         let by = search::note(self.searched_by.clone(), &[]);
-        let note = format!("a preview over {} subjects, {by}", self.rows.len());
+        let note = format!("a preview over {} subjects, {by}", self.subjects.len());
         let mut line = self.line_of(Vec::new(), &note);
         line.outcome = AuditOutcome::Failed;
         line
@@ -180,7 +202,7 @@ impl Run {
 }
 
 /// The places of the sample among so many subjects, spread evenly, ascending.
-fn sample_places(total: u64, sample: u32) -> impl Iterator<Item = u64> {
+pub(super) fn sample_places(total: u64, sample: u32) -> impl Iterator<Item = u64> {
     let wanted = u64::from(sample);
     (0..wanted.min(total)).map(move |at| if total <= wanted { at } else { at * total / wanted })
 }
