@@ -9,6 +9,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
@@ -171,8 +172,8 @@ pub trait Board: Send + Sync + 'static {
     /// When the store fails.
     async fn withdraw(&self, job: JobId) -> Result<(), StoreError>;
 
-    /// Waits until something was put up or finished, or some time has passed.
-    async fn heard(&self);
+    /// Waits until something was put up or finished, at most so long; it may return before.
+    async fn heard(&self, at_most: Duration);
 }
 
 /// A register in partitions.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use roaring::RoaringBitmap;
@@ -28,6 +29,9 @@ use crate::service::eligibility::failure::Failure;
 use crate::service::visibility;
 use crate::store::index::Sees;
 use crate::store::partition::{JobId, Moment, Partition, Wanted};
+
+/// After this time it is looked at the board again, whether or not something was heard of it.
+const LOOKED_AGAIN: Duration = Duration::from_millis(200);
 
 /// The subjects of a preview, partition by partition, at one moment.
 pub(super) struct Parted {
@@ -153,7 +157,7 @@ impl Parted {
             let claim = board.claim(Wanted::Of(job)).await.map_err(AppError::from)?;
             let Some(claim) = claim else {
                 drop(lane);
-                board.heard().await;
+                board.heard(LOOKED_AGAIN).await;
                 continue;
             };
             let partition = Partition { kind: self.kind, number: claim.number() };
@@ -180,7 +184,7 @@ impl Parted {
         while next.peek().is_some() {
             let finished = board.finished(job, &known).await.map_err(AppError::from)?;
             if finished.is_empty() {
-                board.heard().await;
+                board.heard(LOOKED_AGAIN).await;
                 continue;
             }
             for (number, outcome) in finished {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::crossing::{PartTask, Task};
 use super::desk::PreviewDesk;
@@ -20,6 +21,9 @@ use crate::service::eligibility::schema::schema;
 use crate::service::registry::Registry;
 use crate::store::partition::{Claim, JobId, Moment, Partition, Wanted};
 
+/// After this time it is looked at the board again, whether or not something was heard of it: what another process left unfinished makes no
+/// noise.
+const LOOKED_AGAIN: Duration = Duration::from_secs(2);
 /// The most previews that are remembered as not to be taken part in; the oldest are forgotten, and tried again.
 const SHUNNED_MAX: usize = 256;
 
@@ -60,7 +64,7 @@ impl Sharing {
                     // What fails here fails for requests too, which say so.
                     joined = None;
                     drop(lane);
-                    board.heard().await;
+                    board.heard(LOOKED_AGAIN).await;
                     continue;
                 }
             };
