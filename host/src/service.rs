@@ -18,6 +18,7 @@ pub mod identifiers;
 pub mod individual;
 pub mod local_code;
 pub mod memory_index;
+pub mod migrate;
 pub mod once;
 pub mod open;
 pub mod photo;

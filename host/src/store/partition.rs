@@ -19,37 +19,40 @@ use crate::domain::subject::Subject;
 use super::StoreError;
 use super::index::Sees;
 
-/// How many successive keys a partition has.
-pub const PARTITION_KEYS: u64 = 65_536;
+/// How many successive keys a partition has where nothing else is configured.
+pub const PARTITION_KEYS: u32 = 65_536;
 
 /// The subjects of one kind whose keys follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
     /// Of which kind.
     pub kind: Subject,
-    /// Which partition, counted from 0: keys count from 1.
+    /// How many keys it has.
+    pub size: u32,
+    /// Which partition of that size, counted from 0: keys count from 1.
     pub number: u64,
 }
 
 impl Partition {
-    /// The partition in which a subject is.
+    /// The partition of that size in which a subject is.
     #[must_use]
-    pub fn of(kind: Subject, id: RecordId) -> Self {
-        Self { kind, number: id.0.saturating_sub(1) / PARTITION_KEYS }
+    pub fn of(kind: Subject, size: u32, id: RecordId) -> Self {
+        Self { kind, size, number: id.0.saturating_sub(1) / u64::from(size.max(1)) }
     }
 
     /// Its keys.
     #[must_use]
     pub fn keys(&self) -> RangeInclusive<RecordId> {
-        let before = self.number.saturating_mul(PARTITION_KEYS);
-        RecordId(before.saturating_add(1))..=RecordId(before.saturating_add(PARTITION_KEYS))
+        let size = u64::from(self.size.max(1));
+        let before = self.number.saturating_mul(size);
+        RecordId(before.saturating_add(1))..=RecordId(before.saturating_add(size))
     }
 
     /// The subject of a key, counted from 0 within the partition; none for one of another partition.
     #[must_use]
     pub fn place_of(&self, id: RecordId) -> Option<u32> {
         let place = id.0.checked_sub(self.keys().start().0)?;
-        u32::try_from(place).ok().filter(|_| place < PARTITION_KEYS)
+        u32::try_from(place).ok().filter(|place| *place < self.size)
     }
 }
 
@@ -191,6 +194,9 @@ pub trait Partitions: Send + Sync + 'static {
     /// When the store fails, or nobody holds it any more.
     async fn moment_called(&self, name: &str) -> Result<Arc<dyn Moment>, StoreError>;
 
+    /// How many keys its partitions have.
+    fn partition_keys(&self) -> u32;
+
     /// The board.
     fn board(&self) -> &dyn Board;
 }
@@ -201,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_key_is_in_one_partition() {
-        let partition = |id| Partition::of(Subject::Individual, RecordId(id));
+        let partition = |id| Partition::of(Subject::Individual, PARTITION_KEYS, RecordId(id));
         for (id, number, place) in [(1, 0, 0), (65_536, 0, 65_535), (65_537, 1, 0), (131_073, 2, 0)] {
             assert_eq!((partition(id).number, partition(id).place_of(RecordId(id))), (number, Some(place)), "{id}");
             assert!(partition(id).keys().contains(&RecordId(id)));

@@ -53,6 +53,7 @@ pub(super) struct Task {
     caller: Caller,
     /// The moment at which the register is looked at.
     pub moment: String,
+    pub partition_keys: u32,
     pub engine: String,
     /// Digest of the vocabularies in force.
     pub vocabularies: String,
@@ -125,11 +126,12 @@ fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, OtherVersion> {
 }
 
 impl Task {
-    /// A preview of that moment.
-    pub fn of(inquiry: &Inquiry, moment: &str) -> Self {
+    /// A preview of that moment, in partitions of so many keys.
+    pub fn of(inquiry: &Inquiry, moment: &str, partition_keys: u32) -> Self {
         Self {
             caller: Caller::of(&inquiry.ctx),
             moment: moment.to_owned(),
+            partition_keys,
             engine: inquiry.engine_name.clone(),
             vocabularies: inquiry.generation.digest().to_string(),
             expression: inquiry.expression.clone(),

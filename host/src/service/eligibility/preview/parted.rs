@@ -95,11 +95,12 @@ impl Parted {
             SubjectQuery::Individuals(_) => Subject::Individual,
             SubjectQuery::Groups(_) => Subject::Group,
         };
+        let size = register.partitions.partition_keys();
         let moment = register.partitions.moment().await?;
         let mut subjects: BTreeMap<u64, RoaringBitmap> = BTreeMap::new();
         let ids = moment.matching(query, sees).await?;
         for id in &ids {
-            let partition = Partition::of(kind, *id);
+            let partition = Partition::of(kind, size, *id);
             let place = partition.place_of(*id);
             subjects.entry(partition.number).or_default().extend(place);
         }
@@ -117,7 +118,8 @@ impl Parted {
     /// As a preview as a whole.
     pub async fn count(&self, inquiry: &Inquiry, sample: u32, teller: &dyn Teller) -> Result<Counted, Failure> {
         let parts = self.parts(sample)?;
-        let task = Task::of(inquiry, self.moment.name()).put().map_err(defect)?;
+        let task =
+            Task::of(inquiry, self.moment.name(), self.register.partitions.partition_keys()).put().map_err(defect)?;
         let board = self.register.partitions.board();
         let job = board.post(task, parts).await.map_err(AppError::from)?;
         let posted = Posted { register: Arc::clone(&self.register), job };
@@ -160,7 +162,8 @@ impl Parted {
                 board.heard(LOOKED_AGAIN).await;
                 continue;
             };
-            let partition = Partition { kind: self.kind, number: claim.number() };
+            let partition =
+                Partition { kind: self.kind, size: self.register.partitions.partition_keys(), number: claim.number() };
             let part = PartTask::take(claim.part()).map_err(defect)?;
             let outcome = count_part(&self.register, &*self.moment, inquiry, partition, part).await?;
             claim.finish(outcome.put().map_err(defect)?).await.map_err(AppError::from)?;

@@ -40,6 +40,7 @@ struct Joined {
     job: JobId,
     inquiry: Inquiry,
     moment: Arc<dyn Moment>,
+    partition_keys: u32,
 }
 
 impl Sharing {
@@ -86,7 +87,7 @@ impl Sharing {
             Some(present) if present.job == claim.job() => present,
             Some(_) | None => self.join(claim.job(), claim.task()).await?,
         };
-        let partition = Partition { kind: present.inquiry.kind, number: claim.number() };
+        let partition = Partition { kind: present.inquiry.kind, size: present.partition_keys, number: claim.number() };
         let part = PartTask::take(claim.part()).map_err(defect)?;
         let outcome = count_part(&self.register, &*present.moment, &present.inquiry, partition, part).await?;
         claim.finish(outcome.put().map_err(defect)?).await.map_err(AppError::from)?;
@@ -128,6 +129,6 @@ impl Sharing {
             kind,
             household: household.map(|number| number.0),
         };
-        Ok(Joined { job, inquiry, moment })
+        Ok(Joined { job, inquiry, moment, partition_keys: task.partition_keys })
     }
 }
