@@ -4,6 +4,7 @@ pub mod about;
 mod access_upkeep;
 mod audit_upkeep;
 pub mod author;
+mod backend;
 mod checkpoints;
 pub mod doctor;
 mod limits;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
+use self::backend::Keeper;
 use self::checkpoints::Checkpoints;
 use self::metrics::Metrics;
 use self::transport::Transport;
@@ -54,7 +56,6 @@ use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
 use crate::service::signing_key::SigningKeyAdministration;
 use crate::service::verify::Verifier;
-use crate::store::sled::SledStore;
 use crate::telemetry::Telemetry;
 
 /// The folder of installed plugins within the data folder.
@@ -76,8 +77,8 @@ pub struct App {
     pub ids: Arc<dyn IdSource>,
     /// Records, indexes, vocabularies, audit log.
     pub registry: Registry,
-    /// The store itself, for what it tells of its own.
-    embedded: Arc<SledStore>,
+    /// What keeps the records, for what it tells of its own.
+    keeper: Keeper,
     /// Decides eligibility.
     pub engine: Arc<dyn EligibilityEngine>,
     /// Looks through the audit log.

@@ -7,6 +7,7 @@ pub mod connections;
 mod keys;
 mod otlp;
 pub mod plugin_limits;
+mod postgres;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use connections::ConnectionsConfig;
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
+pub use postgres::{PostgresConfig, StoreBackend};
 pub use sections::{
     AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT,
     EXPIRY_WARNING_DAYS_DEFAULT, HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig,
@@ -169,6 +171,7 @@ impl Config {
         if self.store.rule_columns_mib > RULE_COLUMNS_MIB_MAX {
             problems.push(format!("`store.rule_columns_mib` lies between 0 and {RULE_COLUMNS_MIB_MAX}"));
         }
+        postgres::collect_problems(self.store.backend, &self.store.postgres, &mut problems);
         otlp::collect_problems(&self.otlp, &mut problems);
         let keys = &self.plugins.trusted_keys;
         for (place, key) in keys.iter().enumerate() {

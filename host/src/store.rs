@@ -22,6 +22,7 @@ pub mod archive;
 pub mod audit_archive;
 pub mod change_log;
 mod error;
+pub mod generation;
 pub mod index;
 pub mod memory;
 mod numbering;
@@ -30,6 +31,7 @@ mod plan;
 pub mod record;
 mod records;
 pub mod rehearsal;
+pub mod shared;
 pub mod sled;
 pub mod staged;
 #[cfg(test)]

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::access_upkeep::{AccessUpkeep, drop_expired};
 use super::audit_upkeep::AuditUpkeep;
-use super::checkpoints::Checkpoints;
+use super::backend::Backend;
 use super::limits::StoredDayCounts;
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
-use super::recovery::{self, Recovered, store_error};
+use super::recovery::store_error;
 use super::transport::Transport;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
 use crate::api::openapi::served::ServedDescription;
@@ -70,11 +70,9 @@ impl App {
         restore::refuse_unfinished(&data_dir)?;
         let now = clock.now();
 
-        let Recovered { store: embedded, columns, bodies, checkpoints, checkpointed } =
-            recovery::open(&config, &data_dir).await?;
-        let checkpoints = checkpoints
-            .map(|folder| Arc::new(Checkpoints::new(folder, columns.clone(), embedded.clone(), checkpointed)));
-        let store: Arc<dyn Store> = embedded.clone();
+        let metrics = Arc::new(Metrics::new());
+        let backend = Backend::open(&config, &data_dir, &metrics).await?;
+        let Backend { store, archive, audit, verification, columns, bodies, checkpoints, shared: _, keeper } = backend;
         let clients = store.clients().await.map_err(store_error)?;
         check_secrets_key(&data_dir, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
@@ -83,7 +81,6 @@ impl App {
         let cursors = CursorSeal::load_or_create(&data_dir, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
-        let metrics = Arc::new(Metrics::new());
         let settings = PluginHostSettings {
             code_folder: Some(data_dir.join("compiled")),
             compile_in,
@@ -111,10 +108,9 @@ impl App {
         let requests = Arc::new(Requests::new(config.server.idempotency_keys_max));
         let forgetting = forget_requests(Arc::clone(&requests), Arc::downgrade(&store), clock.clone());
         let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
-        let verifier = Verifier::new(embedded.clone(), registry.columns.clone(), registry.audit.clone());
-        let audit = AuditKeeper::new(embedded.clone(), registry.audit.clone());
-        embedded.record_with(metrics.store_recorders());
-        let backups = Backups::new(embedded.clone(), plugins.clone(), registry.audit.clone(), data_dir.clone());
+        let verifier = Verifier::new(verification, registry.columns.clone(), registry.audit.clone());
+        let audit = AuditKeeper::new(audit, registry.audit.clone());
+        let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), data_dir.clone());
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;
         let upkeep = AuditUpkeep {
             log: registry.audit.clone(),
@@ -177,7 +173,7 @@ impl App {
             clock,
             ids,
             registry,
-            embedded,
+            keeper,
             engine: library,
             audit,
             verifier,

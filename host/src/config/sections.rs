@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::connections::ConnectionsConfig;
 use super::plugin_limits::PluginLimitsConfig;
+use super::postgres::{PostgresConfig, StoreBackend};
 use crate::domain::forwarded::ForwardedHeader;
 use crate::domain::idempotency::REMEMBERED_PER_CLIENT_DEFAULT;
 use crate::domain::manifest::PluginName;
@@ -185,6 +186,8 @@ impl Default for TokenConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
+    /// What keeps them.
+    pub backend: StoreBackend,
     /// The folder of the records; `store` in the data folder where absent.
     pub path: Option<PathBuf>,
     /// Memory for the store's cache.
@@ -193,6 +196,8 @@ pub struct StoreConfig {
     pub rule_columns_mib: u64,
     /// Memory for bodies of people as they were sent, for the next who asks for the same.
     pub bodies_mib: u64,
+    /// The database, where it is what keeps them.
+    pub postgres: PostgresConfig,
 }
 
 impl StoreConfig {
@@ -206,10 +211,12 @@ impl StoreConfig {
 impl Default for StoreConfig {
     fn default() -> Self {
         Self {
+            backend: StoreBackend::default(),
             path: None,
             cache_mib: CACHE_MIB_DEFAULT,
             rule_columns_mib: RULE_COLUMNS_MIB_DEFAULT,
             bodies_mib: BODIES_MIB_DEFAULT,
+            postgres: PostgresConfig::default(),
         }
     }
 }

@@ -36,6 +36,11 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     assert_eq!(example.token.audience, default.token.audience);
     assert_eq!(example.token.secret_age_warning_days, default.token.secret_age_warning_days);
     assert_eq!(default.store.folder(Path::new("d")), Path::new("d/store"));
+    assert_eq!(example.store.backend, default.store.backend);
+    let (ours, postgres) = (&default.store.postgres, &example.store.postgres);
+    assert_eq!((postgres.pool_max, postgres.connect_timeout_ms), (ours.pool_max, ours.connect_timeout_ms));
+    let times = (postgres.acquire_timeout_ms, postgres.statement_timeout_ms);
+    assert_eq!(times, (ours.acquire_timeout_ms, ours.statement_timeout_ms));
     assert_eq!(example.store.cache_mib, default.store.cache_mib);
     assert_eq!(example.store.rule_columns_mib, default.store.rule_columns_mib);
     assert_eq!(example.store.bodies_mib, default.store.bodies_mib);
@@ -48,7 +53,7 @@ fn the_example_file_can_be_loaded_and_says_the_defaults() {
     let otlp = OtlpConfig { headers_file: None, ca: None, ..example.otlp.clone() };
     assert_eq!((otlp, example.otlp.headers_file.is_some()), (default.otlp, true), "whoever copies it sends nothing");
     let table: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
-    assert_eq!(keys::known_but_absent(&table), Vec::<&str>::new());
+    assert_eq!(keys::known_but_absent(&table), ["store.postgres.url"], "one of it and `url_file` is there");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod archive;
 mod audit_log;
 mod change_log;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,7 @@ use crate::domain::record::{RecordId, RecordKind, VersionId};
 pub use self::archive::MemoryRefill;
 use self::audit_log::AuditLines;
 use self::change_log::Changes;
+use self::shared::{Common, Hearing};
 use super::numbering::Numbering;
 use super::plan::{Last, Planned, Planner, Present, Recent};
 use super::records::Records;
@@ -34,6 +36,7 @@ use super::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCod
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    hearing: Hearing,
 }
 
 #[derive(Default)]
@@ -49,6 +52,7 @@ struct State {
     code_table: StoredCodeTable,
     settings: BTreeMap<SettingKey, Arc<Setting>>,
     counters: BTreeMap<String, u64>,
+    common: Common,
 }
 
 impl MemoryStore {
@@ -56,6 +60,19 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    fn write(&self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+        let (committed, is_changed) = {
+            let mut state = self.state();
+            let before = state.common.generation;
+            let committed = state.commit(write, request)?;
+            (committed, state.common.generation != before)
+        };
+        if is_changed {
+            self.hearing.tell();
+        }
+        Ok(committed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -75,6 +92,8 @@ impl State {
         self.last = planner.last();
         self.changes.add(&planned)?;
         let Planned { committed, changes, outcome, audit, .. } = planned;
+        self.common.generation.clients += u64::from(!outcome.clients.is_empty());
+        self.common.generation.deployment += u64::from(!outcome.settings.is_empty());
         for change in &changes {
             self.versions.insert(change.record.place(), change.record.clone());
         }
@@ -108,11 +127,11 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
-        self.state().commit(write, None)
+        self.write(write, None)
     }
 
     async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
-        self.state().commit(write, Some(request))
+        self.write(write, Some(request))
     }
 
     async fn remembered(
@@ -238,9 +257,14 @@ impl Store for MemoryStore {
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
         let mut state = self.state();
         let numbered = state.numbering.number(codes, editions)?;
-        state.numbering.take_up(numbered.added.clone());
-        state.code_table.codes.extend(numbered.added.codes);
-        state.code_table.editions.extend(numbered.added.editions);
+        let added = numbered.added;
+        if !(added.codes.is_empty() && added.editions.is_empty()) {
+            state.common.generation.deployment += 1;
+            self.hearing.tell();
+        }
+        state.numbering.take_up(added.clone());
+        state.code_table.codes.extend(added.codes);
+        state.code_table.editions.extend(added.editions);
         Ok((numbered.codes, numbered.editions))
     }
 

@@ -62,7 +62,7 @@ impl Metrics {
 impl Snapshot {
     pub(super) fn store(&self, app: &App) {
         self.describe_all(&GAUGES, &COUNTERS);
-        let usage = app.embedded.usage();
+        let usage = app.keeper.usage();
         self.gauge("daftar_store_up", &[], f64::from(u8::from(usage.is_sound)));
         let is_ready = usage.is_sound && app.engine.engine_name().is_some();
         self.gauge("daftar_ready", &[], f64::from(u8::from(is_ready)));

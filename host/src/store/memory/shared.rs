@@ -1,0 +1,159 @@
+//! What several processes would share, for tests with several administrations of one store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use tokio::sync::{Notify, OwnedMutexGuard};
+
+use super::MemoryStore;
+use crate::store::StoreError;
+use crate::store::generation::{Feed, Generation};
+use crate::store::shared::limits::lease;
+use crate::store::shared::{Lease, Leased, Shared, SharedLimits, SharedPlugins, StoredList, Take, Taken, Turn};
+
+/// What is kept beside the records.
+#[derive(Default)]
+pub(super) struct Common {
+    pub(super) generation: Generation,
+    kept_once: BTreeMap<String, Vec<u8>>,
+    minutes: BTreeMap<String, u64>,
+    list: StoredList,
+    named: Vec<[u8; 32]>,
+    files: BTreeMap<[u8; 32], Vec<u8>>,
+}
+
+/// How those hear of changes who follow them.
+pub(super) struct Hearing {
+    heard: Notify,
+    is_deaf: AtomicBool,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    since: Instant,
+}
+
+impl Default for Hearing {
+    fn default() -> Self {
+        let (heard, turn) = (Notify::new(), Arc::default());
+        Self { heard, is_deaf: AtomicBool::new(false), turn, since: Instant::now() }
+    }
+}
+
+impl Hearing {
+    /// Tells those who wait; one that follows is told even where it does not wait now.
+    pub(super) fn tell(&self) {
+        if !self.is_deaf.load(Ordering::Acquire) {
+            self.heard.notify_waiters();
+            self.heard.notify_one();
+        }
+    }
+}
+
+struct OneTurn {
+    _held: OwnedMutexGuard<()>,
+}
+
+impl Turn for OneTurn {}
+
+impl MemoryStore {
+    /// Changes are not heard of from now on, as when a listener's connection is lost; or they are again.
+    pub fn set_deaf(&self, is_deaf: bool) {
+        self.hearing.is_deaf.store(is_deaf, Ordering::Release);
+        self.hearing.heard.notify_waiters();
+        self.hearing.heard.notify_one();
+    }
+}
+
+#[async_trait::async_trait]
+impl Feed for MemoryStore {
+    async fn generation(&self) -> Result<Generation, StoreError> {
+        Ok(self.state().common.generation)
+    }
+
+    async fn heard(&self) {
+        self.hearing.heard.notified().await;
+    }
+
+    fn is_listening(&self) -> bool {
+        !self.hearing.is_deaf.load(Ordering::Acquire)
+    }
+}
+
+#[async_trait::async_trait]
+impl SharedLimits for MemoryStore {
+    async fn take(&self, name: &str, take: Take) -> Result<Taken, StoreError> {
+        let mut state = self.state();
+        let count = state.counters.entry(name.to_owned()).or_default();
+        let left = take.limit.saturating_sub(*count);
+        let taken = if left < take.least { 0 } else { left.min(take.most) };
+        *count += taken;
+        Ok(Taken { taken, count: *count })
+    }
+
+    async fn give_back(&self, name: &str, count: u64) -> Result<(), StoreError> {
+        if let Some(counter) = self.state().counters.get_mut(name) {
+            *counter = counter.saturating_sub(count);
+        }
+        Ok(())
+    }
+
+    async fn lease(&self, name: &str, asked: Lease) -> Result<Leased, StoreError> {
+        let now_ns = u64::try_from(self.hearing.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mut state = self.state();
+        let full_at_ns = state.common.minutes.entry(name.to_owned()).or_default();
+        let (leased, then_full) = lease(*full_at_ns, now_ns, asked);
+        *full_at_ns = then_full;
+        Ok(leased)
+    }
+
+    async fn forget_full_minutes(&self) -> Result<u64, StoreError> {
+        let now_ns = u64::try_from(self.hearing.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let minutes = &mut self.state().common.minutes;
+        let before = minutes.len();
+        minutes.retain(|_, full_at_ns| *full_at_ns > now_ns);
+        Ok(before.saturating_sub(minutes.len()) as u64)
+    }
+}
+
+#[async_trait::async_trait]
+impl SharedPlugins for MemoryStore {
+    async fn plugin_list(&self) -> Result<StoredList, StoreError> {
+        Ok(self.state().common.list.clone())
+    }
+
+    async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError> {
+        let revision = {
+            let common = &mut self.state().common;
+            if common.list.revision != seen {
+                return Err(StoreError::Overtaken);
+            }
+            let before = std::mem::replace(&mut common.named, named.to_vec());
+            common.files.retain(|digest, _| named.contains(digest) || before.contains(digest));
+            common.list = StoredList { revision: seen + 1, bytes: list.to_vec() };
+            common.generation.deployment += 1;
+            common.list.revision
+        };
+        self.hearing.tell();
+        Ok(revision)
+    }
+
+    async fn plugin_file(&self, digest: [u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.state().common.files.get(&digest).cloned())
+    }
+
+    async fn put_plugin_file(&self, digest: [u8; 32], bytes: Vec<u8>) -> Result<(), StoreError> {
+        self.state().common.files.entry(digest).or_insert(bytes);
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Shared for MemoryStore {
+    async fn turn(&self) -> Result<Box<dyn Turn>, StoreError> {
+        Ok(Box::new(OneTurn { _held: Arc::clone(&self.hearing.turn).lock_owned().await }))
+    }
+
+    async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.state().common.kept_once.entry(name.to_owned()).or_insert_with(|| value.to_vec()).clone())
+    }
+}
