@@ -7,6 +7,7 @@ pub mod author;
 mod backend;
 mod checkpoints;
 pub mod doctor;
+mod follow;
 mod limits;
 pub mod metrics;
 mod open;
@@ -25,12 +26,14 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 use self::backend::Keeper;
 use self::checkpoints::Checkpoints;
+use self::follow::Follower;
 use self::metrics::Metrics;
 use self::transport::Transport;
 use crate::api::openapi::served::ServedDescription;
@@ -42,6 +45,7 @@ use crate::config::Config;
 use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
 use crate::domain::audit::Actor;
+use crate::error::AppError;
 use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
 pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
@@ -60,6 +64,9 @@ use crate::telemetry::Telemetry;
 
 /// The folder of installed plugins within the data folder.
 const PLUGINS_FOLDER: &str = "plugins";
+
+/// How long a server that stops takes to give back what it holds of limits.
+const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
 
 /// Everything that requests work on.
 pub struct App {
@@ -125,6 +132,8 @@ pub struct App {
     pub admin_token: AdminToken,
     /// Keeps the register in memory on disk as well; absent where that cannot be done.
     checkpoints: Option<Arc<Checkpoints>>,
+    /// Follows other processes of the register; nothing where there are none.
+    follower: Option<Arc<Follower>>,
     /// What runs beside the requests; stopped with the server.
     maintenance: JoinHandle<()>,
 }
@@ -304,6 +313,38 @@ impl App {
         authenticate(authorization, Door { directory, keys: &keys, cache: &self.token_cache, config }, now)
     }
 
+    /// Makes sure that clients and settings are known as they are now, where another process may have changed them and this one does not
+    /// hear of it.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn be_current(&self) -> Result<(), AppError> {
+        match &self.follower {
+            Some(follower) => follower.be_current().await,
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Self::be_current`], whatever is heard: before somebody gets a token or changes how the server is set up.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn be_current_for_sure(&self) -> Result<(), AppError> {
+        match &self.follower {
+            Some(follower) => follower.compare().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Looks whether another process wrote the key of a token that was signed by none that is known; whether it is worth looking at the
+    /// token again.
+    pub async fn look_for_key(&self, fault: &AuthFault) -> bool {
+        match &self.follower {
+            Some(follower) if fault.is_of_unknown_key() => follower.look_for_key().await,
+            Some(_) | None => false,
+        }
+    }
+
     /// The context of what the server does by itself.
     #[must_use]
     pub fn system_context(&self) -> OpContext {
@@ -324,8 +365,15 @@ impl App {
         }
     }
 
-    /// Makes a checkpoint, so that the next start is quick. To be called when nothing is written any more.
+    /// Makes a checkpoint, so that the next start is quick, and gives back what of limits is held for requests that do not come any more. To
+    /// be called when nothing is written any more.
     pub async fn checkpoint(&self) {
+        let given_back = tokio::time::timeout(GIVE_BACK_MAX, self.limits.give_back()).await;
+        if !matches!(given_back, Ok(Ok(()))) {
+            tracing::warn!(
+                "calls that are held of clients' limits cannot be given back; their counts of today stay a little too high"
+            );
+        }
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.finish().await;
         }

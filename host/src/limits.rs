@@ -14,10 +14,12 @@
 
 mod address;
 mod bucket;
+pub mod common;
 pub mod day;
 mod decision;
 #[cfg(test)]
 mod fixtures;
+mod kept;
 mod minute;
 mod refused;
 
@@ -28,9 +30,11 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 
 use self::address::AddressKey;
-use self::bucket::{Bucket, Calls, Moment};
+use self::bucket::{Calls, Moment};
+use self::common::CommonCounts;
 use self::day::DayCounts;
 pub use self::decision::{Decision, RateHeaders, Refusal};
+use self::kept::{Counts, Kept};
 pub use self::refused::BucketUsage;
 use self::refused::{Refused, RefusedByBucket};
 use crate::context::Clock;
@@ -63,10 +67,10 @@ const DAYS_KEPT: i64 = 2;
 /// The three buckets of a server.
 pub struct Limits {
     clock: Arc<dyn Clock>,
-    counts: Arc<dyn DayCounts>,
-    token: Bucket<AddressKey>,
-    client: Bucket<ClientId>,
-    unauthenticated: Bucket<AddressKey>,
+    counts: Counts,
+    token: Kept<AddressKey>,
+    client: Kept<ClientId>,
+    unauthenticated: Kept<AddressKey>,
     refused: RefusedByBucket,
     cleared_on: Mutex<Option<Date>>,
 }
@@ -75,10 +79,20 @@ impl Limits {
     /// Buckets that are all full, but for what is counted of today already.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, counts: Arc<dyn DayCounts>) -> Self {
+        Self::counting(clock, Counts::Own(counts))
+    }
+
+    /// Buckets that other processes share.
+    #[must_use]
+    pub fn common(clock: Arc<dyn Clock>, counts: Arc<dyn CommonCounts>) -> Self {
+        Self::counting(clock, Counts::Common(counts))
+    }
+
+    fn counting(clock: Arc<dyn Clock>, counts: Counts) -> Self {
         Self {
-            token: Bucket::new("token", KEYS_MAX, Arc::clone(&counts)),
-            client: Bucket::new("client", KEYS_MAX, Arc::clone(&counts)),
-            unauthenticated: Bucket::new("unauthenticated", KEYS_MAX, Arc::clone(&counts)),
+            token: Kept::new("token", KEYS_MAX, &counts),
+            client: Kept::new("client", KEYS_MAX, &counts),
+            unauthenticated: Kept::new("unauthenticated", KEYS_MAX, &counts),
             refused: RefusedByBucket::default(),
             cleared_on: Mutex::new(None),
             clock,
@@ -141,15 +155,26 @@ impl Limits {
     /// When the counts of past days cannot be removed; the next call tries again.
     pub async fn maintain(&self) -> Result<(), AppError> {
         let moment = self.moment();
-        self.token.prune(moment);
-        self.client.prune(moment);
-        self.unauthenticated.prune(moment);
+        self.token.prune(moment).await?;
+        self.client.prune(moment).await?;
+        self.unauthenticated.prune(moment).await?;
         let is_cleared = *self.cleared_on() == Some(moment.today);
         if !is_cleared && let Ok(oldest) = moment.today.checked_sub(DAYS_KEPT.days()) {
-            self.counts.forget_before(oldest).await.map_err(AppError::Unavailable)?;
+            self.counts.forget_before(oldest).await?;
             *self.cleared_on() = Some(moment.today);
         }
         Ok(())
+    }
+
+    /// Gives back what is held of days that several processes share. To be called when nothing is counted any more.
+    ///
+    /// # Errors
+    /// When the store fails: the counts then stay too high by what was held, a block for each caller at most.
+    pub async fn give_back(&self) -> Result<(), AppError> {
+        let moment = self.moment();
+        self.token.give_back(moment).await?;
+        self.client.give_back(moment).await?;
+        self.unauthenticated.give_back(moment).await
     }
 
     /// What each bucket holds and refused.

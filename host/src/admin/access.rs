@@ -25,6 +25,10 @@ pub async fn require_token(State(app): State<AppState>, request: Request, next: 
         scheme.eq_ignore_ascii_case("bearer") && app.admin_token.matches(token.trim().as_bytes())
     });
     if is_right {
+        // What an administrator is shown and changes is what another process left a moment ago.
+        if let Err(error) = app.be_current_for_sure().await {
+            return ApiError::from(error).into_response();
+        }
         return next.run(request).await;
     }
     if let Some(info) = request.extensions().get::<RequestInfo>() {

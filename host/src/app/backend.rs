@@ -12,9 +12,11 @@ use super::recovery::{self, Recovered};
 use crate::columns::Columns;
 use crate::config::{Config, StoreBackend};
 use crate::service::bodies::Bodies;
+use crate::service::memory_index::MemoryIndex;
 use crate::store::Store;
 use crate::store::archive::Archive;
 use crate::store::audit_archive::AuditArchive;
+use crate::store::index::Index;
 use crate::store::shared::Shared;
 use crate::store::sled::{SledStore, StoreUsage};
 use crate::store::verify::Verification;
@@ -27,6 +29,8 @@ pub(super) struct Backend {
     pub(super) audit: Arc<dyn AuditArchive>,
     /// Looks through it for damage.
     pub(super) verification: Arc<dyn Verification>,
+    /// What is asked of it beyond single records.
+    pub(super) index: Arc<dyn Index>,
     /// The register in memory.
     pub(super) columns: Arc<Columns>,
     pub(super) bodies: Arc<Bodies>,
@@ -64,6 +68,7 @@ impl Backend {
             archive: store.clone(),
             audit: store.clone(),
             verification: store.clone(),
+            index: Arc::new(MemoryIndex(columns.clone())),
             columns,
             bodies,
             checkpoints,

@@ -1,4 +1,4 @@
-//! Keeps the day counts of the rate limits in the store.
+//! Keeps the counts of the rate limits in the store.
 
 use std::sync::Arc;
 
@@ -6,8 +6,10 @@ use futures_util::future::try_join_all;
 use jiff::civil::Date;
 
 use crate::error::Cause;
+use crate::limits::common::{CommonCounts, OfDay, OfMinute, Wanted};
 use crate::limits::day::DayCounts;
 use crate::store::Store;
+use crate::store::shared::{Lease, Shared, Take};
 
 /// What the names of these counters begin with.
 const PREFIX: &str = "limit/";
@@ -46,6 +48,39 @@ impl DayCounts for StoredDayCounts {
     }
 }
 
+/// Counts that several processes share: days as counters of the store as above, minutes beside them.
+pub struct CommonStoredCounts {
+    /// Takes and gives back.
+    pub shared: Arc<dyn Shared>,
+    /// Has the counters.
+    pub days: StoredDayCounts,
+}
+
+#[async_trait::async_trait]
+impl CommonCounts for CommonStoredCounts {
+    async fn take_of_day(&self, day: Date, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, Cause> {
+        let take = Take { least: wanted.least.into(), most: wanted.most.into(), limit: limit.into() };
+        let taken = self.shared.take(&counter(day, name), take).await?;
+        // No more than was wanted.
+        Ok(OfDay { taken: u32::try_from(taken.taken).unwrap_or(wanted.most), count: taken.count })
+    }
+
+    async fn give_back(&self, day: Date, name: &str, calls: u32) -> Result<(), Cause> {
+        Ok(self.shared.give_back(&counter(day, name), calls.into()).await?)
+    }
+
+    async fn take_of_minute(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfMinute, Cause> {
+        let lease = Lease { per_minute: limit, least: wanted.least, most: wanted.most };
+        let leased = self.shared.lease(name, lease).await?;
+        Ok(OfMinute { taken: leased.calls, until_full: leased.until_full })
+    }
+
+    async fn forget_before(&self, day: Date) -> Result<(), Cause> {
+        self.shared.forget_full_minutes().await?;
+        self.days.forget_before(day).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +104,22 @@ mod tests {
         assert_eq!(counts.load(new, "client/ab").await.unwrap(), 48);
         let names = counts.0.counters(PREFIX).await.unwrap().into_iter().map(|(name, _)| name);
         assert_eq!(names.collect::<Vec<_>>(), ["limit/2026-01-02/client/a/", "limit/2026-01-02/client/ab/"]);
+    }
+
+    #[tokio::test]
+    async fn what_several_processes_count_is_kept_by_day_and_by_minute() {
+        let store = Arc::new(MemoryStore::default());
+        let counts = || CommonStoredCounts { shared: store.clone(), days: StoredDayCounts(store.clone()) };
+        let (one, other, day) = (counts(), counts(), parse_date("2026-01-01").unwrap());
+        let wanted = |least, most| Wanted { least, most };
+        assert_eq!(one.take_of_day(day, "client/a", wanted(1, 16), 20).await.unwrap(), OfDay { taken: 16, count: 16 });
+        assert_eq!(other.take_of_day(day, "client/a", wanted(5, 16), 20).await.unwrap(), OfDay { taken: 0, count: 16 });
+        one.give_back(day, "client/a", 3).await.unwrap();
+        assert_eq!(other.take_of_day(day, "client/a", wanted(5, 16), 20).await.unwrap(), OfDay { taken: 7, count: 20 });
+        assert_eq!(one.take_of_minute("client/a", wanted(1, 40), 60).await.unwrap().taken, 40);
+        assert_eq!(other.take_of_minute("client/a", wanted(21, 40), 60).await.unwrap().taken, 0);
+        assert_eq!(other.take_of_minute("client/a", wanted(1, 40), 60).await.unwrap().taken, 20);
+        other.forget_before(parse_date("2026-01-02").unwrap()).await.unwrap();
+        assert_eq!(one.days.load(day, "client/a").await.unwrap(), 0);
     }
 }

@@ -6,6 +6,7 @@
 
 mod access;
 mod bodies;
+mod follower;
 mod process;
 mod store;
 
@@ -107,6 +108,7 @@ impl App {
         now.process();
         now.limits(self);
         now.store(self);
+        now.follower(self);
         now.telemetry(self);
         let pool = self.plugins.pool_usage();
         now.gauge("daftar_plugin_threads", &[], number(pool.threads));

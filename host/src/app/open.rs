@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::access_upkeep::{AccessUpkeep, drop_expired};
 use super::audit_upkeep::AuditUpkeep;
 use super::backend::Backend;
-use super::limits::StoredDayCounts;
+use super::follow::Follower;
+use super::limits::{CommonStoredCounts, StoredDayCounts};
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::recovery::store_error;
@@ -19,6 +20,7 @@ use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::directory::ClientDirectory;
+use crate::auth::keys::KEY_FOLDER;
 use crate::auth::secret::SecretHasher;
 use crate::auth::{FailedSignIns, KeyRing, TokenCache};
 use crate::config::{Config, PluginsConfig};
@@ -38,7 +40,6 @@ use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
 use crate::service::eligibility::preview::KeptColumns;
 use crate::service::eligibility::preview::desk::PreviewDesk;
-use crate::service::memory_index::MemoryIndex;
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -46,12 +47,16 @@ use crate::service::signing_key::SigningKeyAdministration;
 use crate::service::verify::Verifier;
 use crate::service::vocabulary;
 use crate::store::Store;
+use crate::store::generation::Generation as StoredGeneration;
+use crate::store::shared::Shared;
 use crate::vocab::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
 /// How often the limits drop what is idle.
 const LIMITS_INTERVAL: Duration = Duration::from_secs(60);
 /// How often requests of past days are forgotten.
 const REQUESTS_INTERVAL: Duration = Duration::from_secs(600);
+/// Under what the store keeps the mark of the key that secrets of clients are kept with.
+const COMMON_KEY: &str = "keys/client-secrets";
 /// Bytes in a MiB.
 pub(super) const MIB: u64 = 1 << 20;
 
@@ -72,12 +77,21 @@ impl App {
 
         let metrics = Arc::new(Metrics::new());
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
-        let Backend { store, archive, audit, verification, columns, bodies, checkpoints, shared: _, keeper } = backend;
+        let Backend { store, archive, audit, verification, index, columns, bodies, checkpoints, shared, keeper } =
+            backend;
+        // Before anything that it counts is read.
+        let generation = match &shared {
+            Some(shared) => shared.generation().await.map_err(store_error)?,
+            None => StoredGeneration::default(),
+        };
         let clients = store.clients().await.map_err(store_error)?;
         check_secrets_key(&data_dir, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
         let token_keys = KeyRing::load_or_create(&data_dir, config.token.lifetime_s, now).map_err(key_error)?;
         let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
+        if let Some(shared) = &shared {
+            check_common_key(&**shared, &data_dir, &hasher).await?;
+        }
         let cursors = CursorSeal::load_or_create(&data_dir, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
@@ -94,7 +108,7 @@ impl App {
         let packs = Arc::new(InstalledPacks { host: host.clone(), library: library.clone() });
         let registry = Registry {
             store: store.clone(),
-            index: Arc::new(MemoryIndex(columns.clone())),
+            index,
             columns,
             parted: None,
             vocabularies: Arc::new(Vocabularies::asking(empty_generation()?, packs)),
@@ -102,12 +116,19 @@ impl App {
             exhausted: Arc::default(),
             bodies,
         };
-        let plugins = PluginAdministration::new(registry.clone(), host, library.clone());
+        let plugins = PluginAdministration::new(registry.clone(), host, library.clone()).among(shared.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
 
-        let requests = Arc::new(Requests::new(config.server.idempotency_keys_max));
+        let requests = Requests::new(config.server.idempotency_keys_max);
+        let requests = Arc::new(if shared.is_some() { requests.among_others() } else { requests });
         let forgetting = forget_requests(Arc::clone(&requests), Arc::downgrade(&store), clock.clone());
-        let limits = Arc::new(Limits::new(clock.clone(), Arc::new(StoredDayCounts(store.clone()))));
+        let days = StoredDayCounts(store.clone());
+        let limits = Arc::new(match &shared {
+            Some(shared) => {
+                Limits::common(clock.clone(), Arc::new(CommonStoredCounts { shared: shared.clone(), days }))
+            }
+            None => Limits::new(clock.clone(), Arc::new(days)),
+        });
         let verifier = Verifier::new(verification, registry.columns.clone(), registry.audit.clone());
         let audit = AuditKeeper::new(audit, registry.audit.clone());
         let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), data_dir.clone());
@@ -121,6 +142,7 @@ impl App {
         };
         let (token_keys, token_cache) = (Arc::new(token_keys), Arc::new(TokenCache::default()));
         let signing_keys = SigningKeyAdministration::new(token_keys.clone(), registry.audit.clone(), clock.clone());
+        let signing_keys = signing_keys.among(shared.clone());
         let starting = OpContext::unbound(Actor::System, ids.next_id().into(), now, Trail::default());
         drop_expired(&signing_keys, &starting).await;
         let access = AccessUpkeep {
@@ -133,8 +155,12 @@ impl App {
             warning_days: config.token.secret_age_warning(),
         };
         access.warn_of_old_secrets();
+        let follower = shared.map(|shared| {
+            let (directory, ring) = (directory.clone(), token_keys.clone());
+            Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), ring, generation))
+        });
         let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
-        let checkpointing = checkpoints.clone();
+        let (checkpointing, following) = (checkpoints.clone(), follower.clone());
         let maintenance = tokio::spawn(async move {
             // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
             let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
@@ -146,7 +172,13 @@ impl App {
                     checkpoints.keep_up().await;
                 }
             };
-            tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), access.keep_up(), forgetting, checkpoints);
+            let following = async {
+                if let Some(follower) = following {
+                    follower.keep_up().await;
+                }
+            };
+            let kept_up = maintain(kept, kept_up);
+            tokio::join!(kept_up, upkeep.keep_up(), access.keep_up(), forgetting, checkpoints, following);
         });
         let clients = ClientAdministration {
             store,
@@ -194,6 +226,7 @@ impl App {
             cursors,
             admin_token,
             checkpoints,
+            follower,
             maintenance,
         }))
     }
@@ -216,6 +249,19 @@ fn check_secrets_key(data_dir: &Path, clients: usize) -> Result<(), StartError> 
     Err(StartError::Key(format!(
         "the key for client secrets is gone from `{}`, and the secrets of {clients} clients are of no use without it: put `keys` back from a backup",
         data_dir.display()
+    )))
+}
+
+/// Refuses keys of another register than the one in the database: each client's secret would be wrong, and each token a stranger's.
+async fn check_common_key(shared: &dyn Shared, data_dir: &Path, hasher: &SecretHasher) -> Result<(), StartError> {
+    let ours = hasher.fingerprint();
+    let kept = shared.keep_once(COMMON_KEY, &ours).await.map_err(store_error)?;
+    if kept == ours {
+        return Ok(());
+    }
+    Err(StartError::Key(format!(
+        "the keys in `{}` are not those of the register in the database: put the folder `keys` of a process that serves it here, or one from its backup; every process of a register has the same",
+        data_dir.join(KEY_FOLDER).display()
     )))
 }
 

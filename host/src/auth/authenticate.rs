@@ -101,6 +101,12 @@ impl AuthFault {
         }
     }
 
+    /// Whether the token was signed by a key that is not known here.
+    #[must_use]
+    pub fn is_of_unknown_key(&self) -> bool {
+        self.kind == AuthFaultKind::Token(TokenDefect::UnknownKey)
+    }
+
     /// Whether the call had no credentials at all: the challenge then names no error (RFC 6750 §3.1).
     #[must_use]
     pub fn is_without_credentials(&self) -> bool {

@@ -87,6 +87,20 @@ impl ClientDirectory {
         });
     }
 
+    /// Takes up clients as they are on disk, where another process may have changed them. One that is here and was not changed since stays
+    /// as it is: it may be about to change.
+    pub fn take_up(&self, stored: impl IntoIterator<Item = Client>) {
+        let stored: Vec<_> = stored.into_iter().map(Arc::new).collect();
+        self.clients.rcu(|clients| {
+            let is_news = |client: &&Arc<Client>| {
+                clients.find(&client.id).is_none_or(|present| present.updated_at < client.updated_at)
+            };
+            let mut changed = Clients::clone(clients);
+            stored.iter().filter(is_news).for_each(|client| changed.put(Arc::clone(client)));
+            changed
+        });
+    }
+
     /// Every client, by id.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Client>> {
@@ -148,6 +162,19 @@ mod tests {
         assert!(others.iter().all(|other| !other.is_known));
         let others: BTreeSet<_> = others.iter().map(|other| other.client.id.to_string()).collect();
         assert!(others.len() > 10, "not always the same, whose data would be at hand: {others:?}");
+    }
+
+    #[test]
+    fn what_another_process_wrote_is_taken_up_and_what_is_newer_here_stays() {
+        let directory = ClientDirectory::new([client("a"), client("b")]);
+        let changed = |id: &str, at_s| Client { status: ClientStatus::Disabled, updated_at: at(at_s), ..client(id) };
+        directory.put(Arc::new(Client { updated_at: at(3), ..client("b") }));
+        directory.take_up([changed("a", 1), changed("b", 2), changed("c", 1)]);
+        let is_active = |id: &str| directory.find(&ClientId::parse(id).unwrap()).unwrap().is_active();
+        assert!(!is_active("a") && is_active("b") && !is_active("c"));
+        directory.put(Arc::new(Client { updated_at: at(1), ..client("a") }));
+        directory.take_up([changed("a", 1)]);
+        assert!(is_active("a"), "a change that is under way here is not undone by what it began with");
     }
 
     #[test]

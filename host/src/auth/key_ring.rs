@@ -12,6 +12,8 @@
 //! **Invariant:** one change at a time; everything here but [`KeyRing::load`] reads and writes files, and belongs on a thread that may
 //! wait.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -81,7 +83,24 @@ pub struct KeyRing {
     /// How long the tokens are good that are signed now, in seconds.
     lifetime_s: u64,
     in_force: ArcSwap<TokenKeys>,
-    changing: Mutex<()>,
+    /// The file as it was when it was last read or written; held while it is.
+    changing: Mutex<Option<Stamp>>,
+}
+
+/// What changes when a file is replaced: its place on the disk, its time, its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    modified: (i64, i64),
+    bytes: u64,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Some(Self { inode: metadata.ino(), modified, bytes: metadata.len() })
+    }
 }
 
 impl KeyRing {
@@ -104,6 +123,7 @@ impl KeyRing {
             key_file::replace(&path, &stored)?;
         }
         let in_force = ArcSwap::from_pointee(keys_of(&path, &stored)?);
+        // Of no file, so that one that was replaced since it was read is read again.
         Ok(Self { path, lifetime_s, in_force, changing: Mutex::default() })
     }
 
@@ -111,6 +131,32 @@ impl KeyRing {
     #[must_use]
     pub fn load(&self) -> Guard<Arc<TokenKeys>> {
         self.in_force.load()
+    }
+
+    /// Takes up what another process with the same folder of keys wrote; says whether there was anything new. Looks at the file, and reads it
+    /// only where it is another one.
+    ///
+    /// # Errors
+    /// When it cannot be read, or its keys are refused: those in force stay so.
+    pub fn take_up(&self) -> Result<bool, KeyError> {
+        let mut seen = self.changing();
+        let stamp = Stamp::of(&self.path);
+        if stamp.is_some() && *seen == stamp {
+            return Ok(false);
+        }
+        let gone = || KeyError::Refused { path: self.path.clone(), reason: "the file is gone".to_owned() };
+        let stored = key_file::load(&self.path)?.ok_or_else(gone)?;
+        let keys = keys_of(&self.path, &stored)?;
+        let is_new = !self
+            .load()
+            .all()
+            .map(|key| (key.id(), key.accepted_until()))
+            .eq(keys.all().map(|key| (key.id(), key.accepted_until())));
+        *seen = stamp;
+        if is_new {
+            self.in_force.store(Arc::new(keys));
+        }
+        Ok(is_new)
     }
 
     /// Makes a new key, which signs once it is [put in force](Self::carry_out). The one that signs now is accepted for `overlap_s` seconds
@@ -139,7 +185,7 @@ impl KeyRing {
     /// # Errors
     /// When the file is not the one that was read, or cannot be written: the old key then signs on.
     pub fn carry_out(&self, rotation: Rotation, now: Timestamp) -> Result<(), KeyError> {
-        let _changing = self.changing();
+        let mut seen = self.changing();
         let mut stored = self.unchanged()?;
         let Rotation { new, replaced, accepted_until } = rotation;
         match stored.first_mut() {
@@ -148,7 +194,7 @@ impl KeyRing {
         }
         stored.insert(0, new);
         self.retain_accepted(&mut stored, now);
-        self.put_in_force(&stored)
+        self.put_in_force(&stored, &mut seen)
     }
 
     /// Drops keys whose last token has expired, and names them.
@@ -159,10 +205,10 @@ impl KeyRing {
         if self.load().all().all(|key| key.is_accepted(now)) {
             return Ok(Vec::new());
         }
-        let _changing = self.changing();
+        let mut seen = self.changing();
         let mut stored = self.unchanged()?;
         let dropped = self.retain_accepted(&mut stored, now);
-        self.put_in_force(&stored)?;
+        self.put_in_force(&stored, &mut seen)?;
         Ok(dropped)
     }
 
@@ -175,8 +221,10 @@ impl KeyRing {
         over.into_iter().map(|key: StoredKey| key.id).collect()
     }
 
-    fn put_in_force(&self, stored: &[StoredKey]) -> Result<(), KeyError> {
+    fn put_in_force(&self, stored: &[StoredKey], seen: &mut Option<Stamp>) -> Result<(), KeyError> {
         let keys = keys_of(&self.path, stored)?;
+        // Read again by the next who looks: what is there by then may be another's.
+        *seen = None;
         key_file::replace(&self.path, stored)?;
         self.in_force.store(Arc::new(keys));
         Ok(())
@@ -194,7 +242,7 @@ impl KeyRing {
         }
     }
 
-    fn changing(&self) -> MutexGuard<'_, ()> {
+    fn changing(&self) -> MutexGuard<'_, Option<Stamp>> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

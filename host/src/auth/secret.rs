@@ -77,6 +77,15 @@ impl SecretHasher {
         SecretHash(keyed.finalize().into_bytes().into())
     }
 
+    /// What tells this key from every other one, and nothing of it.
+    #[must_use]
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut keyed = self.keyed.clone();
+        // No client id is empty, so that this is the hash of no secret.
+        keyed.update(b"\0the key that client secrets are kept with");
+        keyed.finalize().into_bytes().into()
+    }
+
     /// Whether that is one of the client's secrets that have not expired; never for an unknown client, after the same
     /// work.
     #[must_use]

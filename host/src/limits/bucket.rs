@@ -57,6 +57,16 @@ impl Calls {
     /// A call like nearly all.
     pub(super) const ONE: Self = Self { count: 1, again: 1 };
 
+    /// How many are counted now.
+    pub(super) fn count(self) -> u32 {
+        self.count
+    }
+
+    /// How many would have to be let through when the caller tries again.
+    pub(super) fn again(self) -> u32 {
+        self.again
+    }
+
     /// What is left of `calls` when the first of them has been counted.
     pub(super) fn rest_of(calls: u32) -> Self {
         Self { count: calls.saturating_sub(1), again: calls }
@@ -272,7 +282,7 @@ impl Entry {
 }
 
 /// How long the UTC day still lasts.
-fn until_tomorrow(moment: Moment) -> Duration {
+pub(super) fn until_tomorrow(moment: Moment) -> Duration {
     const DAY_NS: i128 = 86_400_000_000_000;
     let left = DAY_NS - moment.now.as_nanosecond().rem_euclid(DAY_NS);
     Duration::from_nanos(u64::try_from(left).unwrap_or(0))

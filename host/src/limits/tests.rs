@@ -1,6 +1,7 @@
 //! The buckets as a caller meets them, with a clock that the test moves and counts that outlive a restart.
 
 mod clock;
+mod common;
 mod kill;
 mod retry;
 mod several;
@@ -10,6 +11,7 @@ use std::sync::atomic::Ordering;
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
+use super::bucket::Bucket;
 use super::fixtures::{Fixture, address, client, refusal};
 use super::*;
 

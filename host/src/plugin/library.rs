@@ -8,6 +8,7 @@
 //! **Invariant:** a plugin that fails an install leaves the installed one in place.
 
 mod archive;
+mod common;
 mod folder;
 mod offer;
 mod records;
@@ -24,6 +25,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 pub use self::archive::{ArchivedPlugins, LibraryRefill};
+pub use self::common::{CommonPlugins, WantedPlugin};
 pub use self::folder::is_in_use;
 pub(super) use self::folder::{InstalledFile, installed_files};
 use self::folder::{file_of, load_recorded, locked};
@@ -197,7 +199,7 @@ impl PluginLibrary {
         let (loaded, code) = self.host.load_new(&package)?;
         let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
-        Ok(Prepared { loaded, signer, contents, bytes: package.into_bytes(), code })
+        Ok(Prepared { loaded, signer, signature, contents, bytes: package.into_bytes(), code })
     }
 
     /// Installs what was prepared: on disk first, then for all calls that begin from now on; its machine code is kept last, as

@@ -1,6 +1,7 @@
 //! Plugins that misbehave, and that the host is not harmed.
 
 mod breaker;
+mod common;
 mod crash;
 mod faults;
 pub mod guest;

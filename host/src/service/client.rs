@@ -24,7 +24,10 @@ use crate::domain::organization::{LegalBasis, Organization};
 use crate::domain::scope::Scope;
 use crate::error::{AppError, FieldProblem};
 use crate::service::audit;
-use crate::store::{Operation, Store, Write};
+use crate::store::{Operation, Store, StoreError, Write};
+
+/// How often a change is tried anew that another process was quicker than.
+const ATTEMPTS_MAX: usize = 8;
 
 /// What clients are administered with.
 #[derive(Clone)]
@@ -173,7 +176,11 @@ impl ClientAdministration {
     /// # Errors
     /// [`AppError::UnknownClient`], or when the store fails.
     pub async fn enable(&self, ctx: &OpContext, id: &ClientId) -> Result<Arc<Client>, AppError> {
-        let enable = |client: &mut Client, _| {
+        let enable = |client: &mut Client, now| {
+            if client.status == ClientStatus::Disabled {
+                // Another process may have issued one before it heard that the client is disabled.
+                refuse_tokens_until(client, now);
+            }
             client.status = ClientStatus::Active;
             Ok(())
         };
@@ -243,7 +250,7 @@ impl ClientAdministration {
         ctx: &OpContext,
         id: &ClientId,
         note: String,
-        change: (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Send + 'static),
+        change: (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send + 'static),
     ) -> Result<Arc<Client>, AppError> {
         let (this, ctx, id) = (self.clone(), ctx.clone(), id.clone());
         to_the_end(async move { this.change_alone(&ctx, &id, &note, change).await }).await
@@ -254,9 +261,28 @@ impl ClientAdministration {
         ctx: &OpContext,
         id: &ClientId,
         note: &str,
-        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Send),
+        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Clone + Send),
     ) -> Result<Arc<Client>, AppError> {
         let _changing = self.changing.lock().await;
+        for _ in 0..ATTEMPTS_MAX {
+            match self.change_once(ctx, id, note, (tokens, change.clone())).await? {
+                Ok(stored) => return Ok(stored),
+                // Another process changed it: from what that left.
+                Err(StoreError::ClientChanged(_)) => self.directory.take_up(self.store.clients().await?),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::ClientChanged(id.clone()).into())
+    }
+
+    /// Makes a change from the client as it is known here; what the store says of it, or what refused it.
+    async fn change_once(
+        &self,
+        ctx: &OpContext,
+        id: &ClientId,
+        note: &str,
+        (tokens, change): (Tokens, impl FnOnce(&mut Client, Timestamp) -> Result<(), AppError> + Send),
+    ) -> Result<Result<Arc<Client>, StoreError>, AppError> {
         let present = self.show(id)?;
         if tokens == Tokens::Ended {
             // No token is issued from here on, so that none is younger than the instant up to which they are refused.
@@ -267,11 +293,11 @@ impl ClientAdministration {
         let outcome = match change(&mut changed, now) {
             Ok(()) => {
                 changed.updated_at = after(present.updated_at, now);
-                self.write(ctx, Operation::UpdateClient(changed.clone(), present.updated_at), changed, note).await
+                Ok(self.write(ctx, Operation::UpdateClient(changed.clone(), present.updated_at), changed, note).await)
             }
             Err(refused) => Err(refused),
         };
-        if outcome.is_err() && tokens == Tokens::Ended {
+        if !matches!(outcome, Ok(Ok(_))) && tokens == Tokens::Ended {
             self.directory.put(present);
         }
         outcome
@@ -283,7 +309,7 @@ impl ClientAdministration {
         operation: Operation,
         client: Client,
         note: &str,
-    ) -> Result<Arc<Client>, AppError> {
+    ) -> Result<Arc<Client>, StoreError> {
         let mut entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, vec![client.id.to_string()]);
         entry.note = Some(format!("client {note}"));
         let write =
@@ -297,8 +323,10 @@ impl ClientAdministration {
             | crate::store::Written::Photo(_)
             | crate::store::Written::Setting(_) => None,
         });
-        let stored = stored
-            .ok_or_else(|| AppError::internal("the store answered the change of a client with something else"))?;
+        let stored = stored.ok_or_else(|| StoreError::Corrupt {
+            what: "client",
+            reason: "the store answered the change of a client with something else".to_owned(),
+        })?;
         self.directory.put(stored.clone());
         Ok(stored)
     }

@@ -22,16 +22,20 @@ use crate::store::Store;
 /// How long it takes at least from one look for requests that are kept no longer to the next, where a client is at its bound:
 /// a look reads all of them.
 const LOOKS_APART: SignedDuration = SignedDuration::from_secs(60);
+/// How long what was counted holds where other processes remember requests as well.
+const COUNTS_HOLD: SignedDuration = SignedDuration::from_secs(1);
 
 /// The requests that are being done, and how many are remembered.
 #[derive(Debug)]
 pub struct Requests {
     /// The most that is remembered of one client.
     per_client_max: u64,
+    /// How long a count of what is remembered holds; for ever, where nobody else does requests of this register.
+    counts_hold: Option<SignedDuration>,
     /// With how many parts each may still leave to be remembered.
     in_flight: Mutex<HashMap<(ClientId, IdempotencyKey), u64>>,
-    /// By client, counted when one is first asked for; exact or too high.
-    remembered: Mutex<HashMap<ClientId, u64>>,
+    /// By client, and when it was counted: when one is first asked for; exact or too high, but for what other processes did since.
+    remembered: Mutex<HashMap<ClientId, (u64, Timestamp)>>,
     /// When it was last looked, for the sake of a client at its bound, for what is kept no longer.
     looked_at: Mutex<Option<Timestamp>>,
 }
@@ -62,7 +66,14 @@ impl Requests {
     #[must_use]
     pub fn new(per_client_max: u64) -> Self {
         let (in_flight, remembered, looked_at) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { per_client_max, in_flight, remembered, looked_at }
+        Self { per_client_max, counts_hold: None, in_flight, remembered, looked_at }
+    }
+
+    /// As one of several processes that do requests of the register: what is remembered is counted anew each second. Two of a name at the
+    /// same time, in two processes, are told apart by the store, which remembers one of them.
+    #[must_use]
+    pub fn among_others(self) -> Self {
+        Self { counts_hold: Some(COUNTS_HOLD), ..self }
     }
 
     /// Begins a request of that name.
@@ -104,10 +115,10 @@ impl Requests {
 
     /// Keeps room for what a request may leave to be remembered.
     async fn make_room(&self, ctx: &OpContext, store: &dyn Store, once: &Once, parts: u64) -> Result<(), AppError> {
-        let mut count = self.count(store, &once.client).await?;
+        let mut count = self.count(store, &once.client, ctx.now).await?;
         let mut has_room = self.takes(once, (count, parts));
         if !has_room && self.is_time_to_look(ctx.now) && self.forget(store, ctx.now).await? > 0 {
-            count = self.count(store, &once.client).await?;
+            count = self.count(store, &once.client, ctx.now).await?;
             has_room = self.takes(once, (count, parts));
         }
         if has_room {
@@ -121,12 +132,18 @@ impl Requests {
     }
 
     /// How many requests of a client are remembered.
-    async fn count(&self, store: &dyn Store, client: &ClientId) -> Result<u64, AppError> {
-        if let Some(count) = lock(&self.remembered).get(client) {
+    async fn count(&self, store: &dyn Store, client: &ClientId, now: Timestamp) -> Result<u64, AppError> {
+        let holds = |at: Timestamp| self.counts_hold.is_none_or(|holds| now.duration_since(at).abs() < holds);
+        if let Some((count, _)) = lock(&self.remembered).get(client).filter(|(_, at)| holds(*at)) {
             return Ok(*count);
         }
         let count = store.remembered_count(client).await?;
-        Ok(*lock(&self.remembered).entry(client.clone()).or_insert(count))
+        let mut remembered = lock(&self.remembered);
+        let known = remembered.entry(client.clone()).or_insert((count, now));
+        if !holds(known.1) {
+            *known = (count, now);
+        }
+        Ok(known.0)
     }
 
     /// Whether there is room for so many parts more beside those that are remembered and those of requests that are being done;
@@ -192,7 +209,7 @@ impl Once {
 
     /// Counts a part that is remembered from now on.
     pub fn note(&self) {
-        if let Some(count) = lock(&self.requests.remembered).get_mut(&self.client) {
+        if let Some((count, _)) = lock(&self.requests.remembered).get_mut(&self.client) {
             *count = count.saturating_add(1);
         }
         if let Some(promised) = lock(&self.requests.in_flight).get_mut(&(self.client.clone(), self.key.clone())) {
@@ -272,6 +289,22 @@ mod tests {
         let tomorrow = ctx.now + crate::domain::idempotency::REMEMBERED_FOR;
         assert_eq!(requests.forget(&store, tomorrow).await.unwrap(), 100);
         drop(requests.begin(&ctx, &store, named("more", [1; 32])).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn what_another_process_remembers_counts_a_second_later() {
+        let (mut ctx, store) = (context(), MemoryStore::new());
+        let [one, other] = [1, 2].map(|_| Arc::new(Requests::new(2).among_others()));
+        for (requests, key) in [(&one, "a"), (&other, "b")] {
+            let once = requests.begin(&ctx, &store, named(key, [1; 32])).await.unwrap();
+            do_it(&ctx, &store, &once).await;
+        }
+        ctx.now += COUNTS_HOLD;
+        for requests in [&one, &other] {
+            drop(requests.begin(&ctx, &store, named("c", [1; 32])).await.unwrap_err());
+            let again = requests.begin(&ctx, &store, named("b", [1; 32])).await.unwrap();
+            assert!(again.earlier(0).is_some(), "whichever process did it");
+        }
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 mod archive;
 mod deployment;
 mod dropped;
+mod follow;
 mod install;
 mod kept;
 mod numbers;
@@ -13,11 +14,13 @@ mod remove;
 mod report;
 mod start;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Mutex as AsyncMutex;
 
 pub(super) use self::deployment::Decision;
+use self::follow::Common;
 use self::packs::{Packs, Reasons};
 pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
 use super::audit;
@@ -33,6 +36,7 @@ pub use crate::plugin::{
     UnsignedPlugins,
 };
 use crate::plugin::{PluginHost, PluginLibrary};
+use crate::store::shared::Shared;
 use crate::vocab::Generation;
 
 /// What plugins are administered with.
@@ -44,6 +48,10 @@ pub struct PluginAdministration {
     in_force: Arc<Mutex<InForce>>,
     /// Held while a plugin is installed or removed: one at a time, and no code gets a number meanwhile.
     changing: Arc<AsyncMutex<()>>,
+    /// What other processes of the register have in common with this one.
+    shared: Option<Arc<dyn Shared>>,
+    /// Whether it is this process's turn to change plugins and settings.
+    has_turn: Arc<AtomicBool>,
 }
 
 /// What is installed and published, and what is installed only.
@@ -54,6 +62,8 @@ struct InForce {
     left_out: Packs,
     unloaded: Reasons,
     deployment: Arc<Deployment>,
+    /// What is installed for all processes, where there are others.
+    common: Common,
 }
 
 /// An installed plugin that is not in force.
@@ -72,7 +82,14 @@ impl PluginAdministration {
     #[must_use]
     pub fn new(registry: Registry, host: Arc<PluginHost>, library: Arc<PluginLibrary>) -> Self {
         let changing = registry.vocabularies.changing();
-        Self { registry, host, library, in_force: Arc::default(), changing }
+        Self { registry, host, library, in_force: Arc::default(), changing, shared: None, has_turn: Arc::default() }
+    }
+
+    /// The same beside other processes: plugins are in the store, one process changes plugins and settings at a time, and begins with what
+    /// the others left.
+    #[must_use]
+    pub fn among(self, shared: Option<Arc<dyn Shared>>) -> Self {
+        Self { shared, ..self }
     }
 
     /// What runs plugins.

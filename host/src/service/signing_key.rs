@@ -15,6 +15,7 @@ use crate::context::{Clock, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::error::AppError;
 use crate::service::audit::{self, AuditLog};
+use crate::store::shared::{Shared, Turn};
 
 /// What the audit log calls the keys that sign tokens.
 const TARGET: &str = "signing-keys";
@@ -39,13 +40,30 @@ pub struct SigningKeyAdministration {
     clock: Arc<dyn Clock>,
     /// Held while keys are changed.
     changing: Arc<AsyncMutex<()>>,
+    /// Whose turn it is among processes that have one folder of keys.
+    shared: Option<Arc<dyn Shared>>,
 }
 
 impl SigningKeyAdministration {
     /// The administration of those keys.
     #[must_use]
     pub fn new(ring: Arc<KeyRing>, log: AuditLog, clock: Arc<dyn Clock>) -> Self {
-        Self { ring, log, clock, changing: Arc::default() }
+        Self { ring, log, clock, changing: Arc::default(), shared: None }
+    }
+
+    /// The same beside other processes with the same folder of keys: one of them changes keys at a time, and begins with what the others
+    /// left.
+    #[must_use]
+    pub fn among(self, shared: Option<Arc<dyn Shared>>) -> Self {
+        Self { shared, ..self }
+    }
+
+    async fn turn(&self) -> Result<Option<Box<dyn Turn>>, AppError> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let turn = shared.turn().await?;
+        let ring = Arc::clone(&self.ring);
+        blocking(move || ring.take_up()).await?.map_err(unusable)?;
+        Ok(Some(turn))
     }
 
     /// The keys that are accepted, the one that signs first.
@@ -75,6 +93,7 @@ impl SigningKeyAdministration {
 
     async fn rotate_alone(&self, ctx: &OpContext, overlap_s: Option<u32>) -> Result<Vec<SigningKey>, AppError> {
         let _changing = self.changing.lock().await;
+        let _turn = self.turn().await?;
         ctx.trail.about([TARGET.to_owned()]);
         let now = self.clock.now();
         self.drop_alone(ctx, now).await?;
@@ -99,12 +118,20 @@ impl SigningKeyAdministration {
     /// When the file of keys cannot be read or written, or it cannot be audited. Their tokens are refused all the same.
     pub async fn drop_expired(&self, ctx: &OpContext) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
-        self.drop_alone(ctx, self.clock.now()).await
+        let now = self.clock.now();
+        if !self.is_one_over(now) {
+            return Ok(());
+        }
+        let _turn = self.turn().await?;
+        self.drop_alone(ctx, now).await
+    }
+
+    fn is_one_over(&self, now: Timestamp) -> bool {
+        self.ring.load().all().any(|key| key.accepted_until().is_some_and(|until| until <= now))
     }
 
     async fn drop_alone(&self, ctx: &OpContext, now: Timestamp) -> Result<(), AppError> {
-        let is_one_over = self.ring.load().all().any(|key| key.accepted_until().is_some_and(|until| until <= now));
-        if !is_one_over {
+        if !self.is_one_over(now) {
             return Ok(());
         }
         let ring = Arc::clone(&self.ring);

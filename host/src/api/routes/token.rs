@@ -59,6 +59,12 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
             return refuse(status(error.code), &error);
         }
     };
+    // No token for a client that another process disabled, nor for a secret that it replaced.
+    if let Err(error) = app.be_current_for_sure().await {
+        tracing::error!(error = %error, "clients cannot be read, so no token is issued");
+        let code = OAuthErrorCode::TemporarilyUnavailable;
+        return refuse(status(code), &OAuthError::new(code, "the server cannot answer now, retry later"));
+    }
     match app.token_desk().issue(&request, app.clock.now()) {
         Ok(issued) => match audit_grant(&app, &trail, &issued).await {
             Ok(()) => grant(&issued),

@@ -30,6 +30,7 @@ impl From<Vec<u8>> for PluginOffer {
 pub struct Prepared {
     pub(super) loaded: Arc<LoadedPlugin>,
     pub(super) signer: Signer,
+    pub(super) signature: Option<String>,
     pub(super) contents: Option<PackContents>,
     pub(super) bytes: Vec<u8>,
     /// Its machine code, where it is to be kept once the plugin is installed.
@@ -59,6 +60,18 @@ impl Prepared {
     #[must_use]
     pub fn signer(&self) -> Signer {
         self.signer
+    }
+
+    /// The signature that came with it.
+    #[must_use]
+    pub fn signature(&self) -> Option<&str> {
+        self.signature.as_deref()
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// What it brings, if it is a pack: read from it, not yet checked against anything.

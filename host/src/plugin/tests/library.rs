@@ -276,6 +276,12 @@ fn a_folder_in_use_is_not_opened_twice() {
 
 pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<MemoryStore>, Registry) {
     let store = Arc::new(MemoryStore::default());
+    let (plugins, registry) = of_store(test, &store);
+    (plugins, store, registry)
+}
+
+/// The administration of a library beside that store.
+pub(super) fn of_store(test: &TestLibrary, store: &Arc<MemoryStore>) -> (PluginAdministration, Registry) {
     let columns = Arc::default();
     let registry = Registry {
         store: store.clone(),
@@ -287,7 +293,7 @@ pub(super) fn administration(test: &TestLibrary) -> (PluginAdministration, Arc<M
         exhausted: Arc::default(),
         bodies: Arc::default(),
     };
-    (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), store, registry)
+    (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), registry)
 }
 
 pub(super) fn administrator() -> OpContext {

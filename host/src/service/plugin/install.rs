@@ -38,6 +38,7 @@ impl PluginAdministration {
 
     async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
         let _changing = self.changing.lock().await;
+        let _turn = self.turn().await?;
         let allowed_by = match offer.unsigned {
             UnsignedPlugins::Allowed => "--allow-unsigned",
             UnsignedPlugins::Refused => "[plugins] allow_unsigned",
@@ -119,6 +120,7 @@ impl PluginAdministration {
         };
         // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
         self.audit_install(ctx, &prepared, unsigned_allowed_by).await?;
+        self.tell_installed(&prepared, now).await?;
         let library = self.library.clone();
         let installed = match blocking(move || library.commit(prepared, now)).await? {
             Ok(installed) => installed,

@@ -31,6 +31,7 @@ impl PluginAdministration {
 
     async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
+        let _turn = self.turn().await?;
         match self.remove_alone(ctx, name, is_forced).await {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -120,6 +121,7 @@ impl PluginAdministration {
         }
         // Before it is gone, as with an install.
         self.audit(ctx, AuditOutcome::Allowed, name.to_string(), note).await?;
+        self.tell_removed(name).await?;
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),

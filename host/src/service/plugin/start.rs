@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::follow::Ahead;
 use super::packs::{Packs, Publishable, load_packs, publishable};
 use super::{PluginAdministration, blocking};
 use crate::context::OpContext;
@@ -28,11 +29,24 @@ impl PluginAdministration {
     /// When the store fails or the folder cannot be read.
     pub async fn start(&self, folder: Option<PathBuf>, now: Timestamp) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
+        let _turn = match &self.shared {
+            Some(shared) => {
+                let turn = shared.turn().await?;
+                self.bring_in_line(&**shared, Ahead::new()).await?;
+                Some(turn)
+            }
+            None => None,
+        };
         let (host, library) = (self.host.clone(), self.library.clone());
         let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
         self.in_force().deployment = deployment.clone();
         let (loaded, reasons) = blocking(move || load_packs(&host, &library, &deployment)).await?;
-        self.in_force().unloaded = reasons;
+        {
+            let mut in_force = self.in_force();
+            let failed = in_force.common.failed();
+            in_force.unloaded = reasons;
+            in_force.unloaded.extend(failed);
+        }
         self.serve(loaded).await?;
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
@@ -44,7 +58,7 @@ impl PluginAdministration {
     }
 
     /// Puts as many of the packs in force as go together.
-    async fn serve(&self, packs: Packs) -> Result<(), AppError> {
+    pub(super) async fn serve(&self, packs: Packs) -> Result<(), AppError> {
         let deployment = self.in_force().deployment.clone();
         let trial = self.trial_table(&packs, &deployment).await?;
         let Publishable { packs, mut generation, left_out, reasons } = publishable(packs, &deployment, &trial.table)?;

@@ -1,0 +1,249 @@
+//! Keeps what this process has in memory as other processes of the register left it: clients, settings, plugins, signing keys.
+//!
+//! **Invariant:** what another process wrote counts here a second later at most, and for every request that begins after it where this
+//! process does not hear of changes: each then compares the generation before anything is decided.
+//!
+//! **Invariant:** a process that can neither hear nor compare lets nobody in: what it knows of clients may be out of date.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::time::Instant;
+
+use crate::auth::{ClientDirectory, KeyRing};
+use crate::error::AppError;
+use crate::service::plugin::PluginAdministration;
+use crate::store::Store;
+use crate::store::generation::Generation;
+use crate::store::shared::Shared;
+
+/// How often the generation is compared and the file of signing keys looked at, whatever is heard.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// How long a plugin that could not be taken up waits to be tried again.
+const PLUGINS_AGAIN: Duration = Duration::from_secs(30);
+/// From one look at the file of signing keys for a key that is not known to the next, at least.
+const KEY_LOOKS_APART: Duration = Duration::from_millis(100);
+
+/// Follows the changes of other processes.
+pub(super) struct Follower {
+    shared: Arc<dyn Shared>,
+    store: Arc<dyn Store>,
+    directory: Arc<ClientDirectory>,
+    plugins: PluginAdministration,
+    ring: Arc<KeyRing>,
+    /// The generation that what is in memory shows at least.
+    seen: Mutex<Generation>,
+    /// Held by whoever takes clients up.
+    clients: AsyncMutex<()>,
+    /// Held by whoever takes settings up.
+    deployment: AsyncMutex<()>,
+    /// Something was heard of.
+    heard: Notify,
+    looked_for_key: Mutex<Option<Instant>>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    taken_up: AtomicU64,
+    compared: AtomicU64,
+    failed: AtomicU64,
+    /// Whether the last try to compare or to take something up failed.
+    is_behind: AtomicBool,
+}
+
+/// What the metrics page tells of following.
+pub(super) struct FollowerUsage {
+    /// Whether changes are heard of as they are made.
+    pub(super) is_listening: bool,
+    /// Whether the last try to compare or to take something up failed.
+    pub(super) is_behind: bool,
+    /// How often changes of others were taken up.
+    pub(super) taken_up: u64,
+    /// How often the generation was compared.
+    pub(super) compared: u64,
+    /// How often that, or taking something up, failed.
+    pub(super) failed: u64,
+}
+
+impl Follower {
+    /// Follows from a generation that was read before what is in memory was.
+    pub(super) fn new(
+        shared: Arc<dyn Shared>,
+        store: Arc<dyn Store>,
+        directory: Arc<ClientDirectory>,
+        plugins: PluginAdministration,
+        ring: Arc<KeyRing>,
+        seen: Generation,
+    ) -> Self {
+        let (seen, clients, deployment) = (Mutex::new(seen), AsyncMutex::default(), AsyncMutex::default());
+        let (heard, looked_for_key, counts) = (Notify::new(), Mutex::default(), Counts::default());
+        Self { shared, store, directory, plugins, ring, seen, clients, deployment, heard, looked_for_key, counts }
+    }
+
+    /// Works until it is dropped.
+    pub(super) async fn keep_up(&self) {
+        tokio::join!(self.follow(), self.follow_deployment(), self.follow_plugins());
+    }
+
+    /// Follows clients and keys: nothing that takes long keeps these from being taken up.
+    async fn follow(&self) {
+        let mut was_listening = true;
+        loop {
+            // Too late or heard: either way it is compared.
+            let _heard = tokio::time::timeout(INTERVAL, self.shared.heard()).await;
+            let is_listening = self.shared.is_listening();
+            if was_listening && !is_listening {
+                tracing::warn!(
+                    "changes by other processes are not heard of at the moment; each request asks the database for them until they are"
+                );
+            } else if is_listening && !was_listening {
+                tracing::info!("changes by other processes are heard of again");
+            }
+            was_listening = is_listening;
+            self.note(self.compare_clients().await, "clients");
+            self.heard.notify_one();
+            self.take_up_keys().await;
+        }
+    }
+
+    async fn follow_deployment(&self) {
+        loop {
+            let _heard = tokio::time::timeout(INTERVAL, self.heard.notified()).await;
+            self.note(self.compare_deployment().await, "settings");
+        }
+    }
+
+    /// Follows plugins, which take as long as they are compiled; what cannot be taken up is tried again.
+    async fn follow_plugins(&self) {
+        let mut taken_up = None;
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            let deployment = self.seen().deployment;
+            let is_due = |(seen, at): (u64, Instant)| {
+                seen != deployment || (self.plugins.not_taken_up() > 0 && at.elapsed() >= PLUGINS_AGAIN)
+            };
+            if !taken_up.is_none_or(is_due) {
+                continue;
+            }
+            let outcome = self.plugins.take_up_plugins().await;
+            if outcome.is_ok() {
+                taken_up = Some((deployment, Instant::now()));
+            }
+            self.note(outcome, "plugins");
+        }
+    }
+
+    fn note(&self, outcome: Result<(), AppError>, what: &str) {
+        self.counts.failed.fetch_add(u64::from(outcome.is_err()), Ordering::Relaxed);
+        self.counts.is_behind.store(outcome.is_err(), Ordering::Relaxed);
+        if let Err(error) = outcome {
+            tracing::warn!(error = %error, what, "changes by other processes cannot be taken up, it is tried again");
+        }
+    }
+
+    /// Makes sure that what is in memory is as new as this moment, where this process does not hear of changes.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(super) async fn be_current(&self) -> Result<(), AppError> {
+        if self.shared.is_listening() { Ok(()) } else { self.compare().await }
+    }
+
+    /// Makes sure that clients and settings in memory are as new as this moment.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(super) async fn compare(&self) -> Result<(), AppError> {
+        self.compare_clients().await?;
+        self.compare_deployment().await
+    }
+
+    async fn compare_clients(&self) -> Result<(), AppError> {
+        if self.generation().await?.clients == self.seen().clients {
+            return Ok(());
+        }
+        let _taking_up = self.clients.lock().await;
+        // Before what it counts is read: what is written meanwhile is read once more.
+        let now = self.shared.generation().await?.clients;
+        if now != self.seen().clients {
+            self.directory.take_up(self.store.clients().await?);
+            self.seen().clients = now;
+            self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn compare_deployment(&self) -> Result<(), AppError> {
+        if self.generation().await?.deployment == self.seen().deployment {
+            return Ok(());
+        }
+        let _taking_up = self.deployment.lock().await;
+        let now = self.shared.generation().await?.deployment;
+        if now != self.seen().deployment {
+            self.plugins.take_up_settings().await?;
+            self.seen().deployment = now;
+            self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn generation(&self) -> Result<Generation, AppError> {
+        self.counts.compared.fetch_add(1, Ordering::Relaxed);
+        Ok(self.shared.generation().await?)
+    }
+
+    /// Looks whether another process wrote a signing key that is not known here; says whether one did. For tokens of unknown keys: whoever
+    /// sends many of them does not make this process read its disk for each.
+    pub(super) async fn look_for_key(&self) -> bool {
+        {
+            let now = Instant::now();
+            let mut looked = self.looked_for_key.lock().unwrap_or_else(PoisonError::into_inner);
+            if looked.is_some_and(|before| now.duration_since(before) < KEY_LOOKS_APART) {
+                return false;
+            }
+            *looked = Some(now);
+        }
+        self.take_up_keys().await
+    }
+
+    async fn take_up_keys(&self) -> bool {
+        let ring = Arc::clone(&self.ring);
+        match tokio::task::spawn_blocking(move || ring.take_up()).await {
+            Ok(Ok(is_new)) => {
+                if is_new {
+                    tracing::info!("signing keys that another process wrote are in force");
+                }
+                is_new
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
+                false
+            }
+            Err(error) => {
+                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
+                false
+            }
+        }
+    }
+
+    /// How following goes.
+    pub(super) fn usage(&self) -> FollowerUsage {
+        FollowerUsage {
+            is_listening: self.shared.is_listening(),
+            is_behind: self.counts.is_behind.load(Ordering::Relaxed),
+            taken_up: self.counts.taken_up.load(Ordering::Relaxed),
+            compared: self.counts.compared.load(Ordering::Relaxed),
+            failed: self.counts.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Generation> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

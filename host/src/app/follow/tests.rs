@@ -1,0 +1,195 @@
+//! Two processes of one register, and what one of them changes.
+
+use super::*;
+use crate::auth::SecretHasher;
+use crate::context::trail::Trail;
+use crate::context::{FakeClock, OpContext, RandomIds};
+use crate::domain::audit::Actor;
+use crate::domain::client::{Client, ClientId, ClientName};
+use crate::domain::field::FieldSet;
+use crate::domain::grant::Grants;
+use crate::domain::identifier::SystemUri;
+use crate::domain::scope::Scope;
+use crate::plugin::{PluginHost, PluginHostSettings, PluginLibrary};
+use crate::service::audit::AuditLog;
+use crate::service::client::{ClientAdministration, NewClient};
+use crate::service::identifier_system;
+use crate::service::memory_index::MemoryIndex;
+use crate::service::registry::Registry;
+use crate::store::generation::Feed;
+use crate::store::memory::MemoryStore;
+use crate::vocab::Vocabularies;
+use crate::vocab::testing::generation_of;
+
+/// One of several.
+struct Process {
+    clients: ClientAdministration,
+    plugins: PluginAdministration,
+    ring: Arc<KeyRing>,
+    follower: Follower,
+    _folder: tempfile::TempDir,
+}
+
+fn context() -> OpContext {
+    let now = "2026-03-01T12:00:00Z".parse().unwrap();
+    OpContext::unbound(Actor::Administrator, "test".into(), now, Trail::default())
+}
+
+impl Process {
+    async fn start(store: &Arc<MemoryStore>, keys: &tempfile::TempDir) -> Self {
+        let now = context().now;
+        let folder = tempfile::tempdir().unwrap();
+        let host = Arc::new(PluginHost::start(PluginHostSettings::default()).unwrap());
+        let library = Arc::new(PluginLibrary::open(host.clone(), folder.path(), None).unwrap().library);
+        let columns = Arc::default();
+        let registry = Registry {
+            store: store.clone(),
+            index: Arc::new(MemoryIndex(Arc::clone(&columns))),
+            columns,
+            vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
+            audit: AuditLog::new(store.clone()),
+            exhausted: Arc::default(),
+            bodies: Arc::default(),
+        };
+        let seen = store.generation().await.unwrap();
+        let shared = store.clone() as Arc<dyn Shared>;
+        let plugins = PluginAdministration::new(registry, host, library).among(Some(shared.clone()));
+        plugins.start(None, now).await.unwrap();
+        let directory = Arc::new(ClientDirectory::new(store.clients().await.unwrap()));
+        let ring = Arc::new(KeyRing::load_or_create(keys.path(), 86_400, now).unwrap());
+        let clients = ClientAdministration {
+            store: store.clone(),
+            directory: directory.clone(),
+            hasher: Arc::new(SecretHasher::load_or_create(keys.path(), now).unwrap()),
+            ids: Arc::new(RandomIds),
+            clock: Arc::new(FakeClock::new(now)),
+            changing: Arc::default(),
+        };
+        let follower = Follower::new(shared, store.clone(), directory, plugins.clone(), ring.clone(), seen);
+        Self { clients, plugins, ring, follower, _folder: folder }
+    }
+
+    async fn create(&self) -> ClientId {
+        let new = NewClient {
+            organization: None,
+            legal_basis: None,
+            purpose: None,
+            name: ClientName::parse("test").unwrap(),
+            grants: Grants::default(),
+            rate_limit_per_minute: None,
+            rate_limit_per_day: None,
+        };
+        self.clients.create(&context(), new).await.unwrap().0.id.clone()
+    }
+
+    fn client(&self, id: &ClientId) -> Option<Arc<Client>> {
+        self.clients.directory.find(id)
+    }
+}
+
+async fn two() -> (Process, Process, Arc<MemoryStore>, tempfile::TempDir) {
+    let (store, keys) = (Arc::new(MemoryStore::new()), tempfile::tempdir().unwrap());
+    let one = Process::start(&store, &keys).await;
+    let other = Process::start(&store, &keys).await;
+    (one, other, store, keys)
+}
+
+#[tokio::test]
+async fn what_one_process_does_with_clients_counts_on_the_other_once_it_compares() {
+    let (one, other, _, _keys) = two().await;
+    let id = one.create().await;
+    assert!(other.client(&id).is_none());
+    other.follower.compare().await.unwrap();
+    assert!(other.client(&id).unwrap().is_active());
+    one.clients.disable(&context(), &id).await.unwrap();
+    other.follower.compare().await.unwrap();
+    assert!(!other.client(&id).unwrap().is_active());
+}
+
+#[tokio::test]
+async fn who_does_not_hear_asks_each_time_and_who_hears_does_not() {
+    let (one, other, store, _keys) = two().await;
+    let before = other.follower.usage().compared;
+    other.follower.be_current().await.unwrap();
+    assert_eq!(other.follower.usage().compared, before);
+    store.set_deaf(true);
+    let id = one.create().await;
+    other.follower.be_current().await.unwrap();
+    assert!(other.client(&id).is_some());
+    one.clients.disable(&context(), &id).await.unwrap();
+    other.follower.be_current().await.unwrap();
+    assert!(!other.client(&id).unwrap().is_active());
+    let usage = other.follower.usage();
+    assert!(!usage.is_listening && usage.compared > before && usage.failed == 0 && !usage.is_behind);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_taken_up_without_anybody_asking() {
+    let (one, other, _, _keys) = two().await;
+    let id = one.create().await;
+    let seen = async {
+        while other.client(&id).is_none() || other.plugins.deployment().identifier_systems().len() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    identifier_system::add(&context(), &one.plugins, SystemUri::parse("urn:a").unwrap()).await.unwrap();
+    tokio::select! {
+        () = other.follower.keep_up() => panic!("it works until it is dropped"),
+        () = seen => {}
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("nothing was taken up"),
+    }
+}
+
+#[tokio::test]
+async fn processes_that_change_one_client_at_the_same_time_lose_nothing() {
+    let (one, other, store, _keys) = two().await;
+    let id = one.create().await;
+    other.follower.compare().await.unwrap();
+    let scopes: Vec<Scope> =
+        ["individual:read", "group:read", "program:read"].iter().map(|text| Scope::parse(text).unwrap()).collect();
+    // Each grants from what it knows, which the other has changed.
+    for scope in &scopes {
+        for process in [&one, &other] {
+            process.clients.revoke(&context(), &id, *scope).await.unwrap_err();
+            process.clients.grant(&context(), &id, *scope, FieldSet::All).await.unwrap();
+            process.clients.disable(&context(), &id).await.unwrap();
+        }
+    }
+    let stored = store.clients().await.unwrap().remove(0);
+    assert!(scopes.iter().all(|scope| stored.grants.contains(*scope)));
+    assert!(!stored.is_active());
+    one.clients.enable(&context(), &id).await.unwrap();
+    other.clients.set(&context(), &id, crate::service::client::ClientChanges::default()).await.unwrap();
+    assert!(other.client(&id).unwrap().is_active(), "what the other did is where this one begins");
+}
+
+#[tokio::test]
+async fn settings_of_two_processes_stand_side_by_side() {
+    let (one, other, store, _keys) = two().await;
+    let system = |text: &str| SystemUri::parse(text).unwrap();
+    identifier_system::add(&context(), &one.plugins, system("urn:a")).await.unwrap();
+    let again = identifier_system::add(&context(), &other.plugins, system("urn:a")).await.unwrap_err();
+    assert!(again.to_string().contains("registered already"), "{again}");
+    identifier_system::add(&context(), &other.plugins, system("urn:b")).await.unwrap();
+    identifier_system::remove(&context(), &one.plugins, &system("urn:b")).await.unwrap();
+    other.follower.compare().await.unwrap();
+    for process in [&one, &other] {
+        let registered: Vec<String> =
+            identifier_system::list(&process.plugins).iter().map(|system| system.uri.to_string()).collect();
+        assert_eq!(registered, ["urn:a"]);
+    }
+    assert_eq!(store.settings().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_that_another_process_signs_with_is_looked_for_once_in_a_while() {
+    let (one, other, _, _keys) = two().await;
+    let now = context().now;
+    one.ring.carry_out(one.ring.prepare(None, now).unwrap(), now).unwrap();
+    assert!(other.follower.look_for_key().await);
+    assert_eq!(other.ring.load().current().id(), one.ring.load().current().id());
+    one.ring.carry_out(one.ring.prepare(None, now).unwrap(), now).unwrap();
+    assert!(!other.follower.look_for_key().await, "it was looked a moment ago");
+    other.follower.take_up_keys().await;
+    assert_eq!(other.ring.load().current().id(), one.ring.load().current().id());
+}

@@ -1,0 +1,31 @@
+//! What the metrics page tells of following other processes; nothing where there are none.
+
+use super::{Snapshot, number};
+use crate::app::App;
+
+impl Snapshot {
+    pub(super) fn follower(&self, app: &App) {
+        let Some(follower) = &app.follower else { return };
+        let gauges = [
+            ("daftar_follower_listening", "1 while changes by other processes are heard of as they are made."),
+            ("daftar_follower_behind", "1 where the last try to take up changes by other processes failed."),
+            ("daftar_plugins_not_taken_up", "Plugins that other processes installed and that cannot run here."),
+        ];
+        let counters = [
+            (
+                "daftar_follower_changes_total",
+                "How often clients or settings were taken up that other processes changed.",
+            ),
+            ("daftar_follower_questions_total", "How often the database was asked whether anything changed."),
+            ("daftar_follower_failures_total", "How often changes by other processes could not be taken up."),
+        ];
+        self.describe_all(&gauges, &counters);
+        let usage = follower.usage();
+        self.gauge("daftar_follower_listening", &[], f64::from(u8::from(usage.is_listening)));
+        self.gauge("daftar_follower_behind", &[], f64::from(u8::from(usage.is_behind)));
+        self.gauge("daftar_plugins_not_taken_up", &[], number(app.plugins.not_taken_up()));
+        self.counter("daftar_follower_changes_total", &[], usage.taken_up);
+        self.counter("daftar_follower_questions_total", &[], usage.compared);
+        self.counter("daftar_follower_failures_total", &[], usage.failed);
+    }
+}

@@ -1,0 +1,146 @@
+//! Plugins that several processes have in common: installed, replaced and removed by one, taken up by the others.
+
+use std::sync::Arc;
+
+use super::guest::{TestLibrary, now};
+use super::library::{administrator, of_store};
+use super::pack_guest::{LOOP, PackGuest};
+use super::rule_guest::letters;
+use crate::domain::manifest::PluginName;
+use crate::plugin::{CommonPlugins, PluginOffer};
+use crate::service::plugin::PluginAdministration;
+use crate::store::memory::MemoryStore;
+use crate::store::shared::SharedPlugins;
+
+struct Process {
+    test: TestLibrary,
+    plugins: PluginAdministration,
+}
+
+impl Process {
+    async fn start(store: &Arc<MemoryStore>) -> Self {
+        Self::with(TestLibrary::new(), store).await
+    }
+
+    async fn with(test: TestLibrary, store: &Arc<MemoryStore>) -> Self {
+        let plugins = of_store(&test, store).0.among(Some(store.clone()));
+        plugins.start(None, now()).await.unwrap();
+        Self { test, plugins }
+    }
+
+    fn versions(&self) -> Vec<String> {
+        let of = |plugin: &crate::plugin::InstalledPlugin| plugin.loaded().manifest().version.to_string();
+        self.test.library.current().iter().map(of).collect()
+    }
+
+    /// How many packs are in force.
+    fn published(&self) -> usize {
+        self.plugins.registry().vocabularies.current().packs().len()
+    }
+}
+
+fn pack(version: &'static str) -> PluginOffer {
+    PackGuest { version, ..PackGuest::default() }.build().into()
+}
+
+fn name() -> PluginName {
+    PluginName::parse("test").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_process_installs_replaces_and_removes_the_other_takes_up() {
+    let store = Arc::new(MemoryStore::new());
+    let (one, other) = (Process::start(&store).await, Process::start(&store).await);
+    for version in ["1.0.0", "1.1.0"] {
+        one.plugins.install(&administrator(), pack(version)).await.unwrap();
+        other.plugins.take_up_plugins().await.unwrap();
+        assert_eq!((other.versions(), other.published()), (vec![version.to_owned()], 1));
+        assert_eq!(other.plugins.unloaded(), []);
+    }
+    let digest = one.test.library.current().iter().next().unwrap().loaded().digest();
+    assert_eq!(other.test.library.current().iter().next().unwrap().loaded().digest(), digest);
+    other.plugins.remove(&administrator(), &name(), false).await.unwrap();
+    one.plugins.take_up_plugins().await.unwrap();
+    assert_eq!((one.versions(), one.published()), (vec![], 0));
+    assert_eq!(one.test.library.removed(), [name()], "nor is it installed again at the next start");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_starts_later_has_what_is_installed() {
+    let store = Arc::new(MemoryStore::new());
+    let one = Process::start(&store).await;
+    one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
+    let later = Process::start(&store).await;
+    assert_eq!((later.versions(), later.published()), (vec!["1.0.0".to_owned()], 1));
+    one.plugins.install(&administrator(), pack("1.1.0")).await.unwrap();
+    let Process { test, plugins } = later;
+    drop(plugins);
+    let again = Process::with(test.reopened().0, &store).await;
+    assert_eq!((again.versions(), again.published()), (vec!["1.1.0".to_owned()], 1), "what changed while it was down");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_folder_had_before_there_were_several_becomes_everybodys() {
+    let (store, before) = (Arc::new(MemoryStore::new()), TestLibrary::new());
+    before.library.install(pack("1.0.0"), now(), &|_| Ok(())).unwrap();
+    let one = Process::with(before, &store).await;
+    let other = Process::start(&store).await;
+    assert_eq!((one.versions(), other.versions()), (vec!["1.0.0".to_owned()], vec!["1.0.0".to_owned()]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
+    let store = Arc::new(MemoryStore::new());
+    let (one, other) = (Process::start(&store).await, Process::start(&store).await);
+    one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
+    other.plugins.take_up_plugins().await.unwrap();
+
+    // A list that names a file which is another one, and one which fails its steps.
+    let sound = PackGuest { version: "2.0.0", ..PackGuest::default() }.build();
+    let looping = PackGuest { version: "3.0.0", concepts: LOOP, ..PackGuest::default() }.build();
+    let listed = |bytes: &[u8]| {
+        let test = TestLibrary::new();
+        let prepared = test.library.prepare(sound.clone()).unwrap();
+        let list = CommonPlugins::default().with(&prepared, now());
+        let named = crate::plugin::Digest::of(bytes);
+        let text =
+            String::from_utf8(list.to_bytes().unwrap()).unwrap().replace(&prepared.digest().to_hex(), &named.to_hex());
+        (text.into_bytes(), *named.as_bytes())
+    };
+    for (file, kept, told) in [
+        (&sound, None, "is not in the store"),
+        (&sound, Some(b"another file".to_vec()), "its file in the store has the digest"),
+        (&looping, Some(looping.clone()), "was refused at step"),
+    ] {
+        let store = Arc::new(MemoryStore::new());
+        let process = Process::start(&store).await;
+        process.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
+        let (list, digest) = listed(file);
+        if let Some(kept) = kept {
+            store.put_plugin_file(digest, kept).await.unwrap();
+        }
+        store.replace_plugin_list(2, &list, &[digest]).await.unwrap();
+        process.plugins.take_up_plugins().await.unwrap();
+        assert_eq!((process.versions(), process.published()), (vec!["1.0.0".to_owned()], 1), "{told}");
+        let unloaded = process.plugins.unloaded();
+        assert!(unloaded[0].reason.contains(told), "{unloaded:?}");
+        assert_eq!(process.plugins.not_taken_up(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_that_install_at_the_same_time_come_one_after_the_other() {
+    let store = Arc::new(MemoryStore::new());
+    let (one, other) = (Process::start(&store).await, Process::start(&store).await);
+    let administrator = administrator();
+    let (first, second) = tokio::join!(
+        one.plugins.install(&administrator, pack("1.0.0")),
+        other.plugins.install(&administrator, letters("engine", "1.0.0")),
+    );
+    first.unwrap();
+    second.unwrap();
+    for process in [&one, &other] {
+        process.plugins.take_up_plugins().await.unwrap();
+        assert_eq!((process.versions().len(), process.published()), (2, 1));
+    }
+}

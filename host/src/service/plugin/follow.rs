@@ -1,0 +1,278 @@
+//! What other processes of the register changed: settings, numbers of codes, plugins; and telling them what this one installs.
+//!
+//! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
+//!
+//! **Invariant:** a plugin that cannot be taken up leaves the one of its name that runs here, and is told of as one that is not in force.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::packs::{Publishable, Reasons, load_packs, publishable};
+use super::{PluginAdministration, blocking};
+use crate::domain::deployment::Deployment;
+use crate::domain::manifest::PluginName;
+use crate::error::AppError;
+use crate::plugin::{CommonPlugins, Digest, PluginOffer, Prepared, WantedPlugin};
+use crate::store::shared::{Shared, Turn};
+
+/// The list of plugins that all processes share, as it was last seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Common {
+    revision: u64,
+    plugins: CommonPlugins,
+    /// What of it could not be taken up here, and why.
+    failed: Reasons,
+}
+
+/// Plugins that passed the steps of an install, by the digests of their files.
+pub(super) type Ahead = BTreeMap<Digest, Prepared>;
+
+/// Held while this process changes plugins or settings.
+pub(super) struct OwnTurn {
+    _turn: Box<dyn Turn>,
+    has_turn: Arc<AtomicBool>,
+}
+
+impl Drop for OwnTurn {
+    fn drop(&mut self) {
+        self.has_turn.store(false, Ordering::Release);
+    }
+}
+
+impl Common {
+    /// What of the list could not be taken up here, and why.
+    pub(super) fn failed(&self) -> Reasons {
+        self.failed.clone()
+    }
+}
+
+impl PluginAdministration {
+    /// The turn to change plugins and settings, begun with what others left; nothing to wait for where there are no others. Only for
+    /// whoever changes, in this process, alone.
+    pub(super) async fn turn(&self) -> Result<Option<OwnTurn>, AppError> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let turn = shared.turn().await?;
+        self.follow_alone(&**shared, Ahead::new()).await?;
+        self.take_up_alone().await?;
+        self.has_turn.store(true, Ordering::Release);
+        Ok(Some(OwnTurn { _turn: turn, has_turn: self.has_turn.clone() }))
+    }
+
+    /// Takes up settings and numbers of codes as the store has them, and publishes them with the packs that are here.
+    ///
+    /// # Errors
+    /// When the store fails; what was in force stays so.
+    pub async fn take_up_settings(&self) -> Result<(), AppError> {
+        if self.has_turn.load(Ordering::Acquire) {
+            // They are what this process found when its turn came, and nobody else changes any.
+            return Ok(());
+        }
+        let _changing = self.changing.lock().await;
+        self.take_up_alone().await
+    }
+
+    /// Takes up plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
+    /// tried out as at an install. Takes as long as that does.
+    ///
+    /// # Errors
+    /// When the store fails; what was in force stays so.
+    pub async fn take_up_plugins(&self) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let ahead = self.prepared_ahead(&**shared).await?;
+        let _changing = self.changing.lock().await;
+        self.follow_alone(&**shared, ahead).await
+    }
+
+    /// How many plugins that other processes have could not be taken up here.
+    #[must_use]
+    pub fn not_taken_up(&self) -> usize {
+        self.in_force().common.failed.len()
+    }
+
+    async fn take_up_alone(&self) -> Result<(), AppError> {
+        let stored = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        let (packs, known) = self.decided();
+        let current = self.registry.vocabularies.current();
+        let table = self.number(&packs, &stored).await?;
+        if *stored == *known && table.code_count() == current.code_count() {
+            return Ok(());
+        }
+        let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, &table)?;
+        {
+            let mut in_force = self.in_force();
+            in_force.deployment = stored;
+            in_force.unloaded.extend(reasons);
+            in_force.left_out.extend(left_out);
+        }
+        self.publish(packs, generation).await
+    }
+
+    /// Takes plugins that are not here through the steps of an install, while whoever changes something here need not wait.
+    async fn prepared_ahead(&self, shared: &dyn Shared) -> Result<Ahead, AppError> {
+        let stored = shared.plugin_list().await?;
+        let mut ahead = Ahead::new();
+        if stored.revision == 0 {
+            return Ok(ahead);
+        }
+        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        for wanted in self.library.wanted(&plugins) {
+            let digest = wanted.digest;
+            // One that is refused may be refused for what goes before it comes.
+            if let Ok(prepared) = self.prepare_wanted(shared, wanted).await? {
+                ahead.insert(digest, prepared);
+            }
+        }
+        Ok(ahead)
+    }
+
+    async fn follow_alone(&self, shared: &dyn Shared, ahead: Ahead) -> Result<(), AppError> {
+        if self.bring_in_line(shared, ahead).await? {
+            self.load_anew().await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the library what the list of all processes says, as far as that goes; whether anything changed. Where there never was a list,
+    /// what is installed here becomes it.
+    pub(super) async fn bring_in_line(&self, shared: &dyn Shared, mut ahead: Ahead) -> Result<bool, AppError> {
+        let known = self.in_force().common.clone();
+        let stored = shared.plugin_list().await?;
+        if stored.revision == 0 {
+            self.put_up(shared).await?;
+            return Ok(false);
+        }
+        if stored.revision == known.revision && known.failed.is_empty() {
+            return Ok(false);
+        }
+        let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
+        let mut is_changed = false;
+        for name in self.library.unwanted(&plugins) {
+            let (library, gone) = (self.library.clone(), name.clone());
+            blocking(move || library.remove(&gone)).await?.map_err(|error| AppError::Unavailable(error.into()))?;
+            tracing::info!(plugin.name = %name, "a plugin that another process removed is removed here");
+            is_changed = true;
+        }
+        let mut failed = Reasons::new();
+        for wanted in self.library.wanted(&plugins) {
+            let name = wanted.name.clone();
+            let prepared = ahead.remove(&wanted.digest);
+            match self.take_up_plugin(shared, wanted, prepared).await? {
+                Ok(()) => {
+                    tracing::info!(plugin.name = %name, "a plugin that another process installed is in force here");
+                    is_changed = true;
+                }
+                Err(reason) => {
+                    if known.failed.get(&name) != Some(&reason) {
+                        tracing::error!(plugin.name = %name, reason, "a plugin that another process installed cannot be taken up; what runs here runs on");
+                    }
+                    failed.insert(name, reason);
+                }
+            }
+        }
+        let (library, list) = (self.library.clone(), plugins.clone());
+        let removed = blocking(move || library.take_up_removed(&list)).await?;
+        removed.map_err(|error| AppError::Unavailable(error.into()))?;
+        let mut in_force = self.in_force();
+        for name in known.failed.keys() {
+            in_force.unloaded.remove(name);
+        }
+        in_force.unloaded.extend(failed.clone());
+        in_force.common = Common { revision: stored.revision, plugins, failed };
+        Ok(is_changed)
+    }
+
+    /// Fetches a plugin and takes it through the steps of an install; the reason where one of them refuses it.
+    async fn take_up_plugin(
+        &self,
+        shared: &dyn Shared,
+        wanted: WantedPlugin,
+        prepared: Option<Prepared>,
+    ) -> Result<Result<(), String>, AppError> {
+        let installed_at = wanted.installed_at;
+        let prepared = match prepared {
+            Some(prepared) => prepared,
+            None => match self.prepare_wanted(shared, wanted).await? {
+                Ok(prepared) => prepared,
+                Err(reason) => return Ok(Err(reason)),
+            },
+        };
+        let library = self.library.clone();
+        let committed = blocking(move || library.commit(prepared, installed_at)).await?;
+        Ok(committed.map(drop).map_err(|error| error.to_string()))
+    }
+
+    /// Fetches a plugin, and judges, compiles and tries it out; the reason where it is refused.
+    async fn prepare_wanted(
+        &self,
+        shared: &dyn Shared,
+        wanted: WantedPlugin,
+    ) -> Result<Result<Prepared, String>, AppError> {
+        let WantedPlugin { digest, signature, unsigned, .. } = wanted;
+        let Some(bytes) = shared.plugin_file(*digest.as_bytes()).await? else {
+            return Ok(Err(format!("its file {digest} is not in the store")));
+        };
+        let library = self.library.clone();
+        blocking(move || {
+            let found = Digest::of(&bytes);
+            if found != digest {
+                return Err(format!("its file in the store has the digest {found}; {digest} was installed"));
+            }
+            library.prepare(PluginOffer { bytes, signature, unsigned }).map_err(|error| error.to_string())
+        })
+        .await
+    }
+
+    /// Reads every pack anew and puts in force what goes together.
+    async fn load_anew(&self) -> Result<(), AppError> {
+        let deployment = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        let (host, library, decided) = (self.host.clone(), self.library.clone(), deployment.clone());
+        let (packs, mut reasons) = blocking(move || load_packs(&host, &library, &decided)).await?;
+        {
+            let mut in_force = self.in_force();
+            reasons.extend(in_force.common.failed.clone());
+            in_force.deployment = deployment;
+            in_force.left_out.clear();
+            in_force.unloaded = reasons;
+        }
+        self.serve(packs).await
+    }
+
+    /// Puts what is installed here into the store, for all processes, unless another one was quicker.
+    async fn put_up(&self, shared: &dyn Shared) -> Result<(), AppError> {
+        let plugins = self.library.for_all();
+        for digest in plugins.digests() {
+            let library = self.library.clone();
+            match blocking(move || library.file_of(digest)).await? {
+                Ok(bytes) => shared.put_plugin_file(*digest.as_bytes(), bytes).await?,
+                Err(reason) => return Err(AppError::internal(format!("the file of an installed plugin: {reason}"))),
+            }
+        }
+        self.replace_list(shared, 0, plugins).await
+    }
+
+    /// Tells all processes of a plugin that is about to be installed here.
+    pub(super) async fn tell_installed(&self, prepared: &Prepared, now: jiff::Timestamp) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
+        let Common { revision, plugins, .. } = self.in_force().common.clone();
+        self.replace_list(&**shared, revision, plugins.with(prepared, now)).await
+    }
+
+    /// Tells all processes that a plugin is about to be removed here.
+    pub(super) async fn tell_removed(&self, name: &PluginName) -> Result<(), AppError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let Common { revision, plugins, .. } = self.in_force().common.clone();
+        self.replace_list(&**shared, revision, plugins.without(name)).await
+    }
+
+    async fn replace_list(&self, shared: &dyn Shared, seen: u64, plugins: CommonPlugins) -> Result<(), AppError> {
+        let bytes = plugins.to_bytes().map_err(|error| AppError::Internal(error.into()))?;
+        let named: Vec<[u8; 32]> = plugins.digests().iter().map(|digest| *digest.as_bytes()).collect();
+        let revision = shared.replace_plugin_list(seen, &bytes, &named).await?;
+        let mut in_force = self.in_force();
+        in_force.common.revision = revision;
+        in_force.common.plugins = plugins;
+        Ok(())
+    }
+}
