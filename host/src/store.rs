@@ -28,6 +28,7 @@ pub mod memory;
 mod numbering;
 pub mod partition;
 mod plan;
+pub mod postgres;
 pub mod record;
 mod records;
 pub mod rehearsal;

@@ -9,7 +9,6 @@ use super::blobs::Blobs;
 use super::checkpoint::{Frames, FramesOf};
 use super::chunk::{CHUNK_ROWS, Cell, Cells, split};
 use super::stored::{Stored, Unsound};
-use crate::domain::search::order::SORT_TEXT_BYTES_MAX;
 
 /// One value a row, or none.
 #[derive(Debug, Clone)]
@@ -87,15 +86,6 @@ pub(super) fn head(text: &str) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The part of a text that counts in an order; none, where the text is empty.
-pub(super) fn sortable(text: &str) -> Option<&str> {
-    let mut end = text.len().min(SORT_TEXT_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).filter(|text| !text.is_empty() && !text.starts_with('\0'))
-}
-
 impl TextColumn {
     /// The beginning of a row's text as [`head`] gives it.
     pub(super) fn head(&self, row: u32) -> Option<u64> {
@@ -171,12 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters() {
-        assert_eq!(sortable(""), None);
-        let long = "é".repeat(SORT_TEXT_BYTES_MAX);
-        assert_eq!(sortable(&long).map(str::len), Some(SORT_TEXT_BYTES_MAX));
-        let odd = format!("a{long}");
-        assert_eq!(sortable(&odd).map(str::len), Some(SORT_TEXT_BYTES_MAX - 1));
+    fn a_head_sorts_as_its_text() {
         assert!(head("ab") < head("abc") && head("abc") < head("b"));
     }
 

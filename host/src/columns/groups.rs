@@ -7,7 +7,7 @@ use super::bitmaps::Posting;
 use super::blobs::Blobs;
 use super::checkpoint::{FramesOf, Loading, Section, Sections};
 use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, difference, note_edits, sorted_once};
-use super::column::{Column, TextColumn, sortable};
+use super::column::{Column, TextColumn};
 use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::image::Teller;
@@ -22,6 +22,7 @@ use crate::domain::code::CodeNumber;
 use crate::domain::group::{Group, Member};
 use crate::domain::person_name::{search_phrase, search_words};
 use crate::domain::record::RecordId;
+use crate::domain::search::order::sortable;
 use crate::domain::vocabulary::CodedField;
 
 /// All groups, cheap to copy.

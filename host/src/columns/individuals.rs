@@ -11,7 +11,7 @@ use super::blobs::Blobs;
 use super::checkpoint::{FramesOf, Loading, Section, Sections, join};
 use super::chunk::{self, CODE_COLUMNS, Chunk, RowValues};
 use super::codes::{CodeAt, CodeIndex, CodeKey, Edits, apply_edits, note_edits, sorted_once};
-use super::column::{Column, TextColumn, sortable};
+use super::column::{Column, TextColumn};
 use super::extensions::ExtensionNumbers;
 use super::identifiers::{IdentifierHash, IdentifierHasher, IdentifierIndex};
 use super::image::Teller;
@@ -23,8 +23,9 @@ use crate::domain::address::Address;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::extension::Extension;
 use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::person_name::{PersonName, indexed_words, search_phrase};
+use crate::domain::person_name::{PersonName, search_phrase};
 use crate::domain::record::{RecordId, VersionId};
+use crate::domain::search::order::sortable;
 
 /// Rows by word, each under a letter that says what it is a word of.
 pub(super) type WordIndex = SharedTree<Arc<str>, Posting>;
@@ -323,11 +324,8 @@ fn words_of_person(details: &IndividualDetails) -> Vec<String> {
 
 /// What the words of an address are kept under.
 pub(super) fn words_of_address(address: &Address) -> Vec<String> {
-    let Address { kind, text, line, city, district, region, postal_code, country: _ } = address;
-    let parts = [kind, text, city, district, region, postal_code].into_iter().flatten();
-    let words = parts.chain(line.iter().flatten()).flat_map(|part| indexed_words(part));
-    let mut words: Vec<String> = words.map(|word| WordKind::Address.key(&word)).collect();
-    for (kind, part) in [(WordKind::District, district), (WordKind::Region, region)] {
+    let mut words: Vec<String> = address.search_words().into_iter().map(|word| WordKind::Address.key(&word)).collect();
+    for (kind, part) in [(WordKind::District, &address.district), (WordKind::Region, &address.region)] {
         let phrase = part.as_deref().map(search_phrase).filter(|phrase| !phrase.is_empty());
         words.extend(phrase.map(|phrase| kind.key(&phrase)));
     }

@@ -12,7 +12,6 @@ use super::about::{place_of_status, terms_of_consent, terms_of_membership};
 use super::bitmaps::{Posting, SEGMENT_ROWS, join};
 use super::chunk::{RowValues, split};
 use super::codes::CodeIndex;
-use super::column::sortable;
 use super::individuals::{self, WordIndex, version_cell, words_of};
 use super::places::Place;
 use super::tree::SharedTree;
@@ -24,6 +23,7 @@ use crate::domain::group::Group;
 use crate::domain::individual::Individual;
 use crate::domain::program_membership::ProgramMembership;
 use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::search::order::sortable;
 use crate::domain::subject::{Subject, SubjectReference};
 
 /// The rows that one check is about.

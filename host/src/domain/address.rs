@@ -1,6 +1,7 @@
 //! Where people and groups live.
 
 use super::code::CodedValue;
+use super::person_name::indexed_words;
 use super::vocabulary::CodedField;
 
 /// Where a person or a group lives or gets post.
@@ -22,6 +23,16 @@ pub struct Address<C = CodedValue> {
     pub postal_code: Option<String>,
     /// Country.
     pub country: Option<C>,
+}
+
+impl<C> Address<C> {
+    /// The words by which it is found: those of every part but the country.
+    #[must_use]
+    pub fn search_words(&self) -> Vec<String> {
+        let Self { kind, text, line, city, district, region, postal_code, country: _ } = self;
+        let parts = [kind, text, city, district, region, postal_code].into_iter().flatten();
+        parts.chain(line.iter().flatten()).flat_map(|part| indexed_words(part)).collect()
+    }
 }
 
 impl<C> Default for Address<C> {

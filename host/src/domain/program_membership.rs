@@ -62,6 +62,13 @@ impl MembershipStatus {
         }
     }
 
+    /// The place among all statuses by name, counted from 0.
+    #[must_use]
+    pub fn place(self) -> u8 {
+        let before = Self::ALL.into_iter().filter(|other| other.name() < self.name()).count();
+        u8::try_from(before).unwrap_or_default()
+    }
+
     /// Whether a second membership beside this one would be one too many.
     #[must_use]
     pub fn is_open(self) -> bool {

@@ -7,7 +7,7 @@ use crate::columns::bitmaps::Posting;
 use crate::columns::chunk::{CHUNK_ROWS, Cell, Cells, Chunk, split};
 use crate::columns::column::{Column, TextColumn, head};
 use crate::domain::record::RecordId;
-use crate::domain::search::order::{Direction, Position, SortValue};
+use crate::domain::search::order::{Direction, Position, SortValue, number_of_code, number_of_day, number_of_instant};
 
 /// Where a key reads its values.
 pub(in crate::columns) enum SortColumn<'a> {
@@ -29,24 +29,6 @@ pub(in crate::columns) enum SortColumn<'a> {
     Nothing,
 }
 
-/// A number that sorts as the day does; never the least or the greatest.
-fn of_day(day: i32) -> u64 {
-    u64::from(day.cast_unsigned() ^ (1 << 31)) + 1
-}
-
-/// A number that sorts as the instant does; never the least or the greatest, for instants of the calendar.
-fn of_instant(at_ms: i64) -> u64 {
-    at_ms.cast_unsigned() ^ (1 << 63)
-}
-
-/// A number that sorts as the codes do: those without a place come last, by their number.
-fn of_code(number: u32, ranks: &[u32]) -> u64 {
-    match ranks.get(number as usize) {
-        Some(rank) => u64::from(*rank) + 1,
-        None => u64::from(number) + (1 << 32),
-    }
-}
-
 /// Writes the numbers of cells, and the greatest of all for what is missing and past the end.
 fn put<T: Cell>(to: &mut [u64], cells: &[T], number: impl Fn(T) -> u64) {
     for (to, cell) in to.iter_mut().zip(cells) {
@@ -60,17 +42,17 @@ impl SortColumn<'_> {
     fn number(&self, row: u32) -> Option<u64> {
         match self {
             Self::Texts(column) => column.head(row),
-            Self::Instants(column) => column.get(row).map(of_instant),
-            Self::Days(column) => column.get(row).map(of_day),
+            Self::Instants(column) => column.get(row).map(number_of_instant),
+            Self::Days(column) => column.get(row).map(number_of_day),
             Self::ChunkDays(chunks, cells) => {
                 let (at, slot) = split(row);
-                cells(chunks.get(at)?).get(slot).map(of_day)
+                cells(chunks.get(at)?).get(slot).map(number_of_day)
             }
             Self::ChunkCodes(chunks, column, ranks) => {
                 let (at, slot) = split(row);
-                chunks.get(at)?.code_column(*column).get(slot).map(|number| of_code(number, ranks))
+                chunks.get(at)?.code_column(*column).get(slot).map(|number| number_of_code(number, ranks))
             }
-            Self::Codes(column, ranks) => column.get(row).map(|number| of_code(number, ranks)),
+            Self::Codes(column, ranks) => column.get(row).map(|number| number_of_code(number, ranks)),
             Self::Words(column) => column.get(row).map(|word| u64::from(word) + 1),
             Self::Nothing => None,
         }
@@ -80,16 +62,16 @@ impl SortColumn<'_> {
     fn numbers(&self, chunk: usize, to: &mut [u64]) {
         match self {
             Self::Texts(column) => put(to, column.heads(chunk), |head| head),
-            Self::Instants(column) => put(to, column.chunk(chunk), of_instant),
-            Self::Days(column) => put(to, column.chunk(chunk), of_day),
+            Self::Instants(column) => put(to, column.chunk(chunk), number_of_instant),
+            Self::Days(column) => put(to, column.chunk(chunk), number_of_day),
             Self::ChunkDays(chunks, cells) => {
-                put(to, chunks.get(chunk).map_or(&[], |chunk| cells(chunk).as_slice()), of_day);
+                put(to, chunks.get(chunk).map_or(&[], |chunk| cells(chunk).as_slice()), number_of_day);
             }
             Self::ChunkCodes(chunks, column, ranks) => {
                 let cells = chunks.get(chunk).map_or(&[][..], |chunk| chunk.code_column(*column).as_slice());
-                put(to, cells, |number| of_code(number, ranks));
+                put(to, cells, |number| number_of_code(number, ranks));
             }
-            Self::Codes(column, ranks) => put(to, column.chunk(chunk), |number| of_code(number, ranks)),
+            Self::Codes(column, ranks) => put(to, column.chunk(chunk), |number| number_of_code(number, ranks)),
             Self::Words(column) => put(to, column.chunk(chunk), |word| u64::from(word) + 1),
             Self::Nothing => put(to, &[], |head: u64| head),
         }
@@ -123,7 +105,7 @@ impl SortColumn<'_> {
             (SortValue::Missing, _) => (None, &[]),
             (SortValue::Text(text), _) => (Some(head(text)), text.as_bytes()),
             (SortValue::Number(number), Self::ChunkCodes(_, _, ranks) | Self::Codes(_, ranks)) => {
-                (Some(u32::try_from(*number).map_or(*number, |number| of_code(number, ranks))), &[])
+                (Some(u32::try_from(*number).map_or(*number, |number| number_of_code(number, ranks))), &[])
             }
             (SortValue::Number(number), _) => (Some(*number), &[]),
         }

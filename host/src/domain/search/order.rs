@@ -12,6 +12,38 @@ pub const SORT_KEYS_MAX: usize = 5;
 /// The longest beginning of a text that counts in an order, in bytes.
 pub const SORT_TEXT_BYTES_MAX: usize = 128;
 
+/// The part of a text that counts in an order; none, where the text is empty.
+#[must_use]
+pub fn sortable(text: &str) -> Option<&str> {
+    let mut end = text.len().min(SORT_TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).filter(|text| !text.is_empty() && !text.starts_with('\0'))
+}
+
+/// A number that sorts as the day does, counted since 1970-01-01; never the least or the greatest.
+#[must_use]
+pub fn number_of_day(day: i32) -> u64 {
+    u64::from(day.cast_unsigned() ^ (1 << 31)) + 1
+}
+
+/// A number that sorts as the instant does, in milliseconds since 1970-01-01; never the least or the greatest, for instants of the
+/// calendar.
+#[must_use]
+pub fn number_of_instant(at_ms: i64) -> u64 {
+    at_ms.cast_unsigned() ^ (1 << 63)
+}
+
+/// A number that sorts as codes of these places do: those without a place come last, by their number.
+#[must_use]
+pub fn number_of_code(code: u32, ranks: &[u32]) -> u64 {
+    match ranks.get(code as usize) {
+        Some(rank) => u64::from(*rank) + 1,
+        None => u64::from(code) + (1 << 32),
+    }
+}
+
 /// What records can be put in order by. Not every kind of record has each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortField {
@@ -138,5 +170,29 @@ impl Window {
             Start::Offset(offset) => *offset,
             Start::After(position) => position.passed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(sortable(""), None);
+        let long = "é".repeat(SORT_TEXT_BYTES_MAX);
+        assert_eq!(sortable(&long).map(str::len), Some(SORT_TEXT_BYTES_MAX));
+        let odd = format!("a{long}");
+        assert_eq!(sortable(&odd).map(str::len), Some(SORT_TEXT_BYTES_MAX - 1));
+    }
+
+    #[test]
+    fn numbers_sort_as_what_they_stand_for() {
+        let days = [i32::MIN + 1, -62_091, -1, 0, 1, i32::MAX];
+        assert!(days.map(number_of_day).is_sorted());
+        let instants = [i64::MIN + 1, -1, 0, 1, i64::MAX - 1];
+        assert!(instants.map(number_of_instant).is_sorted());
+        // Two codes have places, the other way round than their numbers; the others come after them.
+        assert!([1, 0, 2, 3, u32::MAX].map(|code| number_of_code(code, &[1, 0])).is_sorted());
     }
 }

@@ -1,0 +1,3 @@
+//! A registry in PostgreSQL, which several processes can share.
+
+pub mod index;
