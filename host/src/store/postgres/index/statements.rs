@@ -83,14 +83,6 @@ INSERT INTO daftar.search_member (group_id, place, individual, role, first_day, 
 SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[],
     $7::boolean[])";
 
-/// Programs.
-pub(super) const PROGRAMS: &str = "\
-INSERT INTO daftar.search_program (id, value)
-     SELECT id, value
-     FROM unnest($1::bigint[], $2::bytea[])
-     AS new(id, value)
-     ON CONFLICT (id) DO UPDATE SET value = excluded.value";
-
 /// Memberships in programs.
 pub(super) const MEMBERSHIPS: &str = "\
 WITH old AS (SELECT id FROM daftar.search_membership WHERE id = ANY($1)),
@@ -111,15 +103,16 @@ ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + e
 pub(super) const CONSENTS: &str = "\
 WITH old AS (SELECT id FROM daftar.search_consent WHERE id = ANY($1)),
      written AS (
-     INSERT INTO daftar.search_consent (id, consent_id, subject, grantee, purpose, first_day, last_day, is_withdrawn,
-         opens_subject, opens_memberships, fields)
-     SELECT id, consent_id::uuid, subject, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
+     INSERT INTO daftar.search_consent (id, consent_id, subject, record, is_group, grantee, purpose, first_day, last_day,
+         is_withdrawn, opens_subject, opens_memberships, fields)
+     SELECT id, consent_id::uuid, subject, subject / 2, subject % 2 = 1, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
          opens_memberships, fields::text[]
      FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::integer[], $7::integer[],
          $8::boolean[], $9::boolean[], $10::boolean[], $11::text[])
      AS new(id, consent_id, subject, grantee, purpose, first_day, last_day, is_withdrawn, opens_subject,
          opens_memberships, fields)
-     ON CONFLICT (id) DO UPDATE SET consent_id = excluded.consent_id, subject = excluded.subject, grantee =
+     ON CONFLICT (id) DO UPDATE SET consent_id = excluded.consent_id, subject = excluded.subject, record =
+         excluded.record, is_group = excluded.is_group, grantee =
          excluded.grantee, purpose = excluded.purpose, first_day = excluded.first_day, last_day = excluded.last_day,
          is_withdrawn = excluded.is_withdrawn, opens_subject = excluded.opens_subject, opens_memberships =
          excluded.opens_memberships, fields = excluded.fields

@@ -2,6 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use deadpool_postgres::Pool;
+
+use super::failure::unreadable;
+use super::sql::{Parameters, query};
+use super::term;
+use crate::domain::vocabulary::CodedField;
+use crate::store::StoreError;
+
 /// By how many records the tallies of terms grow.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Gained {
@@ -21,6 +29,47 @@ impl Gained {
         }
         Self { terms: counts.keys().map(|term| (*term).to_owned()).collect(), records: counts.into_values().collect() }
     }
+}
+
+/// The kinds of records whose terms are counted, by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Individual = 1,
+    Group = 2,
+    Membership = 4,
+    Consent = 5,
+}
+
+/// How many records of a kind hold any of these terms, where no record holds two of them.
+pub(super) fn total(kind: Kind, terms: Vec<String>, parameters: &mut Parameters) -> String {
+    let terms = parameters.bind(terms, "text[]");
+    format!(
+        "SELECT coalesce(sum(records), 0) FROM daftar.search_tally WHERE kind = {} AND term = ANY({terms})",
+        kind as i16
+    )
+}
+
+/// How many records of a kind are in use.
+pub(super) fn active_total(kind: Kind) -> String {
+    format!(
+        "SELECT coalesce(sum(CASE term WHEN '' THEN records ELSE -records END), 0) \
+         FROM daftar.search_tally WHERE kind = {} AND term IN ('', 'x')",
+        kind as i16
+    )
+}
+
+/// The codes that records of a kind hold in a field.
+pub(super) async fn codes_held(pool: &Pool, kind: Kind, field: CodedField) -> Result<Vec<i64>, StoreError> {
+    let mut parameters = Parameters::default();
+    let first = parameters.bind(term::of_field(field), "text");
+    let statement = format!(
+        "SELECT code FROM daftar.search_tally WHERE kind = {} AND records > 0 \
+         AND term >= {first} AND term < rtrim({first}, '#') || '$' AND code IS NOT NULL ORDER BY code",
+        kind as i16
+    );
+    let rows = query(pool, &statement, &parameters).await?;
+    let read = |row: &tokio_postgres::Row| row.try_get(0).map_err(|error| unreadable("tally of the index", &error));
+    rows.iter().map(read).collect()
 }
 
 #[cfg(test)]

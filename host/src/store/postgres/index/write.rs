@@ -16,13 +16,12 @@ use crate::domain::consent::{Consent, is_consent_field};
 use crate::domain::group::Group;
 use crate::domain::individual::Individual;
 use crate::domain::person_name::{PersonName, search_phrase};
-use crate::domain::program::Program;
 use crate::domain::program_membership::ProgramMembership;
 use crate::domain::record::{Record, RecordId, VersionId};
 use crate::domain::scope::Resource;
 use crate::domain::search::order::sortable;
 use crate::domain::subject::Subject;
-use crate::store::{StoreError, record};
+use crate::store::StoreError;
 
 /// The most rows of one statement.
 const ROWS_MAX: usize = 2_000;
@@ -39,16 +38,16 @@ type Latest<'c, D> = BTreeMap<RecordId, &'c Arc<Record<D>>>;
 pub async fn write(transaction: &Transaction<'_>, changed: &[ChangedRecord]) -> Result<(), StoreError> {
     let mut individuals: Latest<'_, _> = BTreeMap::new();
     let mut groups: Latest<'_, _> = BTreeMap::new();
-    let mut programs: Latest<'_, _> = BTreeMap::new();
     let mut memberships: Latest<'_, _> = BTreeMap::new();
     let mut consents: Latest<'_, _> = BTreeMap::new();
     for record in changed {
         match record {
             ChangedRecord::Individual(record) => drop(individuals.insert(record.id, record)),
             ChangedRecord::Group(record) => drop(groups.insert(record.id, record)),
-            ChangedRecord::Program(record) => drop(programs.insert(record.id, record)),
             ChangedRecord::ProgramMembership(record) => drop(memberships.insert(record.id, record)),
             ChangedRecord::Consent(record) => drop(consents.insert(record.id, record)),
+            // Programs are few: they are looked for among the values.
+            ChangedRecord::Program(_) => {}
         }
     }
     for page in values(&individuals).chunks(ROWS_MAX) {
@@ -56,9 +55,6 @@ pub async fn write(transaction: &Transaction<'_>, changed: &[ChangedRecord]) -> 
     }
     for page in values(&groups).chunks(ROWS_MAX) {
         write_groups(transaction, page).await?;
-    }
-    for page in values(&programs).chunks(ROWS_MAX) {
-        write_programs(transaction, page).await?;
     }
     for page in values(&memberships).chunks(ROWS_MAX) {
         write_memberships(transaction, page).await?;
@@ -177,12 +173,6 @@ async fn write_members(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> R
     }
     let parameters: [&(dyn ToSql + Sync); 7] = [&groups, &places, &people, &roles, &firsts, &lasts, &set_aside];
     execute(transaction, statements::MEMBERS, &parameters).await
-}
-
-async fn write_programs(transaction: &Transaction<'_>, page: &[&Arc<Program>]) -> Result<(), StoreError> {
-    let values = page.iter().map(|program| record::program::encode(program));
-    let values: Vec<Vec<u8>> = values.collect::<Result<_, _>>()?;
-    execute(transaction, statements::PROGRAMS, &[&keys(page), &values]).await
 }
 
 async fn write_memberships(transaction: &Transaction<'_>, page: &[&Arc<ProgramMembership>]) -> Result<(), StoreError> {

@@ -95,6 +95,9 @@ CREATE TABLE daftar.search_consent (
     id bigint PRIMARY KEY,
     consent_id uuid NOT NULL,
     subject bigint NOT NULL,
+    -- The same in two: the key of the record, and which kind.
+    record bigint NOT NULL,
+    is_group boolean NOT NULL,
     grantee text COLLATE "C" NOT NULL,
     -- Without white space around it; nothing where none is meant.
     purpose text COLLATE "C",
@@ -107,14 +110,9 @@ CREATE TABLE daftar.search_consent (
     fields text[] COLLATE "C"
 );
 
-CREATE INDEX search_consent_subject ON daftar.search_consent (subject, grantee);
+CREATE INDEX search_consent_subject ON daftar.search_consent (subject);
 CREATE INDEX search_consent_grantee ON daftar.search_consent (grantee, subject);
-
--- Programs are few: their values stand here once more, so that one look gives all of them.
-CREATE TABLE daftar.search_program (
-    id bigint PRIMARY KEY,
-    value bytea NOT NULL
-);
+CREATE INDEX search_consent_record ON daftar.search_consent (grantee, record);
 
 -- How many records of a kind (1 people, 2 groups, 4 memberships, 5 consents) hold a term: the empty one is held by all of them,
 -- `x` as above, codes as above, and `k123` by those that hold the code in whatever field.

@@ -1,0 +1,206 @@
+//! Searching people and groups.
+
+use deadpool_postgres::Pool;
+
+use super::filter::Filter;
+use super::order::{Order, Ranks, SortColumn};
+use super::page::Search;
+use super::row::key;
+use super::sees::Sight;
+use super::sql::Parameters;
+use super::tally::{self, Kind};
+use super::term;
+use crate::domain::scope::Resource;
+use crate::domain::search::found::{Found, Sorting};
+use crate::domain::search::order::{SortField, SortKey, Start, Window};
+use crate::domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery};
+use crate::domain::vocabulary::CodedField;
+use crate::store::StoreError;
+use crate::store::index::Sees;
+
+/// The people that match, counted, and those of the page.
+pub(super) async fn search_individuals(
+    pool: &Pool,
+    query: &IndividualQuery,
+    sees: Option<Sees<'_>>,
+    sorting: Sorting<'_>,
+    window: &Window,
+) -> Result<Found, StoreError> {
+    let mut parameters = Parameters::default();
+    let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
+    let sight = sight.as_ref();
+    let mut filter = Filter::new(Resource::Individual, &mut parameters);
+    filter.codes(&query.codes);
+    filter.texts(&query.texts);
+    filter.active(query.active);
+    filter.birth_date(&query.birth_date);
+    if let Some(place) = &query.place {
+        filter.place(place, sight);
+    }
+    filter.identifiers(&query.identifiers);
+    filter.last_updated(&query.last_updated);
+    let Some(conditions) = filter.finish("p.id", sight) else { return Ok(Found::default()) };
+    let IndividualQuery { identifiers, texts: _, birth_date, codes, active, place, last_updated } = query;
+    let is_plain = identifiers.is_empty() && birth_date.is_empty() && place.is_none() && last_updated.is_empty();
+    let is_tallied = sight.is_none() && is_plain && !query.texts.is_by_name() && !query.texts.is_by_address();
+    let total = if is_tallied { tallied(Kind::Individual, codes, *active, &mut parameters) } else { None };
+    let order = Subjects { pool, kind: Kind::Individual, column: person_column, resource: Resource::Individual };
+    let order = order.order(sight, sorting, window, &mut parameters).await?;
+    Search { table: "search_individual", conditions, total, order, window }.run(pool, parameters).await
+}
+
+/// The groups that match, counted, and those of the page.
+pub(super) async fn search_groups(
+    pool: &Pool,
+    query: &GroupQuery,
+    sees: Option<Sees<'_>>,
+    sorting: Sorting<'_>,
+    window: &Window,
+) -> Result<Found, StoreError> {
+    let mut parameters = Parameters::default();
+    let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
+    let sight = sight.as_ref();
+    let mut filter = Filter::new(Resource::Group, &mut parameters);
+    filter.codes(&query.codes);
+    filter.texts(&query.texts);
+    filter.active(query.active);
+    for people in &query.members {
+        let people: Vec<i64> = people.iter().map(|person| key(*person)).collect();
+        let (people, day) = (filter.parameters.bind(people, "bigint[]"), filter.parameters.bind(query.day, "integer"));
+        let condition = format!(
+            "EXISTS (SELECT FROM daftar.search_member AS m WHERE m.group_id = p.id AND m.individual = ANY({people}) \
+             AND NOT m.is_set_aside AND m.first_day <= {day} AND m.last_day >= {day})"
+        );
+        filter.push(condition, Some("member"));
+    }
+    filter.identifiers(&query.identifiers);
+    filter.last_updated(&query.last_updated);
+    let Some(conditions) = filter.finish("p.id", sight) else { return Ok(Found::default()) };
+    let GroupQuery { identifiers, texts, codes, active, members, day: _, last_updated } = query;
+    let is_plain = identifiers.is_empty() && members.is_empty() && last_updated.is_empty();
+    let is_tallied = sight.is_none() && is_plain && !texts.is_by_name() && !texts.is_by_address();
+    let total = if is_tallied { tallied(Kind::Group, codes, *active, &mut parameters) } else { None };
+    let order = Subjects { pool, kind: Kind::Group, column: group_column, resource: Resource::Group };
+    let order = order.order(sight, sorting, window, &mut parameters).await?;
+    Search { table: "search_group", conditions, total, order, window }.run(pool, parameters).await
+}
+
+/// What the client sees, where that is not everything; none at all, where it sees nothing.
+pub(super) fn sight(sees: Option<Sees<'_>>, parameters: &mut Parameters) -> Option<Option<Sight>> {
+    match sees {
+        None => Some(None),
+        Some(sees) => Sight::new(sees, parameters).map(Some),
+    }
+}
+
+/// The total where tallies tell it: of everybody, of who is in use, of codes of one field that no record holds two of.
+fn tallied(kind: Kind, codes: &[CodeCondition], active: Option<bool>, parameters: &mut Parameters) -> Option<String> {
+    match (codes, active) {
+        ([], None) => Some(tally::total(kind, vec![term::EVERY.to_owned()], parameters)),
+        ([], Some(false)) => Some(tally::total(kind, vec![term::INACTIVE.to_owned()], parameters)),
+        ([], Some(true)) => Some(tally::active_total(kind)),
+        ([only], None) => {
+            let mut terms: Vec<String> =
+                only.any_of.iter().map(|number| term::of_code_at(&only.field, *number)).collect();
+            terms.sort_unstable();
+            terms.dedup();
+            (terms.len() == 1 || holds_one(&only.field)).then(|| tally::total(kind, terms, parameters))
+        }
+        _ => None,
+    }
+}
+
+/// Whether no record holds two codes in a field.
+fn holds_one(place: &CodedPlace) -> bool {
+    let CodedPlace::Field(field) = place else { return false };
+    match field {
+        CodedField::Languages
+        | CodedField::DisabilityCodes
+        | CodedField::HealthConditions
+        | CodedField::AddressCountry
+        | CodedField::MemberRole
+        | CodedField::RelationshipType => false,
+        CodedField::Gender
+        | CodedField::MaritalStatus
+        | CodedField::Country
+        | CodedField::Religion
+        | CodedField::EthnoculturalStatus
+        | CodedField::Education
+        | CodedField::Occupation
+        | CodedField::EconomicActivity
+        | CodedField::PregnancyStatus
+        | CodedField::IncomeCurrency
+        | CodedField::GroupType
+        | CodedField::HousingType => true,
+    }
+}
+
+/// How people or groups are put in order.
+struct Subjects<'a> {
+    pool: &'a Pool,
+    kind: Kind,
+    resource: Resource,
+    column: fn(SortField) -> SortColumn,
+}
+
+impl Subjects<'_> {
+    async fn order(
+        &self,
+        sight: Option<&Sight>,
+        sorting: Sorting<'_>,
+        window: &Window,
+        parameters: &mut Parameters,
+    ) -> Result<Order, StoreError> {
+        let mut keys: Vec<(SortKey, SortColumn, Ranks)> = Vec::with_capacity(sorting.keys.len());
+        for sort in sorting.keys {
+            let column = (self.column)(sort.field);
+            let ranks = match (column, sort.field) {
+                (SortColumn::Code(_), SortField::Code(field)) => {
+                    Ranks::new(tally::codes_held(self.pool, self.kind, field).await?, sorting.code_ranks)
+                }
+                _ => Ranks::default(),
+            };
+            keys.push((*sort, column, ranks));
+        }
+        let mut order = Order::new(keys, (self.resource, "p.id", sight), parameters);
+        if let Start::After(position) = &window.start {
+            order.begin_after(position, sorting.code_ranks, parameters);
+        }
+        Ok(order)
+    }
+}
+
+fn person_column(field: SortField) -> SortColumn {
+    match field {
+        SortField::Name => SortColumn::Text("name"),
+        SortField::BirthDate => SortColumn::Day("birth_date"),
+        SortField::DeceasedDate => SortColumn::Day("deceased_date"),
+        SortField::LastUpdated => SortColumn::Instant,
+        SortField::Code(CodedField::Gender) => SortColumn::Code("gender"),
+        SortField::Code(CodedField::MaritalStatus) => SortColumn::Code("marital_status"),
+        SortField::Code(CodedField::Country) => SortColumn::Code("country"),
+        SortField::Code(CodedField::Religion) => SortColumn::Code("religion"),
+        SortField::Code(CodedField::EthnoculturalStatus) => SortColumn::Code("ethnocultural_status"),
+        SortField::Code(CodedField::Education) => SortColumn::Code("education"),
+        SortField::Code(CodedField::Occupation) => SortColumn::Code("occupation"),
+        SortField::Code(CodedField::EconomicActivity) => SortColumn::Code("economic_activity"),
+        SortField::Code(CodedField::PregnancyStatus) => SortColumn::Code("pregnancy_status"),
+        SortField::Code(CodedField::IncomeCurrency) => SortColumn::Code("income_currency"),
+        SortField::Code(_) | SortField::Status | SortField::EnrollmentDate | SortField::ExitDate => SortColumn::Nothing,
+    }
+}
+
+fn group_column(field: SortField) -> SortColumn {
+    match field {
+        SortField::Name => SortColumn::Text("name"),
+        SortField::LastUpdated => SortColumn::Instant,
+        SortField::Code(CodedField::GroupType) => SortColumn::Code("group_type"),
+        SortField::Code(CodedField::HousingType) => SortColumn::Code("housing_type"),
+        SortField::Code(_)
+        | SortField::BirthDate
+        | SortField::DeceasedDate
+        | SortField::Status
+        | SortField::EnrollmentDate
+        | SortField::ExitDate => SortColumn::Nothing,
+    }
+}
