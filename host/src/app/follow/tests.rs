@@ -46,6 +46,7 @@ impl Process {
             store: store.clone(),
             index: Arc::new(MemoryIndex(Arc::clone(&columns))),
             columns,
+            parted: None,
             vocabularies: Arc::new(Vocabularies::new(generation_of([]))),
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),
