@@ -183,6 +183,18 @@ pub enum SubjectQuery {
     Groups(GroupQuery),
 }
 
+impl SubjectQuery {
+    /// Whether every subject meets it.
+    #[must_use]
+    pub fn is_everybody(&self) -> bool {
+        match self {
+            Self::Individuals(query) => *query == IndividualQuery::default(),
+            // The day counts for members alone.
+            Self::Groups(query) => *query == GroupQuery { day: query.day, ..GroupQuery::default() },
+        }
+    }
+}
+
 /// Which part of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {

@@ -78,6 +78,12 @@ pub trait Moment: Send + Sync + 'static {
     /// The last write.
     fn sequence(&self) -> Sequence;
 
+    /// The greatest key of a kind: there are as many subjects of it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn last(&self, kind: Subject) -> Result<RecordId, StoreError>;
+
     /// The subjects that a search finds, in the order of their keys.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! **Invariant:** what a process that ends leaves unfinished is taken up by another; nothing is counted twice.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -97,14 +97,18 @@ impl Parted {
         };
         let size = register.partitions.partition_keys();
         let moment = register.partitions.moment().await?;
-        let mut subjects: BTreeMap<u64, RoaringBitmap> = BTreeMap::new();
-        let ids = moment.matching(query, sees).await?;
-        for id in &ids {
-            let partition = Partition::of(kind, size, *id);
-            let place = partition.place_of(*id);
-            subjects.entry(partition.number).or_default().extend(place);
-        }
-        Ok(Self { register: Arc::clone(register), moment, kind, subjects, total: ids.len() as u64 })
+        let subjects = if query.is_everybody() && sees.is_none() {
+            everybody(moment.last(kind).await?, size)
+        } else {
+            let mut subjects: BTreeMap<u64, RoaringBitmap> = BTreeMap::new();
+            for id in moment.matching(query, sees).await? {
+                let partition = Partition::of(kind, size, id);
+                subjects.entry(partition.number).or_default().extend(partition.place_of(id));
+            }
+            subjects
+        };
+        let total = subjects.values().map(RoaringBitmap::len).sum();
+        Ok(Self { register: Arc::clone(register), moment, kind, subjects, total })
     }
 
     /// How many subjects.
@@ -124,11 +128,14 @@ impl Parted {
         let job = board.post(task, parts).await.map_err(AppError::from)?;
         let posted = Posted { register: Arc::clone(&self.register), job };
         self.register.own(job);
-        let is_over = AtomicBool::new(false);
-        let lanes = (0..self.register.lanes()).map(|_| self.work(inquiry, job, &is_over));
-        let (_, counted) = tokio::try_join!(try_join_all(lanes), self.collect(inquiry, job, &is_over, teller))?;
+        let lanes = try_join_all((0..self.register.lanes()).map(|_| self.work(inquiry, job)));
+        // Lanes go on for as long as parts may come back that another process left unfinished.
+        let counted = tokio::select! {
+            counted = self.collect(inquiry, job, teller) => counted,
+            Err(failure) = lanes => Err(failure),
+        };
         drop(posted);
-        Ok(counted)
+        counted
     }
 
     /// The parts: the subjects of each partition, and those of the sample among them.
@@ -151,10 +158,10 @@ impl Parted {
         Ok(parts)
     }
 
-    /// Works on parts that nobody else works on, until all are finished.
-    async fn work(&self, inquiry: &Inquiry, job: JobId, is_over: &AtomicBool) -> Result<(), Failure> {
+    /// Works on parts that nobody else works on, for as long as there may be any.
+    async fn work(&self, inquiry: &Inquiry, job: JobId) -> Result<Infallible, Failure> {
         let board = self.register.partitions.board();
-        while !is_over.load(Ordering::Relaxed) {
+        loop {
             let lane = self.register.lane().await;
             let claim = board.claim(Wanted::Of(job)).await.map_err(AppError::from)?;
             let Some(claim) = claim else {
@@ -169,17 +176,10 @@ impl Parted {
             claim.finish(outcome.put().map_err(defect)?).await.map_err(AppError::from)?;
             drop(lane);
         }
-        Ok(())
     }
 
     /// Adds up what is finished, and tells of it in the order of registration.
-    async fn collect(
-        &self,
-        inquiry: &Inquiry,
-        job: JobId,
-        is_over: &AtomicBool,
-        teller: &dyn Teller,
-    ) -> Result<Counted, Failure> {
+    async fn collect(&self, inquiry: &Inquiry, job: JobId, teller: &dyn Teller) -> Result<Counted, Failure> {
         let board = self.register.partitions.board();
         let (mut known, mut waiting) = (Vec::new(), BTreeMap::new());
         let mut next = self.subjects.keys().copied().peekable();
@@ -205,9 +205,22 @@ impl Parted {
                 counted.merge(outcome.counted);
             }
         }
-        is_over.store(true, Ordering::Relaxed);
         Ok(counted)
     }
+}
+
+/// Every key up to the last, which follow one another, in partitions of that size.
+fn everybody(last: RecordId, size: u32) -> BTreeMap<u64, RoaringBitmap> {
+    let size = size.max(1);
+    let partitions = last.0.div_ceil(u64::from(size));
+    let places = |number: u64| {
+        let before = number.saturating_mul(u64::from(size));
+        let count = u32::try_from(last.0.saturating_sub(before)).unwrap_or(size).min(size);
+        let mut places = RoaringBitmap::new();
+        places.insert_range(0..count);
+        (number, places)
+    };
+    (0..partitions).map(places).collect()
 }
 
 /// Decides about subjects of one partition.
@@ -255,4 +268,18 @@ pub(super) async fn count_part(
 /// What this process wrote itself it can read.
 pub(super) fn defect(error: OtherVersion) -> AppError {
     AppError::Internal(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_is_in_one_partition_each() {
+        let lengths =
+            |last, size| -> Vec<u64> { everybody(RecordId(last), size).values().map(RoaringBitmap::len).collect() };
+        assert_eq!(lengths(0, 4), [0_u64; 0]);
+        assert_eq!(lengths(4, 4), [4]);
+        assert_eq!(lengths(9, 4), [4, 4, 1]);
+    }
 }
