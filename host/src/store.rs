@@ -20,11 +20,13 @@
 
 pub mod archive;
 pub mod audit_archive;
+mod audit_buffer;
 pub mod change_log;
 mod error;
 pub mod generation;
 pub mod index;
 pub mod memory;
+mod meters;
 mod numbering;
 pub mod partition;
 mod plan;
@@ -32,6 +34,7 @@ pub mod postgres;
 pub mod record;
 mod records;
 pub mod rehearsal;
+mod segment;
 pub mod shared;
 pub mod sled;
 pub mod staged;

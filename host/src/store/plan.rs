@@ -18,7 +18,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use self::draft::Draft;
-pub(super) use self::recent::Recent;
+pub(super) use self::recent::{Place, Recent};
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};

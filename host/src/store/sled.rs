@@ -8,7 +8,6 @@
 
 mod answers;
 mod archive;
-mod audit_buffer;
 mod audit_log;
 mod change_log;
 mod disk;
@@ -16,13 +15,12 @@ mod group;
 mod health;
 mod keys;
 mod mark;
-mod meters;
 mod open;
 mod reader;
-mod segment;
 #[cfg(test)]
 mod tests;
 mod unfinished;
+mod usage;
 mod verify;
 mod writer;
 
@@ -53,14 +51,15 @@ use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::error::contained::{Panicked, contain};
 
 pub use self::archive::SledRefill;
-use self::audit_buffer::{AuditBuffer, Waiting};
 use self::health::Health;
-use self::meters::Meters;
-pub use self::meters::{StoreRecorders, StoreUsage};
 pub use self::open::{FORMAT_VERSION, OpenError, SledOptions};
 use self::reader::{Reader, contained, not_understood};
+pub use self::usage::StoreUsage;
 pub use self::verify::StoppedStore;
 use self::writer::{Answer, Job, State, SyncDisk, Writer};
+use super::audit_buffer::{AuditBuffer, Waiting};
+use super::meters::Meters;
+pub use super::meters::StoreRecorders;
 use super::plan::{Present, Recent};
 use super::{
     ChangeSink, Committed, IdentifierOwner, SCAN_RECORDS_MAX, Store, StoreError, StoredCodeTable, Write,

@@ -13,7 +13,7 @@ use crate::store::{RestsOn, StoreError};
 /// the fastest import, in a few megabytes.
 const TOUCHED_MAX: usize = 65_536;
 
-type Place = (RecordKind, RecordId);
+pub(in crate::store) type Place = (RecordKind, RecordId);
 
 /// What was touched by the writes after some point in their order.
 #[derive(Debug, Default)]
@@ -45,12 +45,14 @@ impl Recent {
 
     /// Takes up what a write touches.
     pub(super) fn add(&mut self, planned: &Planned) {
-        let sequence = planned.committed.sequence;
-        for record in planned.changes.iter().map(|change| &change.record).chain(&planned.replaced) {
-            for place in touched_by(record) {
-                if self.touched.insert(place, sequence) != Some(sequence) {
-                    self.order.push_back((sequence, place));
-                }
+        self.touch(planned.committed.sequence, planned.touched());
+    }
+
+    /// Takes up what a write of that place touched.
+    pub(in crate::store) fn touch(&mut self, sequence: Sequence, places: impl IntoIterator<Item = Place>) {
+        for place in places {
+            if self.touched.insert(place, sequence) != Some(sequence) {
+                self.order.push_back((sequence, place));
             }
         }
         while self.order.len() > TOUCHED_MAX {
@@ -60,6 +62,13 @@ impl Recent {
                 self.touched.remove(&place);
             }
         }
+    }
+}
+
+impl Planned {
+    /// Everything that the write touches; one may occur more than once.
+    pub(in crate::store) fn touched(&self) -> impl Iterator<Item = Place> {
+        self.changes.iter().map(|change| &change.record).chain(&self.replaced).flat_map(touched_by)
     }
 }
 

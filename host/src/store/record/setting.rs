@@ -43,6 +43,28 @@ impl SettingKind {
     }
 }
 
+/// What tells a setting from every other one of its kind, in the order in which they are given. Part of the layout: a namespace
+/// holds visible characters only, so that the zero byte ends it.
+#[must_use]
+pub fn key_bytes(key: &SettingKey) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match key {
+        SettingKey::LocalCode(uri) => {
+            bytes.extend_from_slice(uri.namespace.as_str().as_bytes());
+            bytes.push(0);
+            bytes.extend_from_slice(uri.code.as_str().as_bytes());
+        }
+        SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
+        SettingKey::IdentifierSystem(uri) => bytes.extend_from_slice(uri.as_str().as_bytes()),
+        SettingKey::KeptConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
+            bytes.extend_from_slice(namespace.as_str().as_bytes());
+            bytes.push(0);
+            bytes.extend_from_slice(&part.to_be_bytes());
+        }
+    }
+    bytes
+}
+
 /// The setting as it will be read back: its instants to the millisecond.
 #[must_use]
 pub fn setting_as_stored(setting: Setting) -> Setting {

@@ -11,9 +11,9 @@ use crate::store::audit_archive::{
 };
 use crate::store::record;
 use crate::store::record::audit_segment::AuditSegment;
+use crate::store::segment::{self, OpenSegment};
 
 use super::reader::{Reader, number};
-use super::segment::{self, OpenSegment};
 use super::writer::Job;
 use super::{SledStore, keys};
 

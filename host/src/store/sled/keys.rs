@@ -12,7 +12,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::photo::PhotoDigest;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
-use crate::store::record::setting::SettingKind;
+use crate::store::record::setting::{SettingKind, key_bytes};
 
 /// The version of the layout.
 pub(super) const FORMAT: &[u8] = b"f";
@@ -120,24 +120,9 @@ pub(super) fn setting_prefix(kind: SettingKind) -> [u8; 2] {
     [SETTING, kind as u8]
 }
 
-/// The key of a setting. A namespace holds visible characters only, so that the zero byte ends it.
+/// The key of a setting.
 pub(super) fn setting(key: &SettingKey) -> Vec<u8> {
-    let mut bytes = setting_prefix(SettingKind::of(key)).to_vec();
-    match key {
-        SettingKey::LocalCode(uri) => {
-            bytes.extend_from_slice(uri.namespace.as_str().as_bytes());
-            bytes.push(0);
-            bytes.extend_from_slice(uri.code.as_str().as_bytes());
-        }
-        SettingKey::ConceptGroup(name) => bytes.extend_from_slice(name.as_bytes()),
-        SettingKey::IdentifierSystem(uri) => bytes.extend_from_slice(uri.as_str().as_bytes()),
-        SettingKey::KeptConcepts(namespace, part) | SettingKey::EarlierVersion(namespace, part) => {
-            bytes.extend_from_slice(namespace.as_str().as_bytes());
-            bytes.push(0);
-            bytes.extend_from_slice(&part.to_be_bytes());
-        }
-    }
-    bytes
+    [setting_prefix(SettingKind::of(key)).as_slice(), &key_bytes(key)].concat()
 }
 
 /// What the keys of the requests of a client begin with. The zero byte ends the id: it holds visible characters only.

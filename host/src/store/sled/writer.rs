@@ -18,20 +18,20 @@ use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::idempotency::{RememberedRequest, RequestName};
 use crate::error::contained::{Panicked, contain};
 use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
+use crate::store::audit_buffer::{AUDIT_DELAY, AuditBuffer};
+use crate::store::meters::Meters;
 use crate::store::numbering::Numbering;
 use crate::store::plan::{Last, Recent};
+use crate::store::segment::OpenSegment;
 use crate::store::{ChangeSink, Committed, StoreError, Write};
 
 use super::archive::Start;
-use super::audit_buffer::{AUDIT_DELAY, AuditBuffer};
 use super::audit_log::OldAudit;
 use super::group::{Group, Operation};
 use super::health::Health;
 use super::keys;
 use super::mark::{Acknowledged, Mark};
-use super::meters::Meters;
 use super::reader::Reader;
-use super::segment::OpenSegment;
 use super::unfinished::{Place, Unfinished};
 
 /// The most keys of one batch, unless a single write has more.

@@ -14,6 +14,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::photo::Photo;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::store::archive::{Entry, Refill, SettingKind};
+use crate::store::segment::OpenSegment;
 use crate::store::{IdentifierOwner, StoreError, record};
 
 use super::super::disk::Disk;
@@ -22,7 +23,6 @@ use super::super::keys;
 use super::super::mark::Mark;
 use super::super::open::{self, OpenError};
 use super::super::reader::{Reader, corrupt};
-use super::super::segment::OpenSegment;
 use super::super::writer::State;
 
 /// After so many bytes the database is told to flush, so that little waits in memory.

@@ -8,7 +8,8 @@ use crate::domain::verification::{Finding, Part, Remedy};
 use crate::store::record;
 use crate::store::record::audit_segment::AuditSegment;
 use crate::store::record::instant::milliseconds;
-use crate::store::sled::{keys, segment};
+use crate::store::segment;
+use crate::store::sled::keys;
 
 /// The summaries in their order.
 #[derive(Default)]

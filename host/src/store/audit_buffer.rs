@@ -73,6 +73,15 @@ impl AuditBuffer {
         }
     }
 
+    /// Puts back what was taken and could not be written, before what came in since.
+    pub(super) fn put_back(&self, mut entries: Vec<AuditEntry>) {
+        let bytes = entries.iter().fold(0_usize, |bytes, entry| bytes.saturating_add(memory_bytes(entry)));
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.append(&mut waiting.entries);
+        waiting.bytes = waiting.bytes.saturating_add(bytes);
+        waiting.entries = entries;
+    }
+
     /// How many lines wait, and about how much memory they take.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -80,6 +80,11 @@ impl OpenSegment {
         }
     }
 
+    /// How many lines it has.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
+    }
+
     /// Its summary, when it is full; it begins anew then.
     pub(super) fn take_full(&mut self) -> Option<AuditSegment> {
         if self.lines < SEGMENT_LINES && self.names.len() < SEGMENT_NAMES {

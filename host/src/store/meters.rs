@@ -1,4 +1,4 @@
-//! What the store measures of itself.
+//! What a store measures of its writes.
 //!
 //! **Invariant:** measuring changes nothing: no answer waits for it, and a store that nobody measures counts all the same.
 
@@ -6,14 +6,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::SledStore;
-use crate::store::StoreError;
+use super::StoreError;
 
 /// What a store records how long its work takes with.
 pub struct StoreRecorders {
     /// From the moment that a write is asked for to its answer, in seconds.
     pub commit: metrics::Histogram,
-    /// Putting a group of writes on disk, in seconds.
+    /// Bringing a group of writes to disk, in seconds.
     pub sync: metrics::Histogram,
     /// How many jobs such a group had.
     pub group_jobs: metrics::Histogram,
@@ -129,52 +128,5 @@ pub(super) struct JobWaits<'m>(&'m Meters);
 impl Drop for JobWaits<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// What the metrics page tells of a store.
-#[derive(Debug, Clone, Copy)]
-pub struct StoreUsage {
-    /// Whether it still works.
-    pub is_sound: bool,
-    /// Writes by how they ended.
-    pub writes: [(&'static str, u64); WriteOutcome::ALL.len()],
-    /// The last write of records.
-    pub sequence: u64,
-    /// Jobs that wait for the writer or are being written.
-    pub waiting: usize,
-    /// How many may.
-    pub waiting_max: usize,
-    /// Lines of the audit log that wait to be written.
-    pub audit_lines: usize,
-    /// About the memory that they take.
-    pub audit_bytes: usize,
-    /// How many lines may wait.
-    pub audit_lines_max: usize,
-    /// What the files of the store take on disk; absent where that cannot be told.
-    pub disk_bytes: Option<u64>,
-}
-
-impl SledStore {
-    /// Records how long its work takes from now on.
-    pub fn record_with(&self, recorders: StoreRecorders) {
-        self.meters.record_with(recorders);
-    }
-
-    /// What it has to do, what it did, and what it takes on disk. Looks at the sizes of its files.
-    #[must_use]
-    pub fn usage(&self) -> StoreUsage {
-        let (audit_lines, audit_bytes) = self.audit.waiting();
-        StoreUsage {
-            is_sound: self.reader.health.check().is_ok(),
-            writes: self.meters.writes(),
-            sequence: self.last_sequence.load(Ordering::Acquire),
-            waiting: self.meters.waiting(),
-            waiting_max: self.queue_writes_max,
-            audit_lines,
-            audit_bytes,
-            audit_lines_max: super::audit_buffer::WAITING_MAX,
-            disk_bytes: self.reader.database.size_on_disk().ok(),
-        }
     }
 }
