@@ -1,3 +1,380 @@
-//! A registry in PostgreSQL, which several processes can share.
+//! The store in PostgreSQL: one database, any number of processes.
+//!
+//! Records are kept as their stored forms, beside them what they are searched by. One task of each process writes (`writer`): what
+//! waits is a group, a group is one transaction, and the transactions of all processes follow one another, as each locks the same row
+//! first. Reads take connections from a pool (`database`), one statement each.
+//!
+//! **Invariant:** only this module and its parts name the crates of the database.
+//!
+//! **Invariant:** a database that is away fails requests and nothing else: what is asked once it is back is done, without a restart.
 
+mod archive;
+mod attempt;
+mod audit_log;
+mod change_log;
+mod database;
+mod failure;
+mod feed;
+mod gather;
+mod group;
 pub mod index;
+mod meters;
+mod open;
+mod options;
+mod partitions;
+mod put;
+mod reader;
+mod rows;
+mod state;
+mod tls;
+mod writer;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::{Instrument, info_span};
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{ChangedRecord, Details, Sequence};
+use crate::domain::client::{Client, ClientId};
+use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
+use crate::domain::deployment::Setting;
+use crate::domain::group::{Group, GroupDetails};
+use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::photo::PhotoReference;
+use crate::domain::program_membership::MembershipSlot;
+use crate::domain::record::{RecordId, RecordKind, VersionId};
+
+pub use self::archive::PostgresRefill;
+use self::database::Database;
+pub use self::feed::{Channel, PostgresFeed};
+use self::index::PostgresIndex;
+pub use self::meters::PostgresUsage;
+pub use self::open::OpenError;
+pub use self::options::PostgresOptions;
+pub use self::partitions::PostgresPartitions;
+use self::rows::signed;
+use self::state::State;
+use self::writer::{Answer, Asked, Job, Writer};
+use super::audit_buffer::{AuditBuffer, Waiting};
+use super::change_log::RegisterId;
+use super::meters::Meters;
+use super::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records};
+
+/// A registry in a database.
+pub struct PostgresStore {
+    database: Arc<Database>,
+    register: RegisterId,
+    /// Absent once the store is closed.
+    jobs: Mutex<Option<mpsc::Sender<Asked>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    audit: Arc<AuditBuffer>,
+    sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
+    last_sequence: Arc<AtomicU64>,
+    meters: Arc<Meters>,
+    feed: PostgresFeed,
+    queue_writes_max: usize,
+    write_wait: Duration,
+}
+
+impl PostgresStore {
+    /// Opens a database, whose tables are made where there are none. Any number of processes may.
+    ///
+    /// # Errors
+    /// See [`OpenError`]: it cannot be reached, a newer daftar changed it, or its tables cannot be made.
+    pub async fn open(options: PostgresOptions) -> Result<Self, OpenError> {
+        let database = Arc::new(Database::new(&options)?);
+        let register = open::open(&database).await?;
+        let unreadable =
+            |error: StoreError| OpenError::Tables { place: database.place().to_owned(), reason: error.to_string() };
+        let last = database.last_sequence().await.map_err(unreadable)?;
+        let last_sequence = Arc::new(AtomicU64::new(last.0));
+        let (audit, sink, meters) = (Arc::default(), Arc::new(OnceLock::new()), Arc::<Meters>::default());
+        let writer = Writer {
+            database: Arc::clone(&database),
+            id: RegisterId::draw().0,
+            meters: Arc::clone(&meters),
+            audit: Arc::clone(&audit),
+            sink: Arc::clone(&sink),
+            last_sequence: Arc::clone(&last_sequence),
+            state: State::new(),
+            group: 0,
+            unresolved: None,
+            write_wait: options.write_wait,
+        };
+        let queue_writes_max = options.queue_writes_max.max(1);
+        let (jobs, waiting) = mpsc::channel(queue_writes_max);
+        let writer = tokio::spawn(writer.run(waiting));
+        let feed = PostgresFeed::start(Arc::clone(&database));
+        let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
+        let write_wait = options.write_wait;
+        Ok(Self {
+            database,
+            register,
+            jobs,
+            writer,
+            audit,
+            sink,
+            last_sequence,
+            meters,
+            feed,
+            queue_writes_max,
+            write_wait,
+        })
+    }
+
+    /// Takes no more writes, writes what waits, and closes the connections.
+    pub async fn close(&self) {
+        drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // A panic of the task has been logged by the task itself.
+            let _is_well = writer.await;
+        }
+        self.database.close();
+    }
+
+    /// The register as it is searched.
+    #[must_use]
+    pub fn index(&self) -> PostgresIndex {
+        PostgresIndex::new(self.database.readers().clone())
+    }
+
+    /// What other processes do, as it is heard.
+    #[must_use]
+    pub fn feed(&self) -> &PostgresFeed {
+        &self.feed
+    }
+
+    /// Tells every process of something, this one included.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn notify(&self, channel: Channel, number: u64) -> Result<(), StoreError> {
+        let number = signed(number).to_string();
+        self.database.query("SELECT pg_notify($1, $2)", &[&channel.name(), &number]).await.map(drop)
+    }
+
+    /// How often clients, and what the deployment decided, were changed so far, by any process.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn generation(&self) -> Result<(u64, u64), StoreError> {
+        let statement = "SELECT clients_generation, deployment_generation FROM daftar.last";
+        let row = self.database.query_opt(statement, &[]).await?;
+        let row = row.ok_or_else(|| failure::corrupt("row of last numbers", "it is not there"))?;
+        Ok((rows::number(&row, 0)?, rows::number(&row, 1)?))
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(jobs) = jobs else { return Err(writer_gone()) };
+        let by = Instant::now() + self.write_wait;
+        jobs.try_send(Asked { job, by }).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => writer_gone(),
+        })
+    }
+
+    /// Asks the writer and waits for its answer.
+    async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let _waits = self.meters.wait();
+        self.send(job(answer))?;
+        answered.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    async fn write(&self, write: Write, request: Option<Box<RememberedRequest>>) -> Result<Committed, StoreError> {
+        if self.sink.get().is_none() && changes_records(&write) {
+            return Err(StoreError::NotReady);
+        }
+        let asked = Instant::now();
+        let commit = self.ask(|answer| Job::Commit(Box::new(write), request, answer));
+        let answer = commit.instrument(info_span!("store.commit")).await;
+        self.meters.note_write(&answer, asked.elapsed());
+        answer
+    }
+}
+
+fn writer_gone() -> StoreError {
+    StoreError::Failed("the task that writes has stopped".into())
+}
+
+#[async_trait::async_trait]
+impl Store for PostgresStore {
+    fn attach_sink(&self, sink: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
+        self.sink.set(sink).map_err(|_| StoreError::SinkAttached)?;
+        Ok(Sequence(self.last_sequence.load(Ordering::Acquire)))
+    }
+
+    fn readiness(&self) -> Result<(), StoreError> {
+        if self.database.is_away() && !self.feed.is_listening() {
+            return Err(StoreError::Failed("the database does not answer".into()));
+        }
+        if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
+    }
+
+    async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
+        self.write(write, None).await
+    }
+
+    async fn commit_once(&self, write: Write, request: RememberedRequest) -> Result<Committed, StoreError> {
+        self.write(write, Some(Box::new(request))).await
+    }
+
+    async fn remembered(
+        &self,
+        client: &ClientId,
+        key: &IdempotencyKey,
+    ) -> Result<Vec<Arc<RememberedRequest>>, StoreError> {
+        self.database.requests_called(client, key).await
+    }
+
+    async fn remembered_count(&self, client: &ClientId) -> Result<u64, StoreError> {
+        self.database.request_count(client).await
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.database.forget_requests(now).await
+    }
+
+    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
+        Ok(self.database.record(RecordKind::Individual, id).await?.and_then(IndividualDetails::of))
+    }
+
+    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
+        let found = self.database.records(RecordKind::Individual, ids).await?;
+        Ok(found.into_iter().filter_map(IndividualDetails::of).collect())
+    }
+
+    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
+        Ok(self.database.record(RecordKind::Group, id).await?.and_then(GroupDetails::of))
+    }
+
+    async fn individual_version(
+        &self,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<Arc<Individual>>, StoreError> {
+        let found = self.database.record_version(RecordKind::Individual, id, version).await?;
+        Ok(found.and_then(IndividualDetails::of))
+    }
+
+    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
+        Ok(self.database.record_version(RecordKind::Group, id, version).await?.and_then(GroupDetails::of))
+    }
+
+    async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
+        self.database.record(kind, id).await
+    }
+
+    async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.database.records(kind, ids).await
+    }
+
+    async fn record_version(
+        &self,
+        kind: RecordKind,
+        id: RecordId,
+        version: VersionId,
+    ) -> Result<Option<ChangedRecord>, StoreError> {
+        self.database.record_version(kind, id, version).await
+    }
+
+    async fn scan_records(
+        &self,
+        kind: RecordKind,
+        after: RecordId,
+        limit: usize,
+    ) -> Result<Vec<ChangedRecord>, StoreError> {
+        self.database.scan_records(kind, after, limit).await
+    }
+
+    async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.database.photo(reference).await
+    }
+
+    async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
+        self.database.open_membership(slot).await
+    }
+
+    async fn identifier_owners(
+        &self,
+        kind: RecordKind,
+        key: &IdentifierKey,
+        limit: usize,
+    ) -> Result<Vec<IdentifierOwner>, StoreError> {
+        self.database.owners(kind, key, limit).await
+    }
+
+    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
+        let found = self.database.scan_records(RecordKind::Individual, after, limit).await?;
+        Ok(found.into_iter().filter_map(IndividualDetails::of).collect())
+    }
+
+    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
+        let found = self.database.scan_records(RecordKind::Group, after, limit).await?;
+        Ok(found.into_iter().filter_map(GroupDetails::of).collect())
+    }
+
+    async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        self.database.clients().await
+    }
+
+    async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        self.database.settings().await
+    }
+
+    async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
+        self.database.code_table().await
+    }
+
+    async fn number_codes(
+        &self,
+        codes: Vec<CodeUri>,
+        editions: Vec<(Namespace, String)>,
+    ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
+        self.ask(|answer| Job::Number(codes, editions, answer)).await
+    }
+
+    async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        let hint = match self.audit.add(entries)? {
+            Waiting::First => Job::AuditWaits,
+            Waiting::Full => Job::WriteAudit(None),
+            Waiting::More => return Ok(()),
+        };
+        match self.send(hint) {
+            // The writer has work waiting, and takes the lines along with it.
+            Ok(()) | Err(StoreError::Overloaded) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
+        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.database.audit(limit).await
+    }
+
+    async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        self.database.raise_counter(name, value).await
+    }
+
+    async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.database.counter(name).await
+    }
+
+    async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        self.database.counters(prefix).await
+    }
+
+    async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
+        self.database.remove_counters(prefix).await
+    }
+}

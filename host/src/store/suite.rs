@@ -45,6 +45,10 @@ pub(super) trait Backend: Send {
     async fn reopen(&mut self);
     /// Whether `reopen` closed the store.
     fn outlives_its_process() -> bool;
+    /// Whether it knows after `reopen` what the last writes touched.
+    fn remembers_what_was_touched() -> bool {
+        !Self::outlives_its_process()
+    }
 }
 
 /// Notes the changes that it hears of.

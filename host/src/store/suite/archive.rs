@@ -68,7 +68,7 @@ fn ended(text: &str) -> Identifier {
 }
 
 /// A store with something of everything.
-async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
+pub(in crate::store) async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     let (backend, listener) = listening::<B>();
     let store = backend.store();
     let (portrait, other) = (photo(b"a portrait"), photo(b"another one"));

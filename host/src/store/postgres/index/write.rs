@@ -6,7 +6,6 @@ use std::sync::Arc;
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 
-use super::failure::failed;
 use super::row::{Terms, array, codes_of, key, subject_key};
 use super::statements;
 use super::tally::Gained;
@@ -21,7 +20,7 @@ use crate::domain::record::{Record, RecordId, VersionId};
 use crate::domain::scope::Resource;
 use crate::domain::search::order::sortable;
 use crate::domain::subject::Subject;
-use crate::store::StoreError;
+use crate::store::postgres::failure::Failure;
 
 /// The most rows of one statement.
 const ROWS_MAX: usize = 2_000;
@@ -35,7 +34,10 @@ type Latest<'c, D> = BTreeMap<RecordId, &'c Arc<Record<D>>>;
 ///
 /// # Errors
 /// When the database fails; the transaction cannot go on then.
-pub async fn write(transaction: &Transaction<'_>, changed: &[ChangedRecord]) -> Result<(), StoreError> {
+pub(in crate::store::postgres) async fn write(
+    transaction: &Transaction<'_>,
+    changed: &[ChangedRecord],
+) -> Result<(), Failure> {
     let mut individuals: Latest<'_, _> = BTreeMap::new();
     let mut groups: Latest<'_, _> = BTreeMap::new();
     let mut memberships: Latest<'_, _> = BTreeMap::new();
@@ -73,10 +75,10 @@ async fn execute(
     transaction: &Transaction<'_>,
     statement: &'static str,
     parameters: &[&(dyn ToSql + Sync)],
-) -> Result<(), StoreError> {
-    let told = |error: tokio_postgres::Error| failed("writing the index", &error);
-    let statement = transaction.prepare_cached(statement).await.map_err(told)?;
-    transaction.execute(&statement, parameters).await.map(drop).map_err(told)
+) -> Result<(), Failure> {
+    let statement = transaction.prepare_cached(statement).await?;
+    transaction.execute(&statement, parameters).await?;
+    Ok(())
 }
 
 fn keys<D>(page: &[&Arc<Record<D>>]) -> Vec<i64> {
@@ -109,7 +111,7 @@ impl Columns {
     }
 }
 
-async fn write_individuals(transaction: &Transaction<'_>, page: &[&Arc<Individual>]) -> Result<(), StoreError> {
+async fn write_individuals(transaction: &Transaction<'_>, page: &[&Arc<Individual>]) -> Result<(), Failure> {
     let terms: Vec<Terms> = page.iter().map(|person| Terms::of_individual(person)).collect();
     let Columns { vectors, more_words, gained } = Columns::new(&terms);
     let details = || page.iter().map(|person| &person.details);
@@ -132,7 +134,7 @@ async fn write_individuals(transaction: &Transaction<'_>, page: &[&Arc<Individua
     execute(transaction, statements::INDIVIDUALS, &parameters).await
 }
 
-async fn write_groups(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> Result<(), StoreError> {
+async fn write_groups(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> Result<(), Failure> {
     let terms: Vec<Terms> = page.iter().map(|group| Terms::of_group(group)).collect();
     let Columns { vectors, more_words, gained } = Columns::new(&terms);
     let details = || page.iter().map(|group| &group.details);
@@ -148,7 +150,7 @@ async fn write_groups(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> Re
     write_members(transaction, page).await
 }
 
-async fn write_members(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> Result<(), StoreError> {
+async fn write_members(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> Result<(), Failure> {
     let rewritten: Vec<i64> =
         page.iter().filter(|group| group.meta.version != VersionId::FIRST).map(|group| key(group.id)).collect();
     if !rewritten.is_empty() {
@@ -175,7 +177,7 @@ async fn write_members(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> R
     execute(transaction, statements::MEMBERS, &parameters).await
 }
 
-async fn write_memberships(transaction: &Transaction<'_>, page: &[&Arc<ProgramMembership>]) -> Result<(), StoreError> {
+async fn write_memberships(transaction: &Transaction<'_>, page: &[&Arc<ProgramMembership>]) -> Result<(), Failure> {
     let details = || page.iter().map(|membership| &membership.details);
     let beneficiaries: Vec<i64> = details().map(|details| subject_key(details.beneficiary)).collect();
     let programs: Vec<i64> = details().map(|details| key(details.program)).collect();
@@ -187,7 +189,7 @@ async fn write_memberships(transaction: &Transaction<'_>, page: &[&Arc<ProgramMe
     execute(transaction, statements::MEMBERSHIPS, &parameters).await
 }
 
-async fn write_consents(transaction: &Transaction<'_>, page: &[&Arc<Consent>]) -> Result<(), StoreError> {
+async fn write_consents(transaction: &Transaction<'_>, page: &[&Arc<Consent>]) -> Result<(), Failure> {
     let details = || page.iter().map(|consent| &consent.details);
     let ids: Vec<String> = details().map(|details| details.id.to_string()).collect();
     let subjects: Vec<i64> = details().map(|details| subject_key(details.subject)).collect();

@@ -1,0 +1,298 @@
+//! What a backup holds, as rows.
+
+use std::collections::BTreeMap;
+
+use deadpool_postgres::{Object, Transaction};
+use tokio_postgres::types::Type;
+
+use crate::domain::change::{ChangedRecord, Sequence};
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::photo::Photo;
+use crate::domain::record::{RecordId, RecordKind};
+use crate::store::archive::Entry;
+use crate::store::record;
+use crate::store::record::instant::milliseconds;
+use crate::store::record::setting::key_bytes;
+use crate::store::segment::OpenSegment;
+
+use super::super::super::audit_log::put_summary;
+use super::super::super::failure::{Failure, corrupt};
+use super::super::super::feed::{Channel, tell};
+use super::super::super::group::Broken;
+use super::super::super::index;
+use super::super::super::rows::{kind_number, signed};
+use super::super::super::state::Locked;
+use super::copy::{Cell, Table};
+
+/// After so many bytes rows go to the database.
+const FLUSH_BYTES: usize = 4 * 1024 * 1024;
+
+const BEGIN: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS (SELECT FROM daftar.change) \
+                        OR EXISTS (SELECT FROM daftar.client) OR EXISTS (SELECT FROM daftar.setting) \
+                        OR EXISTS (SELECT FROM daftar.audit) OR EXISTS (SELECT FROM daftar.code_table_part) \
+                        OR EXISTS (SELECT FROM daftar.counter) OR EXISTS (SELECT FROM daftar.request))";
+
+/// Locks the register, and says whether it is empty.
+pub(super) async fn begin(transaction: &Transaction<'_>) -> Result<bool, Failure> {
+    transaction.batch_execute(BEGIN).await?;
+    transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
+    let row = transaction.query_one(IS_EMPTY, &[]).await?;
+    Ok(row.try_get(0)?)
+}
+
+/// Tells the planner of the database what the tables hold. It would find out by itself, after a while.
+pub(super) async fn analyze(object: &Object) {
+    let analyzed = async {
+        for row in object.query("SELECT tablename::text FROM pg_tables WHERE schemaname = 'daftar'", &[]).await? {
+            let table: String = row.try_get(0)?;
+            object.batch_execute(&format!("ANALYZE daftar.\"{table}\"")).await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    if let Err(failure) = analyzed.await {
+        tracing::warn!(error = %failure, "the tables were not analysed; the database does so by itself later");
+    }
+}
+
+/// A database that is being filled.
+pub(super) struct Filling {
+    tables: Tables,
+    /// The identifiers of the record whose versions come, and whether each holds at the version that came last.
+    carried: Option<(RecordKind, RecordId, BTreeMap<IdentifierKey, bool>)>,
+    /// Records that are in their table soon, to be indexed then.
+    present: Vec<ChangedRecord>,
+    segment: OpenSegment,
+    locked: Locked,
+    bytes: usize,
+}
+
+struct Tables {
+    settings: Table,
+    clients: Table,
+    counters: Table,
+    code_table_parts: Table,
+    requests: Table,
+    records: Table,
+    earlier: Table,
+    identifiers: Table,
+    open_memberships: Table,
+    changes: Table,
+    audit: Table,
+}
+
+impl Tables {
+    /// All of them, each before those that are told of it.
+    fn all(&mut self) -> [&mut Table; 11] {
+        [
+            &mut self.settings,
+            &mut self.clients,
+            &mut self.counters,
+            &mut self.code_table_parts,
+            &mut self.requests,
+            &mut self.records,
+            &mut self.earlier,
+            &mut self.identifiers,
+            &mut self.open_memberships,
+            &mut self.changes,
+            &mut self.audit,
+        ]
+    }
+}
+
+impl Default for Filling {
+    fn default() -> Self {
+        const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA];
+        let tables = Tables {
+            settings: Table::new(
+                "COPY daftar.setting (kind, key, value) FROM STDIN BINARY",
+                &[Type::INT2, Type::BYTEA, Type::BYTEA],
+            ),
+            clients: Table::new("COPY daftar.client (id, value) FROM STDIN BINARY", &[Type::TEXT, Type::BYTEA]),
+            counters: Table::new("COPY daftar.counter (name, value) FROM STDIN BINARY", &[Type::TEXT, Type::INT8]),
+            code_table_parts: Table::new(
+                "COPY daftar.code_table_part (number, value) FROM STDIN BINARY",
+                &[Type::INT8, Type::BYTEA],
+            ),
+            requests: Table::new(
+                "COPY daftar.request (client, key, part, at_ms, value) FROM STDIN BINARY",
+                &[Type::TEXT, Type::TEXT, Type::INT4, Type::INT8, Type::BYTEA],
+            ),
+            records: Table::new("COPY daftar.record (kind, id, version, value) FROM STDIN BINARY", VERSION),
+            earlier: Table::new("COPY daftar.earlier_version (kind, id, version, value) FROM STDIN BINARY", VERSION),
+            identifiers: Table::new(
+                "COPY daftar.identifier (kind, system, value, id, is_open) FROM STDIN BINARY",
+                &[Type::INT2, Type::TEXT, Type::TEXT, Type::INT8, Type::BOOL],
+            ),
+            open_memberships: Table::new(
+                "COPY daftar.open_membership (program, beneficiary_kind, beneficiary, membership) FROM STDIN BINARY",
+                &[Type::INT8, Type::INT2, Type::INT8, Type::INT8],
+            ),
+            changes: Table::new("COPY daftar.change (sequence, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
+            audit: Table::new("COPY daftar.audit (number, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
+        };
+        let (present, segment, locked) = (Vec::new(), OpenSegment::default(), Locked::default());
+        Self { tables, carried: None, present, segment, locked, bytes: 0 }
+    }
+}
+
+impl Filling {
+    /// Takes up things, in the order in which they were taken.
+    pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
+        for entry in entries {
+            self.bytes = self.bytes.saturating_add(entry.bytes());
+            self.add(transaction, entry).await?;
+        }
+        if self.bytes >= FLUSH_BYTES { self.flush(transaction).await } else { Ok(()) }
+    }
+
+    /// Writes what waits, and where the register stands. What is left is to commit.
+    pub(super) async fn finish(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        if self.carried.is_some() {
+            return Err(corrupt("record", "its present version is missing").into());
+        }
+        self.flush(transaction).await?;
+        let before = Locked::lock(transaction).await?;
+        let locked = Locked {
+            audit_unsummed: self.segment.lines(),
+            clients_generation: before.clients_generation.saturating_add(1),
+            deployment_generation: before.deployment_generation.saturating_add(1),
+            ..self.locked
+        };
+        locked.put(transaction).await?;
+        let generation = locked.clients_generation.saturating_add(locked.deployment_generation);
+        tell(transaction, Channel::Generation, signed(generation)).await?;
+        tell(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
+        Ok(())
+    }
+
+    async fn flush(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        self.bytes = 0;
+        for table in self.tables.all() {
+            table.flush(transaction).await?;
+        }
+        let present = std::mem::take(&mut self.present);
+        Ok(index::write(transaction, &present).await?)
+    }
+
+    async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {
+        match entry {
+            Entry::Setting { kind, value } => {
+                let key = key_bytes(&record::setting::decode(kind, &value)?.key());
+                self.tables.settings.add(vec![Box::new(kind as i16), Box::new(key), Box::new(value)]);
+            }
+            Entry::Client { value } => {
+                let id = record::client::decode(&value)?.id.as_str().to_owned();
+                self.tables.clients.add(vec![Box::new(id), Box::new(value)]);
+            }
+            Entry::Counter { name, value } => {
+                self.tables.counters.add(vec![Box::new(name), Box::new(signed(value))]);
+            }
+            Entry::CodeTablePart { number, value } => {
+                record::code_table::decode(&value)?;
+                if number != self.locked.code_table_parts {
+                    return Err(corrupt("part of the code table", "a part before it is missing").into());
+                }
+                self.locked.code_table_parts = number.saturating_add(1);
+                self.tables.code_table_parts.add(vec![Box::new(signed(number)), Box::new(value)]);
+            }
+            Entry::Request { name, value } => {
+                let at = milliseconds(record::remembered::decode(name.clone(), &value)?.at);
+                let (client, key) = (name.client.as_str().to_owned(), name.key.as_str().to_owned());
+                let part = i32::from(name.part);
+                let row: Vec<Cell> =
+                    vec![Box::new(client), Box::new(key), Box::new(part), Box::new(at), Box::new(value)];
+                self.tables.requests.add(row);
+            }
+            Entry::Photo { digest, bytes } => {
+                let photo = Photo::new(bytes.to_vec(), |_| digest.0);
+                let photo = photo.map_err(|error| corrupt("photo", &error.to_string()))?;
+                let statement =
+                    "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
+                let statement = transaction.prepare_cached(statement).await?;
+                transaction.execute(&statement, &[&digest.0.as_slice(), &photo.bytes().as_ref()]).await?;
+            }
+            Entry::Version { kind, id, version, is_present, value } => {
+                let record = record::decode_any(kind, id, &value)?;
+                if record.place().2 != version {
+                    return Err(corrupt("version of a record", "it is another one than the backup says").into());
+                }
+                self.carry(&record, kind, id, is_present)?;
+                let row: Vec<Cell> = vec![
+                    Box::new(kind_number(kind)),
+                    Box::new(signed(id.0)),
+                    Box::new(signed(version.0)),
+                    Box::new(value),
+                ];
+                if !is_present {
+                    self.tables.earlier.add(row);
+                    return Ok(());
+                }
+                self.locked.last.raise(kind, id);
+                if let ChangedRecord::ProgramMembership(membership) = &record
+                    && membership.details.status.is_open()
+                {
+                    let slot = membership.details.slot();
+                    self.tables.open_memberships.add(vec![
+                        Box::new(signed(slot.program.0)),
+                        Box::new(kind_number(slot.beneficiary.kind.record_kind())),
+                        Box::new(signed(slot.beneficiary.id.0)),
+                        Box::new(signed(id.0)),
+                    ]);
+                }
+                self.tables.records.add(row);
+                self.present.push(record);
+            }
+            Entry::Change { sequence, value } => {
+                record::change::decode(&value)?;
+                if sequence != self.locked.last.sequence.next() {
+                    return Err(corrupt("order of writes", "a write is missing").into());
+                }
+                self.locked.last.sequence = Sequence(sequence.0);
+                self.tables.changes.add(vec![Box::new(signed(sequence.0)), Box::new(value)]);
+            }
+            Entry::Audit { number, value } => {
+                self.segment.add(number, &record::audit::decode(&value)?);
+                self.locked.audit = number.max(self.locked.audit);
+                self.tables.audit.add(vec![Box::new(signed(number)), Box::new(value)]);
+                if let Some(full) = self.segment.take_full() {
+                    put_summary(transaction, &full).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the identifiers of a version; with the present one the record becomes their owner.
+    fn carry(
+        &mut self,
+        record: &ChangedRecord,
+        kind: RecordKind,
+        id: RecordId,
+        is_present: bool,
+    ) -> Result<(), Broken> {
+        let mut carried = match self.carried.take() {
+            None => BTreeMap::new(),
+            Some((of_kind, of, carried)) if of_kind == kind && of == id => carried,
+            Some(_) => return Err(corrupt("record", "its present version is missing").into()),
+        };
+        carried.values_mut().for_each(|is_open| *is_open = false);
+        for identifier in record.identifiers().iter() {
+            *carried.entry(identifier.key.clone()).or_insert(false) |= identifier.is_open();
+        }
+        if !is_present {
+            self.carried = Some((kind, id, carried));
+            return Ok(());
+        }
+        for (key, is_open) in carried {
+            self.tables.identifiers.add(vec![
+                Box::new(kind_number(kind)),
+                Box::new(key.system.as_str().to_owned()),
+                Box::new(key.value.as_str().to_owned()),
+                Box::new(signed(id.0)),
+                Box::new(is_open),
+            ]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Looking through the audit log, finding what of it is old enough to be removed, and summing stretches of it up.
+
+use std::collections::VecDeque;
+
+use deadpool_postgres::Transaction;
+
+use crate::domain::audit::AuditEntry;
+use crate::domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
+use crate::store::audit_archive::{
+    AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX,
+};
+use crate::store::record::audit_segment::AuditSegment;
+use crate::store::segment::{self, OpenSegment};
+use crate::store::{StoreError, record};
+
+use super::PostgresStore;
+use super::database::Database;
+use super::failure::Failure;
+use super::group::Broken;
+use super::rows::{column, number, signed};
+use super::writer::{Job, Writer};
+
+/// What passing over a stretch costs, in lines looked at.
+const PASSED_OVER_COST: usize = 16;
+/// How many values are read at once.
+const VALUES_AT_ONCE: i64 = 64;
+/// How many summaries are read at once.
+const SUMMARIES_AT_ONCE: i64 = 32;
+/// How many values one summing up reads: it holds up those that write.
+const SUMMED_VALUES_MAX: i64 = 16_384;
+/// Held by who sums up: `daftar` in ASCII, and one more.
+const SUM_LOCK: i64 = 0x6461_6674_6173;
+
+/// One look through the log.
+struct Look<'q> {
+    query: &'q AuditQuery,
+    before: AuditPosition,
+    bounds: AuditBounds,
+    entries: Vec<AuditEntry>,
+    examined: usize,
+    /// The last place that was looked at.
+    at: AuditPosition,
+}
+
+impl Look<'_> {
+    fn is_over(&self) -> bool {
+        self.entries.len() >= self.bounds.lines_max || self.examined >= self.bounds.examined_max
+    }
+}
+
+/// Summaries, newest first, read some at a time.
+struct Summaries<'d> {
+    database: &'d Database,
+    found: VecDeque<AuditSegment>,
+    /// Those that end before this are still to be read.
+    before: Option<i64>,
+}
+
+impl Summaries<'_> {
+    async fn next(&mut self) -> Result<Option<AuditSegment>, StoreError> {
+        if let Some(found) = self.found.pop_front() {
+            return Ok(Some(found));
+        }
+        let Some(before) = self.before else { return Ok(None) };
+        let statement = "SELECT last_value, value FROM daftar.audit_segment WHERE last_value < $1 \
+                         ORDER BY last_value DESC LIMIT $2";
+        let rows = self.database.query(statement, &[&before, &SUMMARIES_AT_ONCE]).await?;
+        self.before = rows.last().map(|row| column(row, 0)).transpose()?;
+        for row in &rows {
+            self.found.push_back(record::audit_segment::decode(column(row, 1)?)?);
+        }
+        Ok(self.found.pop_front())
+    }
+}
+
+impl Database {
+    async fn audit_page(
+        &self,
+        query: &AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        let mut look = Look { query, before, bounds, entries: Vec::new(), examined: 0, at: before };
+        let mut newest = before.value;
+        // A summary stands under the last number of its stretch: the one that holds the place is the first from there on.
+        let statement = "SELECT value FROM daftar.audit_segment WHERE last_value >= $1 ORDER BY last_value LIMIT 1";
+        let holding = self.query_opt(statement, &[&signed(before.value)]).await?;
+        let holding = holding.map(|row| record::audit_segment::decode(column(&row, 0)?)).transpose()?;
+        // It may begin after the place.
+        let found = holding.into_iter().filter(|segment| segment.first <= before.value).collect();
+        let mut summaries = Summaries { database: self, found, before: Some(signed(before.value)) };
+        while let Some(segment) = summaries.next().await? {
+            if let Some(after) = segment.last.checked_add(1).filter(|after| *after <= newest) {
+                self.look_at(&mut look, after, newest).await?;
+            }
+            if look.is_over() {
+                break;
+            }
+            if segment::may_hold(&segment, query) {
+                self.look_at(&mut look, segment.first, newest.min(segment.last)).await?;
+            } else {
+                look.examined = look.examined.saturating_add(PASSED_OVER_COST);
+                look.at = AuditPosition { value: segment.first, line: 0 };
+            }
+            newest = segment.first.saturating_sub(1);
+            if look.is_over() {
+                break;
+            }
+        }
+        if !look.is_over() {
+            self.look_at(&mut look, 0, newest).await?;
+        }
+        let oldest = self.query_opt("SELECT min(number) FROM daftar.audit", &[]).await?;
+        let oldest = oldest.map(|row| column::<Option<i64>>(&row, 0)).transpose()?.flatten();
+        let next = oldest.and_then(|oldest| look_on(look.at, oldest.unsigned_abs()));
+        Ok(AuditPage { entries: look.entries, next })
+    }
+
+    /// Looks at the values of those numbers, newest first, until the look is over.
+    async fn look_at(&self, look: &mut Look<'_>, first: u64, last: u64) -> Result<(), StoreError> {
+        let statement = "SELECT number, value FROM daftar.audit WHERE number >= $1 AND number <= $2 \
+                         ORDER BY number DESC LIMIT $3";
+        let mut upper = signed(last);
+        loop {
+            let rows = self.query(statement, &[&signed(first), &upper, &VALUES_AT_ONCE]).await?;
+            let Some(oldest) = rows.last() else { return Ok(()) };
+            upper = column::<i64>(oldest, 0)?.saturating_sub(1);
+            for row in &rows {
+                let number = number(row, 0)?;
+                let lines = (0_u32..).zip(record::audit::decode(column(row, 1)?)?);
+                for (line, entry) in lines.collect::<Vec<_>>().into_iter().rev() {
+                    let at = AuditPosition { value: number, line };
+                    if at >= look.before {
+                        continue;
+                    }
+                    if look.is_over() {
+                        return Ok(());
+                    }
+                    look.examined = look.examined.saturating_add(1);
+                    look.at = at;
+                    if look.query.holds(&entry) {
+                        look.entries.push(entry);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Some of the oldest values, none of whose lines is as young as that instant; without the one that tells of the removal.
+    async fn audit_older_than(&self, removal: &AuditRemoval) -> Result<Vec<u64>, StoreError> {
+        let except = removal.told.map(|told| told.at);
+        let (mut numbers, mut passed_over) = (Vec::new(), 0_usize);
+        let mut after = 0_i64;
+        let statement = "SELECT number, value FROM daftar.audit WHERE number > $1 ORDER BY number LIMIT $2";
+        loop {
+            let rows = self.query(statement, &[&after, &VALUES_AT_ONCE]).await?;
+            let Some(newest) = rows.last() else { return Ok(numbers) };
+            after = column(newest, 0)?;
+            for row in &rows {
+                let number = number(row, 0)?;
+                if except == Some(number) {
+                    continue;
+                }
+                let entries = record::audit::decode(column(row, 1)?)?;
+                if entries.iter().any(|entry| entry.at >= removal.before) {
+                    passed_over = passed_over.saturating_add(1);
+                } else {
+                    numbers.push(number);
+                }
+                if passed_over >= REMOVAL_PASSED_OVER_MAX || numbers.len() >= REMOVAL_VALUES_MAX {
+                    return Ok(numbers);
+                }
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Sums up what is long enough of the audit log, unless another process does.
+    pub(super) async fn sum_up(&self) -> Result<(), StoreError> {
+        let mut connection = self.database.writer().await?;
+        let summed = tokio::time::timeout(self.database.answer_timeout().saturating_mul(2), async {
+            let transaction = connection.object_mut()?.transaction().await?;
+            sum_up_in(&transaction).await?;
+            transaction.commit().await?;
+            Ok::<_, Broken>(())
+        });
+        let summed = summed.await.unwrap_or_else(|_| Err(Failure::slow().into()));
+        if let Err(Broken::Database(failure)) = &summed {
+            connection.keep_unless(Some(failure));
+        }
+        Ok(summed?)
+    }
+}
+
+async fn sum_up_in(transaction: &Transaction<'_>) -> Result<(), Broken> {
+    let row = transaction.query_one("SELECT pg_try_advisory_xact_lock($1)", &[&SUM_LOCK]).await?;
+    if !column::<bool>(&row, 0)? {
+        return Ok(());
+    }
+    let row = transaction.query_one(
+        "SELECT COALESCE((SELECT max(last_value) FROM daftar.audit_segment), 0), audit, audit_unsummed FROM daftar.last",
+        &[],
+    );
+    let row = row.await?;
+    let (after, last, unsummed): (i64, i64, i64) = (column(&row, 0)?, column(&row, 1)?, column(&row, 2)?);
+    let statement =
+        "SELECT number, value FROM daftar.audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
+    let rows = transaction.query(statement, &[&after, &last, &SUMMED_VALUES_MAX]).await?;
+    let mut open = OpenSegment::default();
+    for row in &rows {
+        open.add(number(row, 0)?, &record::audit::decode(column(row, 1)?)?);
+        if let Some(full) = open.take_full() {
+            put_summary(transaction, &full).await?;
+        }
+    }
+    // What was removed before it was summed up is not waited for any longer.
+    let left =
+        if rows.len() as u64 == SUMMED_VALUES_MAX.unsigned_abs() { segment::SEGMENT_LINES } else { open.lines() };
+    let statement = "UPDATE daftar.last SET audit_unsummed = GREATEST(0, audit_unsummed - $1) + $2";
+    transaction.execute(statement, &[&unsummed, &signed(left)]).await?;
+    Ok(())
+}
+
+/// Keeps the summary of a stretch.
+pub(super) async fn put_summary(transaction: &Transaction<'_>, summary: &AuditSegment) -> Result<(), Broken> {
+    let value = record::audit_segment::encode(summary)?;
+    let statement = "INSERT INTO daftar.audit_segment (last_value, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    transaction.execute(statement, &[&signed(summary.last), &value]).await?;
+    Ok(())
+}
+
+#[async_trait::async_trait]
+impl AuditArchive for PostgresStore {
+    async fn audit_page(
+        &self,
+        query: AuditQuery,
+        before: AuditPosition,
+        bounds: AuditBounds,
+    ) -> Result<AuditPage, StoreError> {
+        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.database.audit_page(&query, before, bounds).await
+    }
+
+    async fn remove_audit(&self, removal: AuditRemoval) -> Result<Option<AuditRemoved>, StoreError> {
+        let old = self.database.audit_older_than(&removal).await?;
+        if old.is_empty() {
+            return Ok(None);
+        }
+        self.ask(|answer| Job::RemoveAudit(Box::new((old, removal)), answer)).await
+    }
+}
+
+/// Where to go on; nowhere when the first line of the oldest value was looked at.
+fn look_on(at: AuditPosition, oldest: u64) -> Option<AuditPosition> {
+    let end = AuditPosition { value: oldest, line: 0 };
+    if at > end { Some(at) } else { None }
+}

@@ -1,0 +1,288 @@
+//! The connections to the database: some for reads, one that writes, and those that somebody has for a while.
+//!
+//! **Invariant:** nothing waits for the database without an end: taking a connection, making one and every statement are bounded here
+//! as well as there. What was not answered in time takes its connection with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Status};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tracing::{Instrument, info_span};
+
+use crate::store::StoreError;
+
+use super::failure::{Failure, Meaning};
+use super::meters::Outages;
+use super::options::{PostgresOptions, Target};
+use super::{OpenError, tls};
+
+/// How much longer than its statement may take there an answer is waited for here.
+const ANSWER_GRACE: Duration = Duration::from_secs(2);
+/// How the planner is told to look up by keys: what the writer asks is nothing else, and its plans must hold while tables grow.
+const BY_KEYS: &str =
+    "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
+/// How the planner is told to search: each time for the values that are searched for, and without a compiler, which takes longer.
+const BY_VALUES: &str = "-c plan_cache_mode=force_custom_plan -c jit=off";
+/// How many notifications wait to be heard; of more only that there were some.
+const NOTIFICATIONS_MAX: usize = 1024;
+
+/// Values of a statement.
+pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+
+/// The database.
+pub(super) struct Database {
+    readers: Pool,
+    writers: Pool,
+    target: Target,
+    tls: Option<MakeRustlsConnect>,
+    connect_timeout: Duration,
+    answer_timeout: Duration,
+    pub(super) outages: Arc<Outages>,
+    /// Whether the last that was asked of it failed for want of a database.
+    is_away: AtomicBool,
+}
+
+impl Database {
+    /// Makes pools; connects to nothing yet.
+    pub(super) fn new(options: &PostgresOptions) -> Result<Self, OpenError> {
+        let target = options.target()?;
+        let tls = if target.is_tls {
+            let connector = tls::connector(options.ca_file.as_deref());
+            Some(connector.map_err(|reason| OpenError::Tls { place: target.place.clone(), reason })?)
+        } else {
+            None
+        };
+        let outages = Arc::new(Outages::default());
+        let pool = |config: Config, size: usize| {
+            let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+            let manager = match &tls {
+                Some(tls) => Manager::from_config(config, tls.clone(), manager_config),
+                None => Manager::from_config(config, NoTls, manager_config),
+            };
+            let outages = Arc::clone(&outages);
+            Pool::builder(manager)
+                .max_size(size)
+                .runtime(Runtime::Tokio1)
+                .wait_timeout(Some(options.acquire_timeout))
+                .create_timeout(Some(options.connect_timeout))
+                .recycle_timeout(Some(options.connect_timeout))
+                .post_create(Hook::sync_fn(move |_, _| {
+                    outages.note_connection();
+                    Ok(())
+                }))
+                .build()
+                .map_err(|error| OpenError::Url(error.to_string()))
+        };
+        let mut of_writer = target.config.clone();
+        of_writer.options([of_writer.get_options().unwrap_or_default(), BY_KEYS].join(" "));
+        let mut of_readers = target.config.clone();
+        of_readers.options([of_readers.get_options().unwrap_or_default(), BY_VALUES].join(" "));
+        Ok(Self {
+            readers: pool(of_readers, options.connections_max.max(1))?,
+            writers: pool(of_writer, 1)?,
+            tls,
+            connect_timeout: options.connect_timeout,
+            answer_timeout: options.statement_timeout.saturating_add(ANSWER_GRACE),
+            outages,
+            is_away: AtomicBool::new(false),
+            target,
+        })
+    }
+
+    /// The connections for reads.
+    pub(super) fn readers(&self) -> &Pool {
+        &self.readers
+    }
+
+    /// Host and database, for messages.
+    pub(super) fn place(&self) -> &str {
+        &self.target.place
+    }
+
+    /// How many connections for reads there are, are idle and are waited for.
+    pub(super) fn status(&self) -> Status {
+        self.readers.status()
+    }
+
+    /// Whether the last that was asked of it failed for want of a database.
+    pub(super) fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Acquire)
+    }
+
+    /// Notes how something ended that was asked of it.
+    pub(super) fn note<T>(&self, outcome: &Result<T, Failure>) {
+        let is_away = match outcome {
+            Ok(_) => false,
+            Err(failure) => match failure.meaning {
+                Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
+                Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => return,
+            },
+        };
+        if self.is_away.swap(is_away, Ordering::AcqRel) != is_away {
+            match outcome {
+                Ok(_) => tracing::info!("the database answers again"),
+                Err(failure) => {
+                    tracing::warn!(error = %failure, "the database is away; requests are refused until it answers");
+                }
+            }
+        }
+    }
+
+    /// A connection for reads.
+    pub(super) async fn connection(&self) -> Result<Connection, Failure> {
+        self.taken(&self.readers).await
+    }
+
+    /// The connection that writes. Only the writer asks for it.
+    pub(super) async fn writer(&self) -> Result<Connection, Failure> {
+        self.taken(&self.writers).await
+    }
+
+    async fn taken(&self, pool: &Pool) -> Result<Connection, Failure> {
+        let taken = pool.get().await.map_err(Failure::from);
+        if taken.is_err() {
+            self.note(&taken);
+        }
+        Ok(Connection { object: Some(taken?), answer_timeout: self.answer_timeout })
+    }
+
+    /// Asks one thing; once more on another connection where the first was gone.
+    pub(super) async fn query(&self, statement: &'static str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        let asked = async {
+            let first = self.ask(statement, values).await;
+            match first {
+                Err(failure) if failure.meaning == Meaning::Unreachable => {
+                    self.outages.note_retry();
+                    self.ask(statement, values).await
+                }
+                answered => answered,
+            }
+        };
+        let answered = asked.instrument(info_span!("store.read")).await;
+        self.note(&answered);
+        Ok(answered?)
+    }
+
+    /// As [`Database::query`], where one row at most is the answer.
+    pub(super) async fn query_opt(
+        &self,
+        statement: &'static str,
+        values: Values<'_>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(statement, values).await?.into_iter().next())
+    }
+
+    async fn ask(&self, statement: &'static str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        self.connection().await?.query(statement, values).await
+    }
+
+    /// A connection of its own, in no pool, with what the database notifies it of.
+    pub(super) async fn link(&self, application: &str) -> Result<Link, Failure> {
+        let mut config = self.target.config.clone();
+        config.application_name(application);
+        let connecting = async {
+            match &self.tls {
+                Some(tls) => linked(&config, tls.clone()).await,
+                None => linked(&config, NoTls).await,
+            }
+        };
+        let linked = tokio::time::timeout(self.connect_timeout, connecting).await;
+        linked.unwrap_or_else(|_| {
+            Err(Failure::new(Meaning::Unreachable, "the database did not take a connection in time"))
+        })
+    }
+
+    /// Closes the connections of the pools.
+    pub(super) fn close(&self) {
+        self.readers.close();
+        self.writers.close();
+    }
+
+    /// The longest that an answer is waited for.
+    pub(super) fn answer_timeout(&self) -> Duration {
+        self.answer_timeout
+    }
+}
+
+async fn linked<T>(config: &Config, tls: T) -> Result<Link, Failure>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let (client, mut connection) = config.connect(tls).await?;
+    let (heard, notifications) = mpsc::channel(NOTIFICATIONS_MAX);
+    let task = tokio::spawn(async move {
+        // Ends when the connection does, or the client goes.
+        while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(notification) = message {
+                // Whoever does not listen needs none; where too many wait, those that wait tell enough.
+                let _is_heard = heard.try_send(notification);
+            }
+        }
+    });
+    Ok(Link { client, notifications, task })
+}
+
+/// A connection of its own.
+pub(super) struct Link {
+    pub(super) client: Client,
+    /// Ends when the connection does.
+    pub(super) notifications: mpsc::Receiver<Notification>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A connection of a pool. Goes back into it, unless what happened on it says otherwise.
+pub(super) struct Connection {
+    /// Absent only while it is being dropped.
+    object: Option<Object>,
+    answer_timeout: Duration,
+}
+
+impl Connection {
+    /// Asks one thing.
+    pub(super) async fn query(&mut self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        let asked = async {
+            let object = self.object()?;
+            let statement = object.prepare_cached(statement).await?;
+            Ok(object.query(&statement, values).await?)
+        };
+        let answered = tokio::time::timeout(self.answer_timeout, asked).await;
+        let answered = answered.unwrap_or_else(|_| Err(Failure::slow()));
+        self.keep_unless(answered.as_ref().err());
+        answered
+    }
+
+    /// The connection itself.
+    pub(super) fn object(&self) -> Result<&Object, Failure> {
+        self.object.as_ref().ok_or_else(gone)
+    }
+
+    /// The connection itself, for a transaction.
+    pub(super) fn object_mut(&mut self) -> Result<&mut Object, Failure> {
+        self.object.as_mut().ok_or_else(gone)
+    }
+
+    /// Closes the connection where the failure says that it is of no more use.
+    pub(super) fn keep_unless(&mut self, failure: Option<&Failure>) {
+        if failure.is_some_and(Failure::is_of_connection) {
+            drop(self.object.take().map(Object::take));
+        }
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new(Meaning::Unreachable, "the connection is closed")
+}

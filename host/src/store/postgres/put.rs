@@ -1,0 +1,244 @@
+//! Writes the rows of a group, in few statements.
+//!
+//! **Invariant:** what is new is inserted and what changes is updated, each as often as the group says: rows that are there against all
+//! expectation, or are not, make the group fail instead of being written over.
+
+use deadpool_postgres::Transaction;
+
+use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::{RecordId, RecordKind};
+use crate::store::plan::Last;
+use crate::store::records::Records;
+
+use super::database::Values;
+use super::failure::{Failure, Meaning};
+use super::feed::{Channel, tell};
+use super::group::{Broken, Finished, Rows};
+use super::rows::{kind_number, signed};
+use super::state::Locked;
+
+/// About the most bytes of values in one statement.
+const STATEMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Writes the rows of a group and the row of last numbers, and tells of them.
+pub(super) async fn put(
+    transaction: &Transaction<'_>,
+    finished: &Finished,
+    present: &Records,
+    before: &Locked,
+    writer: &[u8],
+    group: u64,
+) -> Result<(), Broken> {
+    let (rows, locked) = (&finished.rows, &finished.locked);
+    let group = signed(group);
+    let written: Values<'_> = &[&writer, &group];
+    tokio::try_join!(
+        put_records(transaction, rows, &before.last),
+        put_owners(transaction, rows, present),
+        put_slots(transaction, rows),
+        put_small(transaction, rows),
+        put_log(transaction, rows),
+        locked.put(transaction),
+        run(transaction, WRITTEN, written),
+    )?;
+    let generation = |locked: &Locked| locked.clients_generation.saturating_add(locked.deployment_generation);
+    if generation(locked) != generation(before) {
+        tell(transaction, Channel::Generation, signed(generation(locked))).await?;
+    }
+    if locked.last.sequence != before.last.sequence {
+        tell(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
+    }
+    Ok(())
+}
+
+const WRITTEN: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, $2, now()) \
+                       ON CONFLICT (id) DO UPDATE SET written = EXCLUDED.written, at = EXCLUDED.at";
+
+async fn run(transaction: &Transaction<'_>, statement: &'static str, values: Values<'_>) -> Result<u64, Broken> {
+    let statement = transaction.prepare_cached(statement).await?;
+    Ok(transaction.execute(&statement, values).await?)
+}
+
+/// As [`run`]; fails where it is not that many rows.
+async fn run_on(
+    transaction: &Transaction<'_>,
+    statement: &'static str,
+    values: Values<'_>,
+    rows: usize,
+) -> Result<(), Broken> {
+    let done = run(transaction, statement, values).await?;
+    if done == rows as u64 {
+        return Ok(());
+    }
+    let said =
+        format!("{done} rows were written and not {rows}: the database and what this process knows of it disagree");
+    Err(Failure::new(Meaning::Refused, said).into())
+}
+
+/// Splits rows so that the values of each part stay within a statement.
+fn parts<R>(rows: &[R], bytes: impl Fn(&R) -> usize) -> Vec<&[R]> {
+    let mut parts = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let mut taken = 0_usize;
+        let fitting = rest.iter().take_while(|row| {
+            taken = taken.saturating_add(bytes(row));
+            taken <= STATEMENT_BYTES_MAX
+        });
+        let (part, after) = rest.split_at(fitting.count().max(1));
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+async fn put_records(transaction: &Transaction<'_>, rows: &Rows, before: &Last) -> Result<(), Broken> {
+    let all = rows.records.iter().map(|((kind, id), (record, value))| (*kind, *id, record.place().2, value.as_slice()));
+    let (new, changed): (Vec<_>, Vec<_>) = all.partition(|(kind, id, ..)| Rows::is_new(before, *kind, *id));
+    let earlier = rows.earlier.iter().map(|(kind, id, version, value)| (*kind, *id, *version, value.as_slice()));
+    let earlier: Vec<_> = earlier.collect();
+    const INSERT: &str = "INSERT INTO daftar.record (kind, id, version, value) \
+                          SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])";
+    const UPDATE: &str = "UPDATE daftar.record AS record SET version = now.version, value = now.value \
+                          FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[]) \
+                          AS now (kind, id, version, value) WHERE record.kind = now.kind AND record.id = now.id";
+    const KEEP: &str = "INSERT INTO daftar.earlier_version (kind, id, version, value) \
+                        SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])";
+    for (statement, rows) in [(INSERT, new), (UPDATE, changed), (KEEP, earlier)] {
+        for part in parts(&rows, |(.., value)| value.len()) {
+            let kinds: Vec<i16> = part.iter().map(|(kind, ..)| kind_number(*kind)).collect();
+            let ids: Vec<i64> = part.iter().map(|(_, id, ..)| signed(id.0)).collect();
+            let versions: Vec<i64> = part.iter().map(|(_, _, version, _)| signed(version.0)).collect();
+            let values: Vec<&[u8]> = part.iter().map(|(.., value)| *value).collect();
+            run_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The owners that are new or changed.
+async fn put_owners(transaction: &Transaction<'_>, rows: &Rows, present: &Records) -> Result<(), Broken> {
+    let mut ended = Vec::new();
+    let mut open = Vec::new();
+    for ((kind, key), owners) in &rows.owners {
+        let before = present.owners.get(&(*kind, key.clone())).map(Vec::as_slice).unwrap_or_default();
+        for owner in owners.iter().filter(|owner| !before.contains(owner)) {
+            if owner.is_open { &mut open } else { &mut ended }.push((*kind, key, owner.id));
+        }
+    }
+    // Who ends it first: nobody takes it up before that.
+    put_owners_of(transaction, &ended, false).await?;
+    put_owners_of(transaction, &open, true).await
+}
+
+async fn put_owners_of(
+    transaction: &Transaction<'_>,
+    owners: &[(RecordKind, &IdentifierKey, RecordId)],
+    is_open: bool,
+) -> Result<(), Broken> {
+    if owners.is_empty() {
+        return Ok(());
+    }
+    let kinds: Vec<i16> = owners.iter().map(|(kind, ..)| kind_number(*kind)).collect();
+    let systems: Vec<&str> = owners.iter().map(|(_, key, _)| key.system.as_str()).collect();
+    let values: Vec<&str> = owners.iter().map(|(_, key, _)| key.value.as_str()).collect();
+    let ids: Vec<i64> = owners.iter().map(|(.., id)| signed(id.0)).collect();
+    let statement = "INSERT INTO daftar.identifier (kind, system, value, id, is_open) \
+                     SELECT kind, system, value, id, $5 \
+                     FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bigint[]) AS owner (kind, system, value, id) \
+                     ON CONFLICT (kind, system, value, id) DO UPDATE SET is_open = EXCLUDED.is_open";
+    run_on(transaction, statement, &[&kinds, &systems, &values, &ids, &is_open], owners.len()).await
+}
+
+async fn put_slots(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
+    const FREE: &str = "DELETE FROM daftar.open_membership AS slot \
+                        USING unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS free (program, kind, id) \
+                        WHERE slot.program = free.program AND slot.beneficiary_kind = free.kind AND slot.beneficiary = free.id";
+    const HOLD: &str = "INSERT INTO daftar.open_membership (program, beneficiary_kind, beneficiary, membership) \
+                        SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) \
+                        ON CONFLICT (program, beneficiary_kind, beneficiary) DO UPDATE SET membership = EXCLUDED.membership";
+    let (mut free, mut held) = ((Vec::new(), Vec::new(), Vec::new()), (Vec::new(), Vec::new(), Vec::new()));
+    let mut holders = Vec::new();
+    for (slot, holder) in &rows.slots {
+        let to = if holder.is_some() { &mut held } else { &mut free };
+        to.0.push(signed(slot.program.0));
+        to.1.push(kind_number(slot.beneficiary.kind.record_kind()));
+        to.2.push(signed(slot.beneficiary.id.0));
+        holders.extend(holder.map(|holder| signed(holder.0)));
+    }
+    if !free.0.is_empty() {
+        run(transaction, FREE, &[&free.0, &free.1, &free.2]).await?;
+    }
+    if !holders.is_empty() {
+        run(transaction, HOLD, &[&held.0, &held.1, &held.2, &holders]).await?;
+    }
+    Ok(())
+}
+
+/// What is little: clients, settings, photos, codes, requests.
+async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
+    for (id, value) in &rows.clients {
+        let statement = "INSERT INTO daftar.client (id, value) VALUES ($1, $2) \
+                         ON CONFLICT (id) DO UPDATE SET value = EXCLUDED.value";
+        run(transaction, statement, &[&id.as_str(), value]).await?;
+    }
+    for ((kind, key), value) in &rows.settings {
+        match value {
+            Some(value) => {
+                let statement = "INSERT INTO daftar.setting (kind, key, value) VALUES ($1, $2, $3) \
+                                 ON CONFLICT (kind, key) DO UPDATE SET value = EXCLUDED.value";
+                run(transaction, statement, &[kind, key, value]).await?;
+            }
+            None => {
+                run(transaction, "DELETE FROM daftar.setting WHERE kind = $1 AND key = $2", &[kind, key]).await?;
+            }
+        }
+    }
+    for (digest, photo) in &rows.photos {
+        let statement = "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
+        run(transaction, statement, &[&digest.0.as_slice(), &photo.bytes().as_ref()]).await?;
+    }
+    for (number, value) in &rows.code_table_parts {
+        let statement = "INSERT INTO daftar.code_table_part (number, value) VALUES ($1, $2)";
+        run(transaction, statement, &[&signed(*number), value]).await?;
+    }
+    if rows.requests.is_empty() {
+        return Ok(());
+    }
+    let clients: Vec<&str> = rows.requests.keys().map(|name| name.client.as_str()).collect();
+    let keys: Vec<&str> = rows.requests.keys().map(|name| name.key.as_str()).collect();
+    let parts: Vec<i32> = rows.requests.keys().map(|name| i32::from(name.part)).collect();
+    let (at, values): (Vec<i64>, Vec<&[u8]>) =
+        rows.requests.values().map(|(at, value)| (*at, value.as_slice())).unzip();
+    let statement = "INSERT INTO daftar.request (client, key, part, at_ms, value) \
+                     SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bytea[]) \
+                     ON CONFLICT (client, key, part) DO UPDATE SET at_ms = EXCLUDED.at_ms, value = EXCLUDED.value";
+    run_on(transaction, statement, &[&clients, &keys, &parts, &at, &values], clients.len()).await
+}
+
+/// The order of writes and the audit log.
+async fn put_log(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
+    for part in parts(&rows.changes, |change| change.value.len()) {
+        let sequences: Vec<i64> = part.iter().map(|change| signed(change.sequence.0)).collect();
+        let values: Vec<&[u8]> = part.iter().map(|change| change.value.as_slice()).collect();
+        let touched: Vec<Option<&[u8]>> = part.iter().map(|change| change.touched.as_deref()).collect();
+        let statement = "INSERT INTO daftar.change (sequence, value, touched) \
+                         SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
+        run_on(transaction, statement, &[&sequences, &values, &touched], part.len()).await?;
+    }
+    let audit: Vec<_> = rows.audit.iter().collect();
+    for part in parts(&audit, |(_, value)| value.len()) {
+        let numbers: Vec<i64> = part.iter().map(|(number, _)| signed(**number)).collect();
+        let values: Vec<&[u8]> = part.iter().map(|(_, value)| value.as_slice()).collect();
+        // The line that tells of a removal is written again with each of its steps.
+        let statement = "INSERT INTO daftar.audit (number, value) SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
+                         ON CONFLICT (number) DO UPDATE SET value = EXCLUDED.value";
+        run_on(transaction, statement, &[&numbers, &values], part.len()).await?;
+    }
+    if let Some(last) = rows.audit_removed.iter().max() {
+        let numbers: Vec<i64> = rows.audit_removed.iter().map(|number| signed(*number)).collect();
+        run(transaction, "DELETE FROM daftar.audit WHERE number = ANY($1)", &[&numbers]).await?;
+        run(transaction, "DELETE FROM daftar.audit_segment WHERE last_value <= $1", &[&signed(*last)]).await?;
+    }
+    Ok(())
+}

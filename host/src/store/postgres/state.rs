@@ -1,0 +1,187 @@
+//! What the writer of a process knows of the register between two groups: how much of it is checked against the row that every group
+//! locks first.
+//!
+//! **Invariant:** what other processes did since is taken up before a group is worked out. After a failure nothing is known but what
+//! is read again.
+
+use deadpool_postgres::Transaction;
+
+use crate::domain::change::Sequence;
+use crate::store::numbering::Numbering;
+use crate::store::plan::{Last, Recent};
+use crate::store::{StoredCodeTable, record};
+
+use super::failure::{Failure, Meaning, corrupt};
+use super::group::{Broken, places_of_bytes};
+use super::rows::{column, number, signed};
+
+/// How many writes of other processes are looked through for what they touched; what was touched before counts as touched.
+const CAUGHT_UP_MAX: u64 = 1_024;
+
+/// The row of last numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Locked {
+    pub(super) last: Last,
+    pub(super) code_table_parts: u64,
+    pub(super) audit: u64,
+    pub(super) audit_unsummed: u64,
+    pub(super) clients_generation: u64,
+    pub(super) deployment_generation: u64,
+}
+
+const LOCK: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, audit, \
+                    audit_unsummed, clients_generation, deployment_generation FROM daftar.last FOR UPDATE";
+const PUT: &str = "UPDATE daftar.last SET individual = $1, \"group\" = $2, program = $3, membership = $4, consent = $5, \
+                   sequence = $6, code_table_parts = $7, audit = $8, audit_unsummed = $9, clients_generation = $10, \
+                   deployment_generation = $11";
+
+impl Locked {
+    /// Locks the row: until the transaction ends nobody else writes.
+    pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Broken> {
+        let statement = transaction.prepare_cached(LOCK).await?;
+        let row = transaction.query_opt(&statement, &[]).await?;
+        let row = row.ok_or_else(|| Failure::new(Meaning::Refused, "the table `daftar.last` has lost its row"))?;
+        let last = Last {
+            individual: number(&row, 0)?,
+            group: number(&row, 1)?,
+            program: number(&row, 2)?,
+            membership: number(&row, 3)?,
+            consent: number(&row, 4)?,
+            sequence: Sequence(number(&row, 5)?),
+        };
+        Ok(Self {
+            last,
+            code_table_parts: number(&row, 6)?,
+            audit: number(&row, 7)?,
+            audit_unsummed: number(&row, 8)?,
+            clients_generation: number(&row, 9)?,
+            deployment_generation: number(&row, 10)?,
+        })
+    }
+
+    /// Writes the row.
+    pub(super) async fn put(&self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+        let Last { individual, group, program, membership, consent, sequence } = self.last;
+        let numbers = [
+            individual,
+            group,
+            program,
+            membership,
+            consent,
+            sequence.0,
+            self.code_table_parts,
+            self.audit,
+            self.audit_unsummed,
+            self.clients_generation,
+            self.deployment_generation,
+        ]
+        .map(signed);
+        let values = numbers.each_ref().map(|number| number as &(dyn tokio_postgres::types::ToSql + Sync));
+        let statement = transaction.prepare_cached(PUT).await?;
+        transaction.execute(&statement, &values).await?;
+        Ok(())
+    }
+}
+
+/// What the writer of a process knows.
+pub(super) struct State {
+    pub(super) numbering: Numbering,
+    /// How many parts of the table of codes it has taken up.
+    code_table_parts: u64,
+    pub(super) recent: Recent,
+    /// Up to which write it knows what was touched; nothing at first.
+    touched_up_to: Option<Sequence>,
+}
+
+impl State {
+    /// Nothing known.
+    pub(super) fn new() -> Self {
+        let (numbering, recent) = (Numbering::default(), Recent::default());
+        Self { numbering, code_table_parts: 0, recent, touched_up_to: None }
+    }
+
+    /// Forgets what a group that failed may have taken up.
+    pub(super) fn forget(&mut self, has_numbered: bool) {
+        self.touched_up_to = None;
+        if has_numbered {
+            (self.numbering, self.code_table_parts) = (Numbering::default(), 0);
+        }
+    }
+
+    /// Notes that a group is written.
+    pub(super) fn written(&mut self, locked: &Locked) {
+        self.touched_up_to = Some(locked.last.sequence);
+        self.code_table_parts = locked.code_table_parts;
+    }
+
+    /// Takes up what other processes did since.
+    pub(super) async fn catch_up(&mut self, transaction: &Transaction<'_>, locked: &Locked) -> Result<(), Broken> {
+        tokio::try_join!(
+            numbered(transaction, &mut self.numbering, &mut self.code_table_parts, locked.code_table_parts),
+            touched(transaction, &mut self.recent, &mut self.touched_up_to, locked.last.sequence),
+        )?;
+        Ok(())
+    }
+}
+
+async fn numbered(
+    transaction: &Transaction<'_>,
+    numbering: &mut Numbering,
+    known: &mut u64,
+    parts: u64,
+) -> Result<(), Broken> {
+    if *known == parts {
+        return Ok(());
+    }
+    if *known > parts {
+        // The database was put back to an earlier state.
+        (*numbering, *known) = (Numbering::default(), 0);
+    }
+    let statement =
+        "SELECT number, value FROM daftar.code_table_part WHERE number >= $1 AND number < $2 ORDER BY number";
+    let statement = transaction.prepare_cached(statement).await?;
+    for row in transaction.query(&statement, &[&signed(*known), &signed(parts)]).await? {
+        let part: StoredCodeTable = record::code_table::decode(column(&row, 1)?)?;
+        if number(&row, 0)? != *known {
+            break;
+        }
+        numbering.take_up(part);
+        *known += 1;
+    }
+    if *known != parts {
+        return Err(corrupt("part of the code table", "it is not there").into());
+    }
+    Ok(())
+}
+
+async fn touched(
+    transaction: &Transaction<'_>,
+    recent: &mut Recent,
+    known: &mut Option<Sequence>,
+    last: Sequence,
+) -> Result<(), Broken> {
+    if *known == Some(last) {
+        return Ok(());
+    }
+    let looked_at_from = Sequence(last.0.saturating_sub(CAUGHT_UP_MAX));
+    let from = match *known {
+        Some(known) if known >= looked_at_from && known < last => known,
+        _ => {
+            *recent = Recent::after(looked_at_from);
+            looked_at_from
+        }
+    };
+    let statement =
+        "SELECT sequence, value, touched FROM daftar.change WHERE sequence > $1 AND sequence <= $2 ORDER BY sequence";
+    let statement = transaction.prepare_cached(statement).await?;
+    for row in transaction.query(&statement, &[&signed(from.0), &signed(last.0)]).await? {
+        let sequence = Sequence(number(&row, 0)?);
+        recent.touch(sequence, record::change::touched(column(&row, 1)?)?);
+        if let Some(besides) = column::<Option<&[u8]>>(&row, 2)? {
+            let besides = places_of_bytes(besides).ok_or_else(|| corrupt("change", "what it touched is none"))?;
+            recent.touch(sequence, besides);
+        }
+    }
+    *known = Some(last);
+    Ok(())
+}
