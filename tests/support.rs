@@ -8,6 +8,7 @@ pub mod collector;
 pub mod contract;
 pub mod http;
 pub mod packs;
+pub mod postgres;
 pub mod process;
 pub mod records;
 pub mod script;

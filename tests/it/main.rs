@@ -36,6 +36,7 @@ mod individual;
 mod keys;
 mod limits;
 mod logs;
+mod many;
 mod metrics;
 mod once;
 mod openapi;

@@ -27,8 +27,8 @@ pub(super) struct Backend {
     /// The whole of it, for backups.
     pub(super) archive: Arc<dyn Archive>,
     pub(super) audit: Arc<dyn AuditArchive>,
-    /// Looks through it for damage.
-    pub(super) verification: Arc<dyn Verification>,
+    /// Looks through it for damage; nothing where a database does that by itself.
+    pub(super) verification: Option<Arc<dyn Verification>>,
     /// What is asked of it beyond single records.
     pub(super) index: Arc<dyn Index>,
     /// The register in memory.
@@ -67,7 +67,7 @@ impl Backend {
             store: store.clone(),
             archive: store.clone(),
             audit: store.clone(),
-            verification: store.clone(),
+            verification: Some(store.clone()),
             index: Arc::new(MemoryIndex(columns.clone())),
             columns,
             bodies,

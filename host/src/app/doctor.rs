@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::PinnedDigests;
-use crate::config::Config;
+use super::{PLUGINS_FOLDER, PinnedDigests};
+use crate::config::{Config, StoreBackend};
 use crate::domain::checkup::{Check, CheckArea};
 
 /// How many days there are in a warning's "old", for keys that sign tokens.
@@ -71,7 +71,11 @@ impl Patient {
 
     /// Whether there is a register in the folder.
     fn has_register(&self) -> bool {
-        self.store().join("db").is_file()
+        match self.config.store.backend {
+            StoreBackend::Sled => self.store().join("db").is_file(),
+            // Whoever served it from here left the plugins.
+            StoreBackend::Postgres => self.data_dir.join(PLUGINS_FOLDER).is_dir(),
+        }
     }
 }
 

@@ -68,6 +68,11 @@ pub(super) struct FollowerUsage {
     pub(super) failed: u64,
 }
 
+impl FollowerUsage {
+    /// Of a server that has no others to follow.
+    pub(super) const ALONE: Self = Self { is_listening: true, is_behind: false, taken_up: 0, compared: 0, failed: 0 };
+}
+
 impl Follower {
     /// Follows from a generation that was read before what is in memory was.
     pub(super) fn new(

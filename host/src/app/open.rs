@@ -85,14 +85,15 @@ impl App {
             None => StoredGeneration::default(),
         };
         let clients = store.clients().await.map_err(store_error)?;
-        check_secrets_key(&data_dir, clients.len())?;
+        let keys_home = config.store.keys_home(&data_dir);
+        check_secrets_key(&keys_home, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
-        let token_keys = KeyRing::load_or_create(&data_dir, config.token.lifetime_s, now).map_err(key_error)?;
-        let hasher = SecretHasher::load_or_create(&data_dir, now).map_err(key_error)?;
+        let token_keys = KeyRing::load_or_create(&keys_home, config.token.lifetime_s, now).map_err(key_error)?;
+        let hasher = SecretHasher::load_or_create(&keys_home, now).map_err(key_error)?;
         if let Some(shared) = &shared {
-            check_common_key(&**shared, &data_dir, &hasher).await?;
+            check_common_key(&**shared, &keys_home, &hasher).await?;
         }
-        let cursors = CursorSeal::load_or_create(&data_dir, now).map_err(key_error)?;
+        let cursors = CursorSeal::load_or_create(&keys_home, now).map_err(key_error)?;
         let admin_token = AdminToken::load_or_create(&data_dir).map_err(key_error)?;
 
         let settings = PluginHostSettings {
@@ -131,7 +132,7 @@ impl App {
         });
         let verifier = Verifier::new(verification, registry.columns.clone(), registry.audit.clone());
         let audit = AuditKeeper::new(audit, registry.audit.clone());
-        let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), data_dir.clone());
+        let backups = Backups::new(archive, plugins.clone(), registry.audit.clone(), keys_home);
         backups.recall().await.map_err(|error| StartError::Store(error.to_string()))?;
         let upkeep = AuditUpkeep {
             log: registry.audit.clone(),

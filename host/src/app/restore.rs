@@ -19,7 +19,7 @@ use super::{PLUGINS_FOLDER, StartError};
 use crate::auth::key_folder;
 use crate::auth::keys::KEY_FOLDER;
 use crate::auth::secret_file::SecretFileError;
-use crate::config::Config;
+use crate::config::{Config, StoreBackend};
 use crate::domain::verification::VerificationResult;
 use crate::plugin::{Digest, LibraryRefill};
 use crate::service::backup::{BackupProblem, Contents, Head, Item, ReadAhead};
@@ -39,6 +39,11 @@ const EVENTS_WAITING: usize = 64;
 /// Why a backup was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
+    /// The settings name a database, and a backup is put back into a folder.
+    #[error(
+        "a backup is restored into a folder, and the settings name a database: restore it without `store.backend = \"postgres\"`, then copy the folder into an empty database with `daftar migrate`"
+    )]
+    IntoDatabase,
     /// The backup cannot be trusted.
     #[error("{0}")]
     Backup(#[from] BackupProblem),
@@ -136,6 +141,9 @@ pub async fn restore(
     config: &Config,
     heard: impl FnMut(&Head, u64) + Send + 'static,
 ) -> Result<Restored, RestoreError> {
+    if config.store.backend == StoreBackend::Postgres {
+        return Err(RestoreError::IntoDatabase);
+    }
     let mut peeked = file.try_clone().map_err(BackupProblem::from)?;
     let head = crate::service::backup::head_of(&mut peeked)?;
     io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;

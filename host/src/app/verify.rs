@@ -8,9 +8,9 @@ use tokio::sync::mpsc::Sender;
 
 use super::recovery::open_error;
 use super::{StartError, open::MIB};
-use crate::config::Config;
+use crate::config::{Config, StoreBackend};
 use crate::domain::verification::VerificationEvent;
-use crate::service::verify::{Pace, verify};
+use crate::service::verify::{IN_DATABASE, Pace, verify};
 use crate::store::sled::StoppedStore;
 
 /// Looks through the register in a data folder that no server uses. There is nothing in memory then; the checkpoints, of which the
@@ -23,6 +23,9 @@ pub async fn verify_stopped(
     data_dir: &Path,
     events: Sender<VerificationEvent>,
 ) -> Result<(), StartError> {
+    if config.store.backend == StoreBackend::Postgres {
+        return Err(StartError::Store(IN_DATABASE.to_owned()));
+    }
     let (folder, cache_bytes) = (config.store.folder(data_dir), config.store.cache_mib * MIB);
     let opened = tokio::task::spawn_blocking(move || StoppedStore::open(&folder, cache_bytes)).await;
     let store = match opened {

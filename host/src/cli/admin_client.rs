@@ -24,7 +24,7 @@ use crate::app::restore::is_unfinished;
 use crate::app::running::RunningServer;
 use crate::app::{App, AppOptions, AppState, CompileIn};
 use crate::auth::admin_token::AdminToken;
-use crate::config::{Config, admin_token_from_environment};
+use crate::config::{Config, StoreBackend, admin_token_from_environment};
 
 /// How long a command waits for the server, which answers before that; of a long answer, for its next bytes.
 const TIMEOUT: Duration = Duration::from_secs(150);
@@ -256,6 +256,9 @@ impl AdminClient {
 /// # Errors
 /// When there is none.
 pub fn expect_register(global: &GlobalArgs, config: &Config) -> Result<(), CliError> {
+    if config.store.backend == StoreBackend::Postgres {
+        return Ok(());
+    }
     let store = config.store.folder(&global.data_dir);
     let is_empty = match std::fs::read_dir(&store) {
         Ok(mut entries) => entries.next().is_none(),

@@ -178,7 +178,7 @@ impl From<StartError> for CliError {
 impl From<&RestoreError> for ErrorKind {
     fn from(error: &RestoreError) -> Self {
         match error {
-            RestoreError::Backup(_) => Self::Input,
+            RestoreError::Backup(_) | RestoreError::IntoDatabase => Self::Input,
             RestoreError::Occupied { .. } | RestoreError::Folder { .. } | RestoreError::NoRoom { .. } => Self::Output,
             RestoreError::Unfinished(_)
             | RestoreError::Keys(_)

@@ -22,6 +22,9 @@ pub const ACQUIRE_TIMEOUT_MS_DEFAULT: u64 = 3_000;
 /// How long the database may work on one statement.
 pub const STATEMENT_TIMEOUT_MS_DEFAULT: u64 = 10_000;
 
+/// How many successive keys a partition has: what a process has in memory of a register of which it previews rules.
+pub const PARTITION_KEYS_DEFAULT: u32 = 65_536;
+
 /// Where the records are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -41,6 +44,9 @@ pub struct PostgresConfig {
     pub url: Option<String>,
     /// A file with its URL, which may have a password.
     pub url_file: Option<PathBuf>,
+    /// A folder that every process of the register has: `keys` in it holds what signs tokens and protects secrets. The data folder where
+    /// absent.
+    pub common_dir: Option<PathBuf>,
     /// Connections that this process opens at most.
     pub pool_max: u32,
     /// How long a connection may take to come about.
@@ -51,6 +57,8 @@ pub struct PostgresConfig {
     pub statement_timeout_ms: u64,
     /// Certificates of those who may vouch for the database's own; those of the system where absent.
     pub ca_file: Option<PathBuf>,
+    /// How many successive keys a partition of the register has when rules are previewed; the same in every process.
+    pub partition_keys: u32,
 }
 
 impl Default for PostgresConfig {
@@ -58,11 +66,13 @@ impl Default for PostgresConfig {
         Self {
             url: None,
             url_file: None,
+            common_dir: None,
             pool_max: POOL_MAX_DEFAULT,
             connect_timeout_ms: CONNECT_TIMEOUT_MS_DEFAULT,
             acquire_timeout_ms: ACQUIRE_TIMEOUT_MS_DEFAULT,
             statement_timeout_ms: STATEMENT_TIMEOUT_MS_DEFAULT,
             ca_file: None,
+            partition_keys: PARTITION_KEYS_DEFAULT,
         }
     }
 }
@@ -131,6 +141,7 @@ pub(super) fn collect_problems(backend: StoreBackend, config: &PostgresConfig, p
         ("connect_timeout_ms", config.connect_timeout_ms, 100, 60_000),
         ("acquire_timeout_ms", config.acquire_timeout_ms, 100, 60_000),
         ("statement_timeout_ms", config.statement_timeout_ms, 100, 600_000),
+        ("partition_keys", u64::from(config.partition_keys), 1_024, 1_048_576),
     ] {
         if !(least..=most).contains(&value) {
             problems.push(format!("`store.postgres.{key}` lies between {least} and {most}"));
@@ -178,9 +189,9 @@ mod tests {
 
     #[test]
     fn bounds_are_told_all_at_once() {
-        let text = "[store.postgres]\npool_max = 1\nconnect_timeout_ms = 99\nacquire_timeout_ms = 60001\nstatement_timeout_ms = 0";
+        let text = "[store.postgres]\npool_max = 1\nconnect_timeout_ms = 99\nacquire_timeout_ms = 60001\nstatement_timeout_ms = 0\npartition_keys = 1023";
         let told = problems(text);
-        assert_eq!(told.len(), 4, "{told:?}");
+        assert_eq!(told.len(), 5, "{told:?}");
         assert_eq!(told[0], "`store.postgres.pool_max` lies between 2 and 1000");
     }
 

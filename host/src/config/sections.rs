@@ -208,6 +208,18 @@ impl StoreConfig {
     }
 }
 
+impl StoreConfig {
+    /// The folder in which `keys` is: one that all processes have, where there are several.
+    #[must_use]
+    pub fn keys_home(&self, data_dir: &Path) -> PathBuf {
+        let common = match self.backend {
+            StoreBackend::Sled => None,
+            StoreBackend::Postgres => self.postgres.common_dir.clone(),
+        };
+        common.unwrap_or_else(|| data_dir.to_owned())
+    }
+}
+
 impl Default for StoreConfig {
     fn default() -> Self {
         Self {

@@ -25,10 +25,14 @@ const PAGE_RECORDS: usize = 1_024;
 /// The most rows that are looked at again at once while nothing is written.
 const AGAIN_MAX: usize = 2_048;
 
+/// What is said where the records are in a database.
+pub const IN_DATABASE: &str = "the records are in PostgreSQL, which looks for damage by itself: switch its data checksums on, and run `pg_amcheck` on the database";
+
 /// Looks through a register that is served, one look at a time.
 #[derive(Clone)]
 pub struct Verifier {
-    store: Arc<dyn Verification>,
+    /// What is looked through; nothing where the records are in a database that looks after itself.
+    store: Option<Arc<dyn Verification>>,
     columns: Arc<Columns>,
     log: AuditLog,
     is_running: Arc<AtomicBool>,
@@ -45,22 +49,24 @@ impl Drop for Running {
 
 /// A look that may begin: the one at a time that a server takes.
 pub struct Look {
-    verifier: Verifier,
+    store: Arc<dyn Verification>,
+    columns: Arc<Columns>,
     _running: Running,
 }
 
 impl Verifier {
     /// Looks through that store and what is kept of it in memory.
     #[must_use]
-    pub fn new(store: Arc<dyn Verification>, columns: Arc<Columns>, log: AuditLog) -> Self {
+    pub fn new(store: Option<Arc<dyn Verification>>, columns: Arc<Columns>, log: AuditLog) -> Self {
         Self { store, columns, log, is_running: Arc::default() }
     }
 
     /// Lets a look begin, and writes down as whom.
     ///
     /// # Errors
-    /// [`AppError::Conflict`] while another one goes on, and when the store fails.
+    /// [`AppError::Conflict`] while another one goes on, and where there is nothing to look through; when the store fails.
     pub async fn begin(&self, ctx: &OpContext) -> Result<Look, AppError> {
+        let store = self.store.clone().ok_or_else(|| AppError::Conflict(IN_DATABASE.to_owned()))?;
         if self.is_running.swap(true, Ordering::AcqRel) {
             let detail = "the register is being looked through already: wait for that to end, or stop it";
             return Err(AppError::Conflict(detail.to_owned()));
@@ -68,7 +74,7 @@ impl Verifier {
         let running = Running(Arc::clone(&self.is_running));
         let entry = audit::entry(ctx, AuditAction::Administer, AuditOutcome::Allowed, Vec::new());
         self.log.record(ctx, entry.with_note("looked through the whole register for damage")).await?;
-        Ok(Look { verifier: self.clone(), _running: running })
+        Ok(Look { store, columns: Arc::clone(&self.columns), _running: running })
     }
 }
 
@@ -78,8 +84,7 @@ impl Look {
     /// # Errors
     /// As [`verify`].
     pub async fn run(self, events: Sender<VerificationEvent>) -> Result<(), AppError> {
-        let Verifier { store, columns, .. } = &self.verifier;
-        verify(&**store, Some(columns), Pace::Yielding, events).await
+        verify(&*self.store, Some(&self.columns), Pace::Yielding, events).await
     }
 }
 

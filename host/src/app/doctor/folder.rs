@@ -12,6 +12,7 @@ use super::Patient;
 use crate::app::recovery::CHECKPOINTS_FOLDER;
 use crate::app::{PLUGINS_FOLDER, restore};
 use crate::columns::checkpoint::{CheckpointFolder, is_of_another_version};
+use crate::config::StoreBackend;
 use crate::domain::checkup::{Check, CheckArea};
 use crate::plugin;
 
@@ -46,7 +47,9 @@ pub(super) fn examine(patient: &Patient) -> Vec<Check> {
     checks.push(register(patient));
     checks.extend(unfinished_restore(folder));
     checks.extend(in_use(patient));
-    checks.push(checkpoints(patient));
+    if patient.config.store.backend == StoreBackend::Sled {
+        checks.push(checkpoints(patient));
+    }
     checks
 }
 
@@ -85,6 +88,9 @@ fn writable(folder: &Path) -> Check {
 }
 
 fn register(patient: &Patient) -> Check {
+    if patient.config.store.backend == StoreBackend::Postgres {
+        return Check::ok(AREA, "register", "the records are in PostgreSQL; the server says whether it is ready");
+    }
     let store = Patient::shown(&patient.store());
     if patient.has_register() {
         return Check::ok(AREA, "register", format_args!("the register is in {store}"));

@@ -18,9 +18,10 @@ pub(super) fn examine(patient: &Patient) -> Vec<Check> {
     if !patient.data_dir.is_dir() {
         return Vec::new();
     }
-    let folder = patient.data_dir.join(KEY_FOLDER);
+    let home = patient.config.store.keys_home(&patient.data_dir);
+    let folder = home.join(KEY_FOLDER);
     let mut checks: Vec<Check> = folder_mode(&folder).into_iter().collect();
-    checks.extend(key_folder::look(&patient.data_dir).into_iter().map(|file| key_file(patient, file)));
+    checks.extend(key_folder::look(&home).into_iter().map(|file| key_file(patient, file)));
     checks.push(admin_token(patient));
     checks
 }

@@ -50,6 +50,7 @@ impl App {
                 Check::problem(CheckArea::DataFolder, "ready", message, remedy)
             }
         });
+        checks.extend(self.following());
         if self.transport.usage().certificate_is_stale {
             let message = "the files hold another certificate than the one in use, and it cannot be used";
             let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
@@ -75,6 +76,22 @@ impl App {
             }
         });
         Ok(checks)
+    }
+
+    /// Whether what other processes change is known here.
+    fn following(&self) -> Option<Check> {
+        let usage = self.follower.as_ref()?.usage();
+        let area = CheckArea::DataFolder;
+        if usage.is_listening && !usage.is_behind {
+            return Some(Check::ok(area, "others", "changes by other processes are heard of as they are made"));
+        }
+        let message = if usage.is_behind {
+            "changes by other processes cannot be taken up at the moment"
+        } else {
+            "changes by other processes are not heard of at the moment; each request asks the database for them"
+        };
+        let remedy = "see that the database answers and takes one more connection from this server; its log says more";
+        Some(Check::warning(area, "others", message, remedy))
     }
 
     fn secrets(&self, now: Timestamp, data_dir: &str) -> Vec<Check> {

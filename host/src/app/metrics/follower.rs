@@ -1,11 +1,11 @@
-//! What the metrics page tells of following other processes; nothing where there are none.
+//! What the metrics page tells of following other processes: a server that has no others hears of everything.
 
 use super::{Snapshot, number};
 use crate::app::App;
+use crate::app::follow::FollowerUsage;
 
 impl Snapshot {
     pub(super) fn follower(&self, app: &App) {
-        let Some(follower) = &app.follower else { return };
         let gauges = [
             ("daftar_follower_listening", "1 while changes by other processes are heard of as they are made."),
             ("daftar_follower_behind", "1 where the last try to take up changes by other processes failed."),
@@ -20,7 +20,7 @@ impl Snapshot {
             ("daftar_follower_failures_total", "How often changes by other processes could not be taken up."),
         ];
         self.describe_all(&gauges, &counters);
-        let usage = follower.usage();
+        let usage = app.follower.as_ref().map_or(FollowerUsage::ALONE, |follower| follower.usage());
         self.gauge("daftar_follower_listening", &[], f64::from(u8::from(usage.is_listening)));
         self.gauge("daftar_follower_behind", &[], f64::from(u8::from(usage.is_behind)));
         self.gauge("daftar_plugins_not_taken_up", &[], number(app.plugins.not_taken_up()));

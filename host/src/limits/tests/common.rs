@@ -20,7 +20,7 @@ use crate::limits::{Limits, Refusal, TOKEN_QUOTA};
 struct Common {
     clock: FakeClock,
     days: Mutex<BTreeMap<(Date, String), u64>>,
-    minutes: Mutex<BTreeMap<String, u128>>,
+    minutes: Mutex<BTreeMap<String, (u128, u32)>>,
     asked: AtomicUsize,
     is_broken: AtomicBool,
 }
@@ -56,13 +56,15 @@ impl CommonCounts for Common {
     async fn take_of_minute(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfMinute, Cause> {
         self.ask()?;
         tokio::task::yield_now().await;
-        let (now, cell) = (self.clock.elapsed().as_nanos(), 60_000_000_000 / u128::from(limit));
+        let cell = |limit: u32| 60_000_000_000 / u128::from(limit);
+        let now = self.clock.elapsed().as_nanos();
         let mut minutes = self.minutes.lock().unwrap();
-        let full_at = minutes.entry(name.to_owned()).or_default();
-        *full_at = (*full_at).clamp(now, now + cell * u128::from(limit));
-        let left = limit - u32::try_from((*full_at - now).div_ceil(cell)).unwrap().min(limit);
+        let (full_at, before) = minutes.entry(name.to_owned()).or_insert((0, limit));
+        let used = full_at.saturating_sub(now).div_ceil(cell(*before)).min(limit.into());
+        let left = limit - u32::try_from(used).unwrap();
         let taken = if left < wanted.least { 0 } else { left.min(wanted.most) };
-        *full_at += cell * u128::from(taken);
+        let base = if *before == limit { (*full_at).max(now) } else { now + used * cell(limit) };
+        (*full_at, *before) = (base + cell(limit) * u128::from(taken), limit);
         Ok(OfMinute { taken, until_full: Duration::from_nanos((*full_at - now) as u64) })
     }
 
@@ -259,8 +261,6 @@ proptest! {
                         } else {
                             kills += 1;
                         }
-                        let fresh = Several::new(1).processes.remove(0);
-                        drop(fresh);
                         let clock = Arc::new(several.clock.clone());
                         several.processes[process] = Arc::new(Limits::common(clock, several.common.clone()));
                     }

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 use super::MemoryStore;
 use crate::store::StoreError;
 use crate::store::generation::{Feed, Generation};
-use crate::store::shared::limits::lease;
+use crate::store::shared::limits::{Minute, lease};
 use crate::store::shared::{Lease, Leased, Shared, SharedLimits, SharedPlugins, StoredList, Take, Taken, Turn};
 
 /// What is kept beside the records.
@@ -18,7 +18,7 @@ use crate::store::shared::{Lease, Leased, Shared, SharedLimits, SharedPlugins, S
 pub(super) struct Common {
     pub(super) generation: Generation,
     kept_once: BTreeMap<String, Vec<u8>>,
-    minutes: BTreeMap<String, u64>,
+    minutes: BTreeMap<String, Minute>,
     list: StoredList,
     named: Vec<[u8; 32]>,
     files: BTreeMap<[u8; 32], Vec<u8>>,
@@ -100,9 +100,9 @@ impl SharedLimits for MemoryStore {
     async fn lease(&self, name: &str, asked: Lease) -> Result<Leased, StoreError> {
         let now_ns = u64::try_from(self.hearing.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.state();
-        let full_at_ns = state.common.minutes.entry(name.to_owned()).or_default();
-        let (leased, then_full) = lease(*full_at_ns, now_ns, asked);
-        *full_at_ns = then_full;
+        let minute = state.common.minutes.entry(name.to_owned()).or_default();
+        let (leased, then) = lease(*minute, now_ns, asked);
+        *minute = then;
         Ok(leased)
     }
 
@@ -110,7 +110,7 @@ impl SharedLimits for MemoryStore {
         let now_ns = u64::try_from(self.hearing.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let minutes = &mut self.state().common.minutes;
         let before = minutes.len();
-        minutes.retain(|_, full_at_ns| *full_at_ns > now_ns);
+        minutes.retain(|_, minute| minute.full_at_ns > now_ns);
         Ok(before.saturating_sub(minutes.len()) as u64)
     }
 }

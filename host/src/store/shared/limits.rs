@@ -83,19 +83,33 @@ pub fn cell_ns(per_minute: u32) -> u64 {
     (60_000_000_000 / u64::from(per_minute.max(1))).max(1)
 }
 
-/// Takes calls out of a minute that is full again at `full_at_ns`; says what was given and when it is full then.
+/// What is kept of a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Minute {
+    /// From then on it is full again.
+    pub full_at_ns: u64,
+    /// How many calls it had when it was asked last; 0 where it never was.
+    pub per_minute: u32,
+}
+
+/// Takes calls out of a minute; says what was given and what is kept of it then. Under another limit what was used stays used; beyond a
+/// lower one it is forgotten.
 #[must_use]
-pub fn lease(full_at_ns: u64, now_ns: u64, lease: Lease) -> (Leased, u64) {
+pub fn lease(minute: Minute, now_ns: u64, lease: Lease) -> (Leased, Minute) {
     let Lease { per_minute, least, most } = lease;
     let cell_ns = cell_ns(per_minute);
-    // What a higher limit used is forgotten beyond a lower one.
-    let full_at_ns = full_at_ns.max(now_ns).min(now_ns.saturating_add(cell_ns.saturating_mul(per_minute.into())));
-    let used = u32::try_from((full_at_ns - now_ns).div_ceil(cell_ns)).unwrap_or(u32::MAX);
+    let until_full_ns = match minute.per_minute {
+        0 => 0,
+        before if before == per_minute => minute.full_at_ns.saturating_sub(now_ns),
+        before => minute.full_at_ns.saturating_sub(now_ns).div_ceil(self::cell_ns(before)).saturating_mul(cell_ns),
+    };
+    let until_full_ns = until_full_ns.min(cell_ns.saturating_mul(per_minute.into()));
+    let used = u32::try_from(until_full_ns.div_ceil(cell_ns)).unwrap_or(u32::MAX);
     let left = per_minute.saturating_sub(used);
     let calls = if left < least { 0 } else { left.min(most) };
-    let full_at_ns = full_at_ns.saturating_add(cell_ns.saturating_mul(calls.into()));
-    let leased = Leased { calls, left: left - calls, until_full: Duration::from_nanos(full_at_ns - now_ns) };
-    (leased, full_at_ns)
+    let until_full_ns = until_full_ns.saturating_add(cell_ns.saturating_mul(calls.into()));
+    let leased = Leased { calls, left: left.saturating_sub(calls), until_full: Duration::from_nanos(until_full_ns) };
+    (leased, Minute { full_at_ns: now_ns.saturating_add(until_full_ns), per_minute })
 }
 
 #[cfg(test)]
@@ -107,24 +121,27 @@ mod tests {
     #[test]
     fn a_minute_is_given_once_and_comes_back_call_by_call() {
         let ask = |least, most| Lease { per_minute: 60, least, most };
-        let (first, full_at) = lease(0, 5 * SECOND, ask(1, 50));
+        let (first, minute) = lease(Minute::default(), 5 * SECOND, ask(1, 50));
         assert_eq!((first.calls, first.left, first.until_full), (50, 10, Duration::from_secs(50)));
-        let (second, full_at) = lease(full_at, 5 * SECOND, ask(1, 50));
+        let (second, minute) = lease(minute, 5 * SECOND, ask(1, 50));
         assert_eq!((second.calls, second.left), (10, 0));
-        let (third, same) = lease(full_at, 5 * SECOND, ask(1, 1));
-        assert_eq!((third.calls, same), (0, full_at));
-        let (fourth, _) = lease(full_at, 7 * SECOND, ask(3, 9));
+        let (third, same) = lease(minute, 5 * SECOND, ask(1, 1));
+        assert_eq!((third.calls, same), (0, minute));
+        let (fourth, _) = lease(minute, 7 * SECOND, ask(3, 9));
         assert_eq!((fourth.calls, fourth.left), (0, 2), "all or nothing");
-        let (fifth, _) = lease(full_at, 7 * SECOND, ask(2, 9));
+        let (fifth, _) = lease(minute, 7 * SECOND, ask(2, 9));
         assert_eq!(fifth.calls, 2);
     }
 
     #[test]
-    fn what_a_higher_limit_used_does_not_lock_out_under_a_lower_one_for_longer_than_a_minute() {
-        let (_, full_at) = lease(0, 0, Lease { per_minute: 1, least: 1, most: 1 });
-        let (refused, _) = lease(full_at, 0, Lease { per_minute: 1_000, least: 1, most: 1 });
-        assert_eq!(refused.calls, 0);
-        let (given, _) = lease(u64::MAX, 60 * SECOND, Lease { per_minute: 60, least: 1, most: 1 });
+    fn a_change_of_the_limit_keeps_what_was_used() {
+        let all = |per_minute| Lease { per_minute, least: 1, most: u32::MAX };
+        for (before, used, after, left) in [(60, 10, 120, 110), (60, 60, 600, 540), (60, 50, 30, 0), (60, 10, 30, 20)] {
+            let (_, minute) = lease(Minute::default(), 0, Lease { per_minute: before, least: used, most: used });
+            assert_eq!(lease(minute, 0, all(after)).0.calls, left, "{before} → {after} after {used}");
+        }
+        let ahead = Minute { full_at_ns: u64::MAX, per_minute: 60 };
+        let (given, _) = lease(ahead, 60 * SECOND, all(60));
         assert_eq!((given.calls, given.until_full), (0, Duration::from_secs(60)), "a clock that was far ahead");
     }
 }

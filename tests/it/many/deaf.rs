@@ -1,0 +1,43 @@
+//! A process that does not hear of changes asks for them, request by request.
+
+use std::sync::Arc;
+
+use daftar_tests::postgres::{Database, Processes, eventually};
+
+fn figure(page: &str, name: &str) -> f64 {
+    let line = page.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_else(|| panic!("no `{name}`: {page}"))
+}
+
+#[test]
+fn a_process_without_its_listener_sees_the_newest_in_each_request() {
+    let database = Arc::new(Database::shared());
+    let mut processes = Processes::start_on(database.clone(), 1, "");
+    let deaf = processes.start_one_by(&database.bounded_url());
+    let credentials = processes.credentials(0, &["individual:read"]);
+    let client = processes.client_of(deaf, &credentials);
+    let listening = || figure(&processes.admin(deaf).metrics(), "daftar_follower_listening");
+    eventually("it listens", || listening() == 1.0);
+    // Enough connections to go on with: it gets no new ones.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| client.get("/Individual?_count=1"));
+        }
+    });
+    database.deafen();
+    eventually("it notices that it does not hear", || listening() == 0.0);
+    let admin = processes.admin(0);
+    for _ in 0..20 {
+        admin.grant(&credentials.id, "individual:search");
+        admin.disable(&credentials.id);
+        assert_eq!(client.get("/Individual?_count=1").status, 401);
+        admin.enable(&credentials.id);
+        let client = processes.client_of(deaf, &credentials);
+        assert_eq!(client.get("/Individual?_count=1").status, 200);
+        admin.revoke(&credentials.id, "individual:search");
+        assert_eq!(client.get("/Individual?_count=1").status, 403);
+    }
+    database.undeafen();
+    eventually("it hears again", || listening() == 1.0);
+    assert_eq!(processes.client_of(deaf, &credentials).get("/Individual?_count=1").status, 403);
+}

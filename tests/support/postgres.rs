@@ -1,0 +1,261 @@
+//! A register in PostgreSQL, and servers that share it: each the program itself, with a folder of its own and the keys of all.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use daftar_test_postgres::Server as Postgres;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::admin::Admin;
+use super::client::{ApiClient, Credentials};
+use super::process::{self, Finished, Server};
+use super::{template, token};
+
+/// How long something may take until it counts everywhere; far longer than it does.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How the connection is called on which a server hears of changes.
+pub const LISTENER: &str = "daftar (listen)";
+/// The role of a server that is to lose its listener: it is bounded in its connections, which the owner of the databases is not.
+const BOUNDED_ROLE: &str = "bounded";
+
+/// An empty database on a server.
+pub struct Database {
+    server: Arc<Postgres>,
+    name: String,
+}
+
+impl Database {
+    /// On the server that all tests of this process share.
+    #[must_use]
+    pub fn shared() -> Self {
+        Self::on(Postgres::shared())
+    }
+
+    /// On a server that a test may stop.
+    #[must_use]
+    pub fn on(server: Arc<Postgres>) -> Self {
+        let url = server.create_database();
+        let name = url.rsplit('/').next().expect("a URL with a name").to_owned();
+        Self { server, name }
+    }
+
+    /// Its server.
+    #[must_use]
+    pub fn server(&self) -> &Postgres {
+        &self.server
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
+    /// Runs statements, and gives what they print.
+    pub fn sql(&self, statements: &str) -> String {
+        self.server.run_sql(&self.name, statements)
+    }
+
+    /// Where it is for a server whose connections can be bounded. To be asked once there are tables in it.
+    #[must_use]
+    pub fn bounded_url(&self) -> String {
+        let owner = daftar_test_postgres::ROLE;
+        let role = format!("{BOUNDED_ROLE}_{}", self.name);
+        self.sql(&format!("CREATE ROLE {role} LOGIN; GRANT {owner} TO {role}"));
+        self.url().replacen(&format!("{owner}@"), &format!("{role}@"), 1)
+    }
+
+    /// Cuts the connection on which the bounded server hears of changes, and lets it make no new one.
+    pub fn deafen(&self) {
+        let role = format!("{BOUNDED_ROLE}_{}", self.name);
+        self.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT 0"));
+        let cut = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}' AND application_name = '{LISTENER}'"
+        );
+        assert_eq!(self.sql(&cut).trim(), "t", "the bounded server listens on one connection");
+    }
+
+    /// Lets the bounded server connect again.
+    pub fn undeafen(&self) {
+        self.sql(&format!("ALTER ROLE {BOUNDED_ROLE}_{} CONNECTION LIMIT -1", self.name));
+    }
+}
+
+/// Servers that share a register.
+pub struct Processes {
+    database: Arc<Database>,
+    common: TempDir,
+    more_settings: String,
+    servers: Vec<Option<OneProcess>>,
+}
+
+struct OneProcess {
+    server: Server,
+    data_dir: PathBuf,
+}
+
+impl Processes {
+    /// So many servers on an empty database of the shared server.
+    #[must_use]
+    pub fn start(count: usize) -> Self {
+        Self::start_on(Arc::new(Database::shared()), count, "")
+    }
+
+    /// So many servers on that database, with those settings beside the ones that say where it is.
+    #[must_use]
+    pub fn start_on(database: Arc<Database>, count: usize, more_settings: &str) -> Self {
+        let common = tempfile::tempdir().expect("a temporary folder can be made");
+        let mut processes = Self { database, common, more_settings: more_settings.to_owned(), servers: Vec::new() };
+        for _ in 0..count {
+            let _started = processes.start_one();
+        }
+        processes
+    }
+
+    /// The folder in which the keys of all are.
+    #[must_use]
+    pub fn common_dir(&self) -> &Path {
+        self.common.path()
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Starts one more; says which it is.
+    pub fn start_one(&mut self) -> usize {
+        let url = self.database.url();
+        self.start_one_by(&url)
+    }
+
+    /// Starts one more that reaches the database by that URL.
+    pub fn start_one_by(&mut self, url: &str) -> usize {
+        let number = self.servers.len();
+        let data_dir = self.common.path().join(format!("process-{number}"));
+        template::copy_to(&data_dir);
+        let _other_store = std::fs::remove_dir_all(data_dir.join("store"));
+        let server = serve(&data_dir, url, Some(self.common.path()), &self.more_settings);
+        self.servers.push(Some(OneProcess { server, data_dir }));
+        number
+    }
+
+    /// Starts one again that was stopped or killed, on its folder.
+    pub fn start_again(&mut self, number: usize, data_dir: PathBuf) {
+        let server = serve(&data_dir, &self.database.url(), Some(self.common.path()), &self.more_settings);
+        self.servers[number] = Some(OneProcess { server, data_dir });
+    }
+
+    /// Tells one to stop as a service manager does, and waits until it has.
+    pub fn stop(&mut self, number: usize) -> (Finished, PathBuf) {
+        let OneProcess { server, data_dir } = self.servers[number].take().expect("it runs");
+        (server.stop(), data_dir)
+    }
+
+    /// Ends one as a crash does.
+    pub fn kill(&mut self, number: usize) -> PathBuf {
+        let OneProcess { server, data_dir } = self.servers[number].take().expect("it runs");
+        server.kill();
+        data_dir
+    }
+
+    /// How many there are, those that were stopped included.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.servers.len()
+    }
+
+    fn one(&self, number: usize) -> &OneProcess {
+        self.servers[number].as_ref().expect("it runs")
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn data_dir(&self, number: usize) -> &Path {
+        &self.one(number).data_dir
+    }
+
+    /// Its administrator.
+    #[must_use]
+    pub fn admin(&self, number: usize) -> Admin {
+        Server::admin(self.data_dir(number))
+    }
+
+    /// Its server.
+    #[must_use]
+    pub fn server(&self, number: usize) -> &Server {
+        &self.one(number).server
+    }
+
+    /// A new client with those scopes and no limit that a test meets, registered by one of them.
+    #[must_use]
+    pub fn credentials(&self, number: usize, scopes: &[&str]) -> Credentials {
+        self.credentials_with(number, scopes, &json!({}))
+    }
+
+    /// A new client with those scopes and whatever else is given.
+    #[must_use]
+    pub fn credentials_with(&self, number: usize, scopes: &[&str], more: &Value) -> Credentials {
+        let limits = json!({"name": "test", "scopes": scopes, "rate_limit_per_minute": 1_000_000, "rate_limit_per_day": 1_000_000});
+        self.admin(number).create_client(&super::records::with(limits, more.clone()))
+    }
+
+    /// A client with a token that one of them issued, asking that one.
+    #[must_use]
+    pub fn client_of(&self, number: usize, credentials: &Credentials) -> ApiClient {
+        let connection = self.server(number).connection();
+        let token = token::fetch(&connection, credentials);
+        ApiClient::new(connection, credentials.clone(), token)
+    }
+
+    /// The same client with the same token, asking another one.
+    #[must_use]
+    pub fn at(&self, number: usize, client: &ApiClient) -> ApiClient {
+        let connection = self.server(number).connection();
+        ApiClient::new(connection, client.credentials().clone(), client.token().to_owned())
+    }
+}
+
+/// Starts a server on a database, with the keys of all in that folder, or keys of its own.
+#[must_use]
+pub fn serve(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_settings: &str) -> Server {
+    let config = settings(data_dir, url, common_dir, more_settings);
+    Server::serve(data_dir, &["--config", config.to_str().expect("a path is UTF-8")])
+}
+
+/// Writes the settings of a server on a database beside its folder.
+#[must_use]
+pub fn settings(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_settings: &str) -> PathBuf {
+    let mut text = format!("[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\n");
+    if let Some(common_dir) = common_dir {
+        let _is_written = writeln!(text, "common_dir = \"{}\"", common_dir.display());
+    }
+    let _is_written = write!(text, "[plugins]\nallow_unsigned = true\n{more_settings}\n");
+    let path = data_dir.with_extension("toml");
+    std::fs::write(&path, text).expect("settings can be written");
+    path
+}
+
+/// Runs a command on the database of a register.
+#[must_use]
+pub fn run(data_dir: &Path, arguments: &[&str]) -> Finished {
+    let config = data_dir.with_extension("toml");
+    process::run(data_dir, &[arguments, &["--config", config.to_str().expect("a path is UTF-8")]].concat())
+}
+
+/// Waits until something is so, which it will be without anybody doing more.
+///
+/// # Panics
+/// When it is not so in a minute.
+#[track_caller]
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + WAIT_MAX;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}: not within {WAIT_MAX:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
