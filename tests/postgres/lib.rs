@@ -66,15 +66,44 @@ impl Server {
             process: Mutex::new(None),
             databases: AtomicU64::new(0),
         };
+        server.launch_on_a_free_port();
+        server
+    }
+
+    fn launch_on_a_free_port(&mut self) {
         // A free port may be taken by another process before the server has it.
         for _ in 0..20 {
-            server.port = free_port();
-            if let Some(process) = server.launch() {
-                *server.process() = Some(process);
-                return server;
+            self.port = free_port();
+            if let Some(process) = self.launch() {
+                *self.process() = Some(process);
+                return;
             }
         }
-        panic!("PostgreSQL does not start: {}", server.log());
+        panic!("PostgreSQL does not start: {}", self.log());
+    }
+
+    /// A server that follows this one, and can be told to take over.
+    ///
+    /// # Panics
+    /// When it cannot be made or does not start.
+    #[must_use]
+    pub fn start_standby(&self) -> Self {
+        let folder = tempfile::Builder::new().prefix("daftar-postgres-").tempdir().expect("a folder for PostgreSQL");
+        process::hand_over(folder.path());
+        let mut copy = as_server_user(&self.programs.join("pg_basebackup"));
+        copy.args(["--host", "127.0.0.1", "--username", ROLE, "--write-recovery-conf", "--checkpoint", "fast"]);
+        copy.args(["--no-sync", "--port", &self.port.to_string()]).arg("--pgdata").arg(folder.path().join("data"));
+        run(&mut copy);
+        let mut standby = Self {
+            folder,
+            programs: self.programs.clone(),
+            port: 0,
+            settings: self.settings.clone(),
+            process: Mutex::new(None),
+            databases: AtomicU64::new(0),
+        };
+        standby.launch_on_a_free_port();
+        standby
     }
 
     /// The server that all tests of this process share while one of them holds it. Nobody stops it.

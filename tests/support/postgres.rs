@@ -230,7 +230,9 @@ pub fn serve(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_setting
 /// Writes the settings of a server on a database beside its folder.
 #[must_use]
 pub fn settings(data_dir: &Path, url: &str, common_dir: Option<&Path>, more_settings: &str) -> PathBuf {
-    let mut text = format!("[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\n");
+    let mut text = format!(
+        "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\npartition_keys = 1024\n"
+    );
     if let Some(common_dir) = common_dir {
         let _is_written = writeln!(text, "common_dir = \"{}\"", common_dir.display());
     }
