@@ -36,7 +36,7 @@ mod snapshot;
 mod stored;
 mod terms;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tree;
 pub mod verify;
 

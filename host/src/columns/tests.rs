@@ -1,5 +1,5 @@
 mod limited;
-mod model;
+pub(crate) mod model;
 mod property;
 mod searches;
 mod verified;

@@ -16,7 +16,7 @@ use crate::domain::search::order::{Direction, SortField, SortKey};
 use crate::domain::search::{PlaceCondition, TextConditions};
 
 const WORDS: [&str; 9] = ["a", "ab", "abe", "abeba", "abel", "b", "ba", "élan", "abebaabeba"];
-const IDENTIFIERS: [&str; 5] = ["urn:a:x|1", "urn:a:x|2", "urn:a:y|1", "urn:a:y|2", "urn:a:z|1"];
+pub(crate) const IDENTIFIERS: [&str; 5] = ["urn:a:x|1", "urn:a:x|2", "urn:a:y|1", "urn:a:y|2", "urn:a:z|1"];
 const FIELDS: [CodedField; 5] = [
     CodedField::Gender,
     CodedField::Country,
@@ -25,24 +25,24 @@ const FIELDS: [CodedField; 5] = [
     CodedField::IncomeCurrency,
 ];
 /// The fields that limits name.
-pub(super) const LIMITED: [&str; 6] = ["name", "address", "birth_date", "gender", "active", "group_membership"];
+pub(crate) const LIMITED: [&str; 6] = ["name", "address", "birth_date", "gender", "active", "group_membership"];
 
 /// What there is, by key.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Model {
-    pub(super) people: BTreeMap<u64, Record<IndividualDetails>>,
-    pub(super) groups: BTreeMap<u64, GroupDetails>,
+pub(crate) struct Model {
+    pub(crate) people: BTreeMap<u64, Record<IndividualDetails>>,
+    pub(crate) groups: BTreeMap<u64, GroupDetails>,
 }
 
 /// The rows that exist for a client and, field by field, those on which it may look.
 #[derive(Debug, Clone)]
-pub(super) struct Sight {
-    pub(super) visible: BTreeSet<u32>,
-    pub(super) whole: BTreeSet<u32>,
-    pub(super) fields: BTreeMap<&'static str, BTreeSet<u32>>,
+pub(crate) struct Sight {
+    pub(crate) visible: BTreeSet<u32>,
+    pub(crate) whole: BTreeSet<u32>,
+    pub(crate) fields: BTreeMap<&'static str, BTreeSet<u32>>,
     /// Groups that exist, and those whose members may be looked at.
-    pub(super) groups: BTreeSet<u32>,
-    pub(super) members: BTreeSet<u32>,
+    pub(crate) groups: BTreeSet<u32>,
+    pub(crate) members: BTreeSet<u32>,
 }
 
 impl Sight {
@@ -51,19 +51,19 @@ impl Sight {
     }
 }
 
-pub(super) fn any_day() -> impl Strategy<Value = Date> {
+pub(crate) fn any_day() -> impl Strategy<Value = Date> {
     (-3_i32..3).prop_map(|days| date_from_days(days).unwrap())
 }
 
-fn any_code() -> impl Strategy<Value = CodedValue> {
+pub(crate) fn any_code() -> impl Strategy<Value = CodedValue> {
     (0_u32..4).prop_map(code)
 }
 
-fn any_text() -> impl Strategy<Value = Option<String>> {
+pub(crate) fn any_text() -> impl Strategy<Value = Option<String>> {
     option::of(vec(select(&WORDS[..]), 0..3).prop_map(|words| words.join(" ")))
 }
 
-fn any_address() -> impl Strategy<Value = Address> {
+pub(crate) fn any_address() -> impl Strategy<Value = Address> {
     (option::of(any_code()), any_text(), any_text(), any_text()).prop_map(|(country, text, district, region)| Address {
         country,
         text,
@@ -73,7 +73,7 @@ fn any_address() -> impl Strategy<Value = Address> {
     })
 }
 
-pub(super) fn any_individual() -> impl Strategy<Value = Record<IndividualDetails>> {
+pub(crate) fn any_individual() -> impl Strategy<Value = Record<IndividualDetails>> {
     let facts = (option::of(any::<bool>()), option::of(any_day()), any_text(), any_text(), 0_i64..5);
     let codes = (option::of(any_code()), option::of(any_code()), vec(any_code(), 0..3), vec(any_address(), 0..3));
     let income = option::of((0_u32..3, option::of(any_code())));
@@ -99,7 +99,7 @@ pub(super) fn any_individual() -> impl Strategy<Value = Record<IndividualDetails
 }
 
 /// Groups of people whose keys are below `people`.
-pub(super) fn any_group(people: u64) -> impl Strategy<Value = GroupDetails> {
+pub(crate) fn any_group(people: u64) -> impl Strategy<Value = GroupDetails> {
     let facts = (1..=people, option::of(0_u32..3), option::of(any_day()), option::of(any_day()), 0_u32..4);
     vec(facts, 0..6).prop_map(|members| {
         let with_facts = |(person, role, start, end, odd): (u64, Option<u32>, Option<Date>, Option<Date>, u32)| {
@@ -131,7 +131,7 @@ fn any_place() -> impl Strategy<Value = PlaceCondition> {
     })
 }
 
-pub(super) fn any_query() -> impl Strategy<Value = IndividualQuery> {
+pub(crate) fn any_query() -> impl Strategy<Value = IndividualQuery> {
     let days = vec((any_operator(), any_day()).prop_map(|(operator, date)| DateCondition { operator, date }), 0..2);
     let instants = vec(
         (any_operator(), 0_i64..5, 0_i64..2).prop_map(|(operator, first_ms, more)| InstantCondition {
@@ -167,7 +167,7 @@ pub(super) fn any_query() -> impl Strategy<Value = IndividualQuery> {
     )
 }
 
-pub(super) fn any_order() -> impl Strategy<Value = Vec<SortKey>> {
+pub(crate) fn any_order() -> impl Strategy<Value = Vec<SortKey>> {
     let fields = vec![
         SortField::Name,
         SortField::BirthDate,
@@ -180,11 +180,11 @@ pub(super) fn any_order() -> impl Strategy<Value = Vec<SortKey>> {
 }
 
 /// The places of codes among all: the other way round than their numbers.
-pub(super) const CODE_RANKS: [u32; 4] = [3, 2, 1, 0];
+pub(crate) const CODE_RANKS: [u32; 4] = [3, 2, 1, 0];
 
 impl Model {
     /// What a search would find, in order.
-    pub(super) fn find(&self, query: &IndividualQuery, keys: &[SortKey], sight: Option<&Sight>) -> Vec<RecordId> {
+    pub(crate) fn find(&self, query: &IndividualQuery, keys: &[SortKey], sight: Option<&Sight>) -> Vec<RecordId> {
         let mut found: Vec<(u32, &Record<IndividualDetails>)> = (0..).zip(self.people.values()).collect();
         found.retain(|(row, person)| {
             sight.is_none_or(|sight| sight.visible.contains(row)) && self.is_match(*row, person, query, sight)

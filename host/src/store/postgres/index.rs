@@ -17,18 +17,20 @@ mod statements;
 mod subjects;
 mod tally;
 mod term;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deadpool_postgres::Pool;
-use tokio_postgres::Row;
+use tokio_postgres::{Client, Row};
 
 use self::failure::unreadable;
 use self::row::{key, subject_of};
 use self::sees::Sight;
-use self::sql::{Parameters, query};
+use self::sql::Parameters;
 use self::tally::Kind;
 pub(super) use self::write::write;
 use crate::domain::change::Sequence;
@@ -40,7 +42,7 @@ use crate::domain::scope::Resource;
 use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::Window;
 use crate::domain::search::terms::{ConsentTerm, MembershipConditions, MembershipTerm};
-use crate::domain::search::{GroupQuery, IndividualQuery, Page};
+use crate::domain::search::{GroupQuery, IndividualQuery, Page, SubjectQuery};
 use crate::domain::subject::SubjectReference;
 use crate::store::index::{Index, RecordCounts, Sees};
 use crate::store::{StoreError, record};
@@ -49,15 +51,36 @@ use crate::store::{StoreError, record};
 #[derive(Clone)]
 pub struct PostgresIndex {
     pool: Pool,
+    /// With at most this many matches all of them are put in order.
+    few_max: u32,
 }
+
+/// What is few by default: reading as many rows takes some tens of milliseconds.
+const FEW_MAX: u32 = 5_000;
 
 impl PostgresIndex {
     /// Searches by these connections. Their statements are to be planned for their parameters each time (`plan_cache_mode`), and never
     /// compiled (`jit`).
     #[must_use]
     pub fn new(pool: Pool) -> Self {
-        Self { pool }
+        Self { pool, few_max: FEW_MAX }
     }
+
+    async fn query(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {
+        sql::query(&self.pool, statement, parameters).await
+    }
+}
+
+/// Every person or group that a search finds, in the order of their keys, asked on a connection of the caller's.
+///
+/// # Errors
+/// When the database fails.
+pub async fn matching(
+    client: &Client,
+    query: &SubjectQuery,
+    sees: Option<Sees<'_>>,
+) -> Result<Vec<RecordId>, StoreError> {
+    subjects::matching(client, query, sees).await
 }
 
 fn told(error: tokio_postgres::Error) -> StoreError {
@@ -71,7 +94,7 @@ fn number(row: &Row, column: usize) -> Result<i64, StoreError> {
 #[async_trait::async_trait]
 impl Index for PostgresIndex {
     async fn sequence(&self) -> Result<Sequence, StoreError> {
-        let rows = query(&self.pool, "SELECT sequence FROM daftar.last", &Parameters::default()).await?;
+        let rows = self.query("SELECT sequence FROM daftar.last", &Parameters::default()).await?;
         let sequence = rows.first().map_or(Ok(0), |row| number(row, 0))?;
         Ok(Sequence(sequence.unsigned_abs()))
     }
@@ -83,7 +106,7 @@ impl Index for PostgresIndex {
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        subjects::search_individuals(&self.pool, query, sees, sorting, window).await
+        subjects::search_individuals(self, query, sees, sorting, window).await
     }
 
     async fn search_groups(
@@ -93,7 +116,7 @@ impl Index for PostgresIndex {
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        subjects::search_groups(&self.pool, query, sees, sorting, window).await
+        subjects::search_groups(self, query, sees, sorting, window).await
     }
 
     async fn search_memberships(
@@ -103,15 +126,15 @@ impl Index for PostgresIndex {
         sorting: Sorting<'_>,
         window: &Window,
     ) -> Result<Found, StoreError> {
-        memberships::search_memberships(&self.pool, conditions, sees, sorting, window).await
+        memberships::search_memberships(self, conditions, sees, sorting, window).await
     }
 
     async fn memberships(&self, conditions: &[Vec<MembershipTerm>], page: Page) -> Result<Found, StoreError> {
-        memberships::memberships(&self.pool, conditions, page).await
+        memberships::memberships(self, conditions, page).await
     }
 
     async fn consents(&self, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError> {
-        memberships::consents(&self.pool, conditions, page).await
+        memberships::consents(self, conditions, page).await
     }
 
     async fn groups_of(&self, individual: RecordId) -> Result<Vec<RecordId>, StoreError> {
@@ -120,13 +143,13 @@ impl Index for PostgresIndex {
         let statement = format!(
             "SELECT DISTINCT group_id FROM daftar.search_member WHERE individual = {individual} ORDER BY group_id"
         );
-        let rows = query(&self.pool, &statement, &parameters).await?;
+        let rows = self.query(&statement, &parameters).await?;
         rows.iter().map(|row| number(row, 0).map(|id| RecordId(id.unsigned_abs()))).collect()
     }
 
     async fn programs(&self) -> Result<Vec<Arc<Program>>, StoreError> {
         let statement = "SELECT id, value FROM daftar.record WHERE kind = 3 ORDER BY id";
-        let rows = query(&self.pool, statement, &Parameters::default()).await?;
+        let rows = self.query(statement, &Parameters::default()).await?;
         let program = |row: &Row| {
             let value: &[u8] = row.try_get(1).map_err(told)?;
             record::program::decode(RecordId(number(row, 0)?.unsigned_abs()), value).map(Arc::new)
@@ -143,7 +166,7 @@ impl Index for PostgresIndex {
         let mut parameters = Parameters::default();
         let Some(sight) = Sight::new(sees, &mut parameters) else { return Ok(vec![None; subjects.len()]) };
         let statement = sight.consents(resource, subjects, &mut parameters);
-        let rows = query(&self.pool, &statement, &parameters).await?;
+        let rows = self.query(&statement, &parameters).await?;
         sees::opened(resource, subjects, &rows)
     }
 
@@ -151,18 +174,18 @@ impl Index for PostgresIndex {
         let mut parameters = Parameters::default();
         let keys = parameters.bind(memberships.iter().map(|id| key(*id)).collect::<Vec<_>>(), "bigint[]");
         let statement = format!("SELECT id, beneficiary FROM daftar.search_membership WHERE id = ANY({keys})");
-        let rows = query(&self.pool, &statement, &parameters).await?;
+        let rows = self.query(&statement, &parameters).await?;
         let pair = |row: &Row| Ok((number(row, 0)?, subject_of(number(row, 1)?)));
         let found: BTreeMap<i64, SubjectReference> = rows.iter().map(pair).collect::<Result<_, StoreError>>()?;
         Ok(memberships.iter().map(|id| found.get(&key(*id)).copied()).collect())
     }
 
     async fn records_using(&self, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
-        codes::records_using(&self.pool, numbers).await
+        codes::records_using(self, numbers).await
     }
 
     async fn records_by_code(&self, numbers: &[CodeNumber]) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
-        codes::records_by_code(&self.pool, numbers).await
+        codes::records_by_code(self, numbers).await
     }
 
     async fn holders_of(
@@ -170,7 +193,7 @@ impl Index for PostgresIndex {
         numbers: &[CodeNumber],
         limit: usize,
     ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
-        codes::holders_of(&self.pool, numbers, limit).await
+        codes::holders_of(self, numbers, limit).await
     }
 
     async fn record_counts(&self) -> Result<RecordCounts, StoreError> {
@@ -181,7 +204,7 @@ impl Index for PostgresIndex {
             Kind::Individual as i16,
             Kind::Group as i16
         );
-        let rows = query(&self.pool, &statement, &Parameters::default()).await?;
+        let rows = self.query(&statement, &Parameters::default()).await?;
         let Some(row) = rows.first() else { return Ok(RecordCounts::default()) };
         let counts = (number(row, 0)?.unsigned_abs(), number(row, 1)?.unsigned_abs());
         Ok(RecordCounts { individuals: counts.0, groups: counts.1 })

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use deadpool_postgres::Pool;
-
+use super::PostgresIndex;
 use super::failure::unreadable;
-use super::sql::{Parameters, query};
+use super::sql::Parameters;
 use super::tally::Kind;
 use crate::domain::code::CodeNumber;
 use crate::domain::record::RecordId;
@@ -30,10 +29,10 @@ fn holds(kind: Kind, numbers: &str) -> String {
 }
 
 /// How many people and groups hold at least one of the codes.
-pub(super) async fn records_using(pool: &Pool, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
+pub(super) async fn records_using(index: &PostgresIndex, numbers: &[CodeNumber]) -> Result<u64, StoreError> {
     let mut parameters = Parameters::default();
     if let [only] = numbers {
-        return Ok(records_by_code(pool, numbers).await?.get(only).copied().unwrap_or_default());
+        return Ok(records_by_code(index, numbers).await?.get(only).copied().unwrap_or_default());
     }
     let numbers = parameters.bind(every(numbers), "bigint[]");
     let statement = format!(
@@ -42,14 +41,14 @@ pub(super) async fn records_using(pool: &Pool, numbers: &[CodeNumber]) -> Result
         holds(Kind::Individual, &numbers),
         holds(Kind::Group, &numbers)
     );
-    let rows = query(pool, &statement, &parameters).await?;
+    let rows = index.query(&statement, &parameters).await?;
     let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(told)?;
     Ok(count.unsigned_abs())
 }
 
 /// How many people and groups hold each of the codes that any holds.
 pub(super) async fn records_by_code(
-    pool: &Pool,
+    index: &PostgresIndex,
     numbers: &[CodeNumber],
 ) -> Result<BTreeMap<CodeNumber, u64>, StoreError> {
     let mut parameters = Parameters::default();
@@ -62,7 +61,7 @@ pub(super) async fn records_by_code(
         Kind::Individual as i16,
         Kind::Group as i16
     );
-    let rows = query(pool, &statement, &parameters).await?;
+    let rows = index.query(&statement, &parameters).await?;
     let mut counts = BTreeMap::new();
     for row in &rows {
         let (code, count): (i64, i64) = (row.try_get(0).map_err(told)?, row.try_get(1).map_err(told)?);
@@ -73,7 +72,7 @@ pub(super) async fn records_by_code(
 
 /// Which people and groups hold at least one of the codes, at most `limit` in all.
 pub(super) async fn holders_of(
-    pool: &Pool,
+    index: &PostgresIndex,
     numbers: &[CodeNumber],
     limit: usize,
 ) -> Result<(Vec<RecordId>, Vec<RecordId>), StoreError> {
@@ -89,7 +88,7 @@ pub(super) async fn holders_of(
         holds(Kind::Individual, &numbers),
         holds(Kind::Group, &numbers)
     );
-    let rows = query(pool, &statement, &parameters).await?;
+    let rows = index.query(&statement, &parameters).await?;
     let (mut individuals, mut groups) = (Vec::new(), Vec::new());
     for row in &rows {
         let (is_group, id): (bool, i64) = (row.try_get(0).map_err(told)?, row.try_get(1).map_err(told)?);

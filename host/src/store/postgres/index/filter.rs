@@ -8,6 +8,7 @@ use super::sql::Parameters;
 use super::term::{self, Wanted, quoted};
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::identifier::IdentifierKey;
+use crate::domain::record::RecordId;
 use crate::domain::scope::Resource;
 use crate::domain::search::instant::InstantCondition;
 use crate::domain::search::{CodeCondition, DateCondition, DateOperator, PlaceCondition, TextConditions};
@@ -155,6 +156,17 @@ impl<'p> Filter<'p> {
                  WHERE p.last_updated BETWEEN not_in.first AND not_in.last)"
             ));
         }
+    }
+
+    /// That one of these people has a place in the group on a day.
+    pub(super) fn member(&mut self, people: &[RecordId], day: i32) {
+        let people: Vec<i64> = people.iter().map(|person| key(*person)).collect();
+        let (people, day) = (self.parameters.bind(people, "bigint[]"), self.parameters.bind(day, "integer"));
+        let condition = format!(
+            "EXISTS (SELECT FROM daftar.search_member AS m WHERE m.group_id = p.id AND m.individual = ANY({people}) \
+             AND NOT m.is_set_aside AND m.first_day <= {day} AND m.last_day >= {day})"
+        );
+        self.push(condition, Some("member"));
     }
 
     /// Where people belong, counting the groups that are there for the client and whose members it may look at.

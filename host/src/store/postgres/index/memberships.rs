@@ -1,7 +1,6 @@
 //! Searching memberships in programs and consents.
 
-use deadpool_postgres::Pool;
-
+use super::PostgresIndex;
 use super::filter::Filter;
 use super::order::{Order, Ranks, SortColumn};
 use super::page::Search;
@@ -21,7 +20,7 @@ use crate::store::index::Sees;
 
 /// The memberships that match, counted, and those of the page.
 pub(super) async fn search_memberships(
-    pool: &Pool,
+    index: &PostgresIndex,
     conditions: &MembershipConditions,
     sees: Option<Sees<'_>>,
     sorting: Sorting<'_>,
@@ -40,27 +39,31 @@ pub(super) async fn search_memberships(
     let Some(conditions) = filter.finish("p.beneficiary", sight) else { return Ok(Found::default()) };
     let total = is_every.then(|| every(Kind::Membership, &mut parameters));
     let order = order(sight, sorting, window, &mut parameters);
-    Search { table: "search_membership", conditions, total, order, window }.run(pool, parameters).await
+    Search { table: "search_membership", conditions, total, order, window }.run(index, parameters).await
 }
 
 /// The memberships that hold one term of each list.
 pub(super) async fn memberships(
-    pool: &Pool,
+    index: &PostgresIndex,
     conditions: &[Vec<MembershipTerm>],
     page: Page,
 ) -> Result<Found, StoreError> {
     let conditions = MembershipConditions { terms: conditions.to_vec(), last_updated: Vec::new() };
-    search_memberships(pool, &conditions, None, Sorting::REGISTERED, &page.into()).await
+    search_memberships(index, &conditions, None, Sorting::REGISTERED, &page.into()).await
 }
 
 /// The consents that hold one term of each list.
-pub(super) async fn consents(pool: &Pool, conditions: &[Vec<ConsentTerm>], page: Page) -> Result<Found, StoreError> {
+pub(super) async fn consents(
+    index: &PostgresIndex,
+    conditions: &[Vec<ConsentTerm>],
+    page: Page,
+) -> Result<Found, StoreError> {
     let mut parameters = Parameters::default();
     let total = conditions.is_empty().then(|| every(Kind::Consent, &mut parameters));
     let conditions = conditions.iter().map(|terms| any_consent_term(terms, &mut parameters)).collect();
     let window = Window::from(page);
     let order = order(None, Sorting::REGISTERED, &window, &mut parameters);
-    Search { table: "search_consent", conditions, total, order, window: &window }.run(pool, parameters).await
+    Search { table: "search_consent", conditions, total, order, window: &window }.run(index, parameters).await
 }
 
 fn every(kind: Kind, parameters: &mut Parameters) -> String {

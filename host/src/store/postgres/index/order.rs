@@ -101,7 +101,9 @@ impl Order {
     ) -> Self {
         let mut built = Vec::new();
         for (number, (key, column, ranks)) in keys.into_iter().enumerate() {
-            let hidden = key.field.field().zip(sight).map(|(field, sight)| (field, sight));
+            // What is not asked for must not be bound.
+            let is_there = !matches!(column, SortColumn::Nothing);
+            let hidden = key.field.field().zip(sight).filter(|_| is_there);
             let opens = hidden.map(|(field, sight)| sight.opens(resource, record, Some(field), parameters));
             let shown_only = |value: String| match &opens {
                 Some(opens) => format!("CASE WHEN {opens} THEN {value} END"),

@@ -3,18 +3,14 @@
 //! Where few match, all of them are read and put in order. Where many do, an index that runs in the wanted order leads to the first
 //! of them soon. Which of both it is follows from the total, in the statement: guesses of PostgreSQL are wrong for rare words.
 
-use deadpool_postgres::Pool;
-
+use super::PostgresIndex;
 use super::failure::unreadable;
 use super::order::Order;
-use super::sql::{Parameters, query};
+use super::sql::Parameters;
 use crate::domain::record::RecordId;
 use crate::domain::search::found::Found;
 use crate::domain::search::order::{Position, Start, Window};
 use crate::store::StoreError;
-
-/// With at most this many matches all of them are put in order.
-const FEW_MAX: u32 = 5_000;
 
 /// What is searched.
 pub(super) struct Search<'w> {
@@ -32,9 +28,9 @@ pub(super) struct Search<'w> {
 
 impl Search<'_> {
     /// Runs it. A position has been put into the order before.
-    pub(super) async fn run(self, pool: &Pool, mut parameters: Parameters) -> Result<Found, StoreError> {
-        let statement = self.statement(&mut parameters);
-        let rows = query(pool, &statement, &parameters).await?;
+    pub(super) async fn run(self, index: &PostgresIndex, mut parameters: Parameters) -> Result<Found, StoreError> {
+        let statement = self.statement(index.few_max, &mut parameters);
+        let rows = index.query(&statement, &parameters).await?;
         let told = |error: tokio_postgres::Error| unreadable("answer of the index", &error);
         let mut found = Found::default();
         let count = self.window.count as usize;
@@ -57,7 +53,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    fn statement(&self, parameters: &mut Parameters) -> String {
+    fn statement(&self, few_max: u32, parameters: &mut Parameters) -> String {
         let Self { table, conditions, total, order, window } = self;
         let (selected, joins) = (order.selected(), order.joins());
         let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
@@ -80,9 +76,9 @@ impl Search<'_> {
         } else {
             few = format!(", few AS MATERIALIZED (SELECT * FROM {rows})");
             parts.push(format!(
-                "(SELECT * FROM few WHERE (SELECT records FROM total) <= {FEW_MAX}{after} ORDER BY {by} LIMIT {least})"
+                "(SELECT * FROM few WHERE (SELECT records FROM total) <= {few_max}{after} ORDER BY {by} LIMIT {least})"
             ));
-            format!("(SELECT records FROM total) > {FEW_MAX}")
+            format!("(SELECT records FROM total) > {few_max}")
         };
         if order.is_first_nullable() {
             if let Some(first) = order.first_from() {

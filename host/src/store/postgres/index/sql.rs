@@ -24,6 +24,11 @@ impl Parameters {
         self.0.push(Box::new(value));
         format!("${}::{of_type}", self.0.len())
     }
+
+    /// The values, in the order of their names.
+    pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.0.iter().map(|value| value.as_ref() as _).collect()
+    }
 }
 
 /// Runs a reading statement. A connection that was lost while nobody used it is tried again with another one.
@@ -48,8 +53,7 @@ async fn run(client: &Client, statement: &str, parameters: &Parameters) -> Resul
         client.statement_cache.clear();
     }
     let prepared = client.prepare_cached(statement).await?;
-    let values: Vec<&(dyn ToSql + Sync)> = parameters.0.iter().map(|value| value.as_ref() as _).collect();
-    client.query(&prepared, &values).await
+    client.query(&prepared, &parameters.values()).await
 }
 
 /// Whether the connection went, not the statement.

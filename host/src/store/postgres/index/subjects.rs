@@ -1,26 +1,31 @@
 //! Searching people and groups.
 
-use deadpool_postgres::Pool;
+use tokio_postgres::Client;
 
+use super::PostgresIndex;
+use super::failure::{failed, unreadable};
 use super::filter::Filter;
 use super::order::{Order, Ranks, SortColumn};
 use super::page::Search;
-use super::row::key;
 use super::sees::Sight;
 use super::sql::Parameters;
 use super::tally::{self, Kind};
 use super::term;
+use crate::domain::record::RecordId;
 use crate::domain::scope::Resource;
 use crate::domain::search::found::{Found, Sorting};
 use crate::domain::search::order::{SortField, SortKey, Start, Window};
-use crate::domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery};
+use crate::domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQuery, SubjectQuery, TextConditions};
 use crate::domain::vocabulary::CodedField;
 use crate::store::StoreError;
 use crate::store::index::Sees;
 
+const INDIVIDUALS: &str = "search_individual";
+const GROUPS: &str = "search_group";
+
 /// The people that match, counted, and those of the page.
 pub(super) async fn search_individuals(
-    pool: &Pool,
+    index: &PostgresIndex,
     query: &IndividualQuery,
     sees: Option<Sees<'_>>,
     sorting: Sorting<'_>,
@@ -29,7 +34,61 @@ pub(super) async fn search_individuals(
     let mut parameters = Parameters::default();
     let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
     let sight = sight.as_ref();
-    let mut filter = Filter::new(Resource::Individual, &mut parameters);
+    let Some(conditions) = on_individuals(query, sight, &mut parameters) else { return Ok(Found::default()) };
+    let IndividualQuery { identifiers, texts, birth_date, codes, active, place, last_updated } = query;
+    let is_plain = identifiers.is_empty() && birth_date.is_empty() && place.is_none() && last_updated.is_empty();
+    let is_tallied = sight.is_none() && is_plain && *texts == TextConditions::default();
+    let total = if is_tallied { tallied(Kind::Individual, codes, *active, &mut parameters) } else { None };
+    let order = Subjects { index, kind: Kind::Individual, column: person_column, resource: Resource::Individual };
+    let order = order.order(sight, sorting, window, &mut parameters).await?;
+    Search { table: INDIVIDUALS, conditions, total, order, window }.run(index, parameters).await
+}
+
+/// The groups that match, counted, and those of the page.
+pub(super) async fn search_groups(
+    index: &PostgresIndex,
+    query: &GroupQuery,
+    sees: Option<Sees<'_>>,
+    sorting: Sorting<'_>,
+    window: &Window,
+) -> Result<Found, StoreError> {
+    let mut parameters = Parameters::default();
+    let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
+    let sight = sight.as_ref();
+    let Some(conditions) = on_groups(query, sight, &mut parameters) else { return Ok(Found::default()) };
+    let GroupQuery { identifiers, texts, codes, active, members, day: _, last_updated } = query;
+    let is_plain = identifiers.is_empty() && members.is_empty() && last_updated.is_empty();
+    let is_tallied = sight.is_none() && is_plain && *texts == TextConditions::default();
+    let total = if is_tallied { tallied(Kind::Group, codes, *active, &mut parameters) } else { None };
+    let order = Subjects { index, kind: Kind::Group, column: group_column, resource: Resource::Group };
+    let order = order.order(sight, sorting, window, &mut parameters).await?;
+    Search { table: GROUPS, conditions, total, order, window }.run(index, parameters).await
+}
+
+/// Every person or group that matches, in the order of their keys, asked on a connection of the caller's.
+pub(super) async fn matching(
+    client: &Client,
+    query: &SubjectQuery,
+    sees: Option<Sees<'_>>,
+) -> Result<Vec<RecordId>, StoreError> {
+    let mut parameters = Parameters::default();
+    let Some(sight) = sight(sees, &mut parameters) else { return Ok(Vec::new()) };
+    let (table, conditions) = match query {
+        SubjectQuery::Individuals(query) => (INDIVIDUALS, on_individuals(query, sight.as_ref(), &mut parameters)),
+        SubjectQuery::Groups(query) => (GROUPS, on_groups(query, sight.as_ref(), &mut parameters)),
+    };
+    let Some(conditions) = conditions else { return Ok(Vec::new()) };
+    let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
+    // One row with all keys takes far less memory than one for each.
+    let statement = format!("SELECT array_agg(p.id ORDER BY p.id) FROM daftar.{table} AS p WHERE {filtered}");
+    let row = client.query_one(&statement, &parameters.values()).await.map_err(|error| failed("searching", &error))?;
+    let keys: Option<Vec<i64>> = row.try_get(0).map_err(|error| unreadable("answer of the index", &error))?;
+    Ok(keys.unwrap_or_default().into_iter().map(|key| RecordId(key.unsigned_abs())).collect())
+}
+
+/// What holds of the people who match; none, where nobody can.
+fn on_individuals(query: &IndividualQuery, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
+    let mut filter = Filter::new(Resource::Individual, parameters);
     filter.codes(&query.codes);
     filter.texts(&query.texts);
     filter.active(query.active);
@@ -39,50 +98,21 @@ pub(super) async fn search_individuals(
     }
     filter.identifiers(&query.identifiers);
     filter.last_updated(&query.last_updated);
-    let Some(conditions) = filter.finish("p.id", sight) else { return Ok(Found::default()) };
-    let IndividualQuery { identifiers, texts: _, birth_date, codes, active, place, last_updated } = query;
-    let is_plain = identifiers.is_empty() && birth_date.is_empty() && place.is_none() && last_updated.is_empty();
-    let is_tallied = sight.is_none() && is_plain && !query.texts.is_by_name() && !query.texts.is_by_address();
-    let total = if is_tallied { tallied(Kind::Individual, codes, *active, &mut parameters) } else { None };
-    let order = Subjects { pool, kind: Kind::Individual, column: person_column, resource: Resource::Individual };
-    let order = order.order(sight, sorting, window, &mut parameters).await?;
-    Search { table: "search_individual", conditions, total, order, window }.run(pool, parameters).await
+    filter.finish("p.id", sight)
 }
 
-/// The groups that match, counted, and those of the page.
-pub(super) async fn search_groups(
-    pool: &Pool,
-    query: &GroupQuery,
-    sees: Option<Sees<'_>>,
-    sorting: Sorting<'_>,
-    window: &Window,
-) -> Result<Found, StoreError> {
-    let mut parameters = Parameters::default();
-    let Some(sight) = sight(sees, &mut parameters) else { return Ok(Found::default()) };
-    let sight = sight.as_ref();
-    let mut filter = Filter::new(Resource::Group, &mut parameters);
+/// What holds of the groups that match; none, where none can.
+fn on_groups(query: &GroupQuery, sight: Option<&Sight>, parameters: &mut Parameters) -> Option<Vec<String>> {
+    let mut filter = Filter::new(Resource::Group, parameters);
     filter.codes(&query.codes);
     filter.texts(&query.texts);
     filter.active(query.active);
     for people in &query.members {
-        let people: Vec<i64> = people.iter().map(|person| key(*person)).collect();
-        let (people, day) = (filter.parameters.bind(people, "bigint[]"), filter.parameters.bind(query.day, "integer"));
-        let condition = format!(
-            "EXISTS (SELECT FROM daftar.search_member AS m WHERE m.group_id = p.id AND m.individual = ANY({people}) \
-             AND NOT m.is_set_aside AND m.first_day <= {day} AND m.last_day >= {day})"
-        );
-        filter.push(condition, Some("member"));
+        filter.member(people, query.day);
     }
     filter.identifiers(&query.identifiers);
     filter.last_updated(&query.last_updated);
-    let Some(conditions) = filter.finish("p.id", sight) else { return Ok(Found::default()) };
-    let GroupQuery { identifiers, texts, codes, active, members, day: _, last_updated } = query;
-    let is_plain = identifiers.is_empty() && members.is_empty() && last_updated.is_empty();
-    let is_tallied = sight.is_none() && is_plain && !texts.is_by_name() && !texts.is_by_address();
-    let total = if is_tallied { tallied(Kind::Group, codes, *active, &mut parameters) } else { None };
-    let order = Subjects { pool, kind: Kind::Group, column: group_column, resource: Resource::Group };
-    let order = order.order(sight, sorting, window, &mut parameters).await?;
-    Search { table: "search_group", conditions, total, order, window }.run(pool, parameters).await
+    filter.finish("p.id", sight)
 }
 
 /// What the client sees, where that is not everything; none at all, where it sees nothing.
@@ -137,7 +167,7 @@ fn holds_one(place: &CodedPlace) -> bool {
 
 /// How people or groups are put in order.
 struct Subjects<'a> {
-    pool: &'a Pool,
+    index: &'a PostgresIndex,
     kind: Kind,
     resource: Resource,
     column: fn(SortField) -> SortColumn,
@@ -156,7 +186,7 @@ impl Subjects<'_> {
             let column = (self.column)(sort.field);
             let ranks = match (column, sort.field) {
                 (SortColumn::Code(_), SortField::Code(field)) => {
-                    Ranks::new(tally::codes_held(self.pool, self.kind, field).await?, sorting.code_ranks)
+                    Ranks::new(tally::codes_held(self.index, self.kind, field).await?, sorting.code_ranks)
                 }
                 _ => Ranks::default(),
             };

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use deadpool_postgres::Pool;
-
+use super::PostgresIndex;
 use super::failure::unreadable;
-use super::sql::{Parameters, query};
+use super::sql::Parameters;
 use super::term;
 use crate::domain::vocabulary::CodedField;
 use crate::store::StoreError;
@@ -59,7 +58,7 @@ pub(super) fn active_total(kind: Kind) -> String {
 }
 
 /// The codes that records of a kind hold in a field.
-pub(super) async fn codes_held(pool: &Pool, kind: Kind, field: CodedField) -> Result<Vec<i64>, StoreError> {
+pub(super) async fn codes_held(index: &PostgresIndex, kind: Kind, field: CodedField) -> Result<Vec<i64>, StoreError> {
     let mut parameters = Parameters::default();
     let first = parameters.bind(term::of_field(field), "text");
     let statement = format!(
@@ -67,7 +66,7 @@ pub(super) async fn codes_held(pool: &Pool, kind: Kind, field: CodedField) -> Re
          AND term >= {first} AND term < rtrim({first}, '#') || '$' AND code IS NOT NULL ORDER BY code",
         kind as i16
     );
-    let rows = query(pool, &statement, &parameters).await?;
+    let rows = index.query(&statement, &parameters).await?;
     let read = |row: &tokio_postgres::Row| row.try_get(0).map_err(|error| unreadable("tally of the index", &error));
     rows.iter().map(read).collect()
 }
