@@ -41,7 +41,7 @@ use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::issue::TokenDesk;
 use crate::auth::{AuthFault, Authenticated, Door, FailedSignIns, KeyRing, TokenCache, authenticate};
-use crate::config::Config;
+use crate::config::{Config, StoreBackend};
 use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
 use crate::domain::audit::Actor;
@@ -357,7 +357,10 @@ impl App {
     /// One sentence that says what is missing.
     pub async fn readiness(&self) -> Result<(), String> {
         if self.registry.store.readiness().is_err() {
-            return Err("the store has stopped after a failure; its log says why".to_owned());
+            return Err(match self.config.store.backend {
+                StoreBackend::Sled => "the store has stopped after a failure; its log says why".to_owned(),
+                StoreBackend::Postgres => "the database does not answer; its log says why".to_owned(),
+            });
         }
         match self.engine.engine_name() {
             Some(_) => Ok(()),
@@ -377,6 +380,11 @@ impl App {
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.finish().await;
         }
+        if self.follower.is_some() {
+            // From here on nothing asks the database any more.
+            self.maintenance.abort();
+        }
+        self.keeper.close().await;
     }
 
     /// Stops what runs beside the requests. The store brings everything to disk when the last handle to it is gone.

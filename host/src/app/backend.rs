@@ -4,22 +4,27 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::StartError;
 use super::checkpoints::Checkpoints;
 use super::metrics::Metrics;
-use super::recovery::{self, Recovered};
+use super::open::MIB;
+use super::recovery::{self, Recovered, store_error};
 use crate::columns::Columns;
 use crate::config::{Config, StoreBackend};
+use crate::domain::change::Change;
 use crate::service::bodies::Bodies;
+use crate::service::eligibility::preview::PartedRegister;
 use crate::service::memory_index::MemoryIndex;
-use crate::store::Store;
 use crate::store::archive::Archive;
 use crate::store::audit_archive::AuditArchive;
 use crate::store::index::Index;
+use crate::store::postgres::{PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage};
 use crate::store::shared::Shared;
 use crate::store::sled::{SledStore, StoreUsage};
 use crate::store::verify::Verification;
+use crate::store::{ChangeSink, Store};
 
 /// A register that is open.
 pub(super) struct Backend {
@@ -36,6 +41,8 @@ pub(super) struct Backend {
     pub(super) bodies: Arc<Bodies>,
     /// Keeps the register in memory on disk as well; absent where that cannot be done.
     pub(super) checkpoints: Option<Arc<Checkpoints>>,
+    /// The register in partitions, where no process has it in memory as a whole.
+    pub(super) parted: Option<Arc<PartedRegister>>,
     /// What other processes share of it; nothing where there are no others.
     pub(super) shared: Option<Arc<dyn Shared>>,
     pub(super) keeper: Keeper,
@@ -45,6 +52,8 @@ pub(super) struct Backend {
 pub(super) enum Keeper {
     /// A folder of this process.
     Embedded(Arc<SledStore>),
+    /// A database that several processes share.
+    Postgres(Arc<PostgresStore>),
 }
 
 impl Backend {
@@ -52,9 +61,7 @@ impl Backend {
     pub(super) async fn open(config: &Config, data_dir: &Path, metrics: &Metrics) -> Result<Self, StartError> {
         match config.store.backend {
             StoreBackend::Sled => Self::embedded(config, data_dir, metrics).await,
-            StoreBackend::Postgres => Err(StartError::Store(
-                "`store.backend` is `postgres`, which this daftar does not have yet: use `sled`".to_owned(),
-            )),
+            StoreBackend::Postgres => Self::postgres(config, metrics).await,
         }
     }
 
@@ -72,10 +79,62 @@ impl Backend {
             columns,
             bodies,
             checkpoints,
+            parted: None,
             shared: None,
             keeper: Keeper::Embedded(store),
         })
     }
+}
+
+impl Backend {
+    async fn postgres(config: &Config, metrics: &Metrics) -> Result<Self, StartError> {
+        let opened = PostgresStore::open(postgres_options(config)?).await;
+        let store = Arc::new(opened.map_err(|error| StartError::Store(error.to_string()))?);
+        store.record_with(metrics.store_recorders());
+        let partitions = PostgresPartitions::of(&store, config.store.postgres.partition_keys);
+        let (partitions, rule_columns_bytes) =
+            (Arc::new(partitions), config.store.rule_columns_mib.saturating_mul(MIB));
+        // Nothing is kept in memory that would have to hear of writes.
+        store.attach_sink(Arc::new(Unheard)).map_err(store_error)?;
+        Ok(Self {
+            store: store.clone(),
+            archive: store.clone(),
+            audit: store.clone(),
+            verification: None,
+            index: Arc::new(store.index()),
+            columns: Arc::default(),
+            // Another process may have changed the person.
+            bodies: Arc::new(Bodies::new(0)),
+            checkpoints: None,
+            parted: Some(Arc::new(PartedRegister::new(partitions, rule_columns_bytes))),
+            shared: Some(Arc::new(PostgresShared::of(store.clone()))),
+            keeper: Keeper::Postgres(store),
+        })
+    }
+}
+
+/// How the database that the settings name is reached.
+///
+/// # Errors
+/// When they name none, or its URL cannot be read.
+pub(super) fn postgres_options(config: &Config) -> Result<PostgresOptions, StartError> {
+    let postgres = &config.store.postgres;
+    let url = postgres.read_url().map_err(StartError::Store)?;
+    Ok(PostgresOptions {
+        ca_file: postgres.ca_file.clone(),
+        connections_max: usize::try_from(postgres.pool_max).unwrap_or(usize::MAX),
+        connect_timeout: Duration::from_millis(postgres.connect_timeout_ms),
+        acquire_timeout: Duration::from_millis(postgres.acquire_timeout_ms),
+        statement_timeout: Duration::from_millis(postgres.statement_timeout_ms),
+        ..PostgresOptions::new(url)
+    })
+}
+
+/// Hears of writes for nobody.
+struct Unheard;
+
+impl ChangeSink for Unheard {
+    fn apply(&self, _: &[Change]) {}
 }
 
 impl Keeper {
@@ -83,6 +142,36 @@ impl Keeper {
     pub(super) fn usage(&self) -> StoreUsage {
         match self {
             Self::Embedded(store) => store.usage(),
+            Self::Postgres(store) => {
+                let usage = store.usage();
+                StoreUsage {
+                    is_sound: usage.is_reachable,
+                    writes: usage.writes,
+                    sequence: usage.sequence,
+                    waiting: usage.waiting,
+                    waiting_max: usage.waiting_max,
+                    audit_lines: usage.audit_lines,
+                    audit_bytes: usage.audit_bytes,
+                    audit_lines_max: usage.audit_lines_max,
+                    disk_bytes: None,
+                }
+            }
+        }
+    }
+
+    /// What it tells of its database, where it has one.
+    pub(super) fn database(&self) -> Option<PostgresUsage> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Postgres(store) => Some(store.usage()),
+        }
+    }
+
+    /// Writes what waits, and ends the connections to a database; a store in a folder does so by itself.
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Embedded(_) => {}
+            Self::Postgres(store) => store.close().await,
         }
     }
 }

@@ -38,8 +38,8 @@ use crate::service::audit::keeper::AuditKeeper;
 use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
 use crate::service::client::ClientAdministration;
-use crate::service::eligibility::preview::KeptColumns;
 use crate::service::eligibility::preview::desk::PreviewDesk;
+use crate::service::eligibility::preview::{KeptColumns, Sharing};
 use crate::service::once::Requests;
 use crate::service::plugin::PluginAdministration;
 use crate::service::registry::Registry;
@@ -77,8 +77,19 @@ impl App {
 
         let metrics = Arc::new(Metrics::new());
         let backend = Backend::open(&config, &data_dir, &metrics).await?;
-        let Backend { store, archive, audit, verification, index, columns, bodies, checkpoints, shared, keeper } =
-            backend;
+        let Backend {
+            store,
+            archive,
+            audit,
+            verification,
+            index,
+            columns,
+            bodies,
+            checkpoints,
+            parted,
+            shared,
+            keeper,
+        } = backend;
         // Before anything that it counts is read.
         let generation = match &shared {
             Some(shared) => shared.generation().await.map_err(store_error)?,
@@ -111,7 +122,7 @@ impl App {
             store: store.clone(),
             index,
             columns,
-            parted: None,
+            parted,
             vocabularies: Arc::new(Vocabularies::asking(empty_generation()?, packs)),
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),
@@ -160,6 +171,8 @@ impl App {
             let (directory, ring) = (directory.clone(), token_keys.clone());
             Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), ring, generation))
         });
+        let previews = Arc::new(PreviewDesk::new(library.background_threads()));
+        let sharing = Sharing::new(registry.clone(), library.clone(), previews.clone());
         let (searched, kept, kept_up) = (registry.clone(), limits.clone(), metrics.clone());
         let (checkpointing, following) = (checkpoints.clone(), follower.clone());
         let maintenance = tokio::spawn(async move {
@@ -178,8 +191,13 @@ impl App {
                     follower.keep_up().await;
                 }
             };
+            let sharing = async {
+                if let Some(sharing) = sharing {
+                    sharing.keep_up().await;
+                }
+            };
             let kept_up = maintain(kept, kept_up);
-            tokio::join!(kept_up, upkeep.keep_up(), access.keep_up(), forgetting, checkpoints, following);
+            tokio::join!(kept_up, upkeep.keep_up(), access.keep_up(), forgetting, checkpoints, following, sharing);
         });
         let clients = ClientAdministration {
             store,
@@ -199,7 +217,7 @@ impl App {
             config,
             data_dir,
             imports: Arc::new(ImportDesk::new(clock.clone())),
-            previews: Arc::new(PreviewDesk::new(library.background_threads())),
+            previews,
             rule_columns,
             description: ServedDescription::new(public_url.clone()),
             public_url,

@@ -7,6 +7,7 @@ use metrics::Recorder;
 use super::{METADATA, Metrics, Snapshot, number};
 use crate::app::App;
 use crate::app::open::MIB;
+use crate::store::postgres::PostgresUsage;
 use crate::store::sled::StoreRecorders;
 
 /// Times of writes.
@@ -41,6 +42,20 @@ const GAUGES: [(&str, &str); 17] = [
     ("daftar_ready", "1 while requests can be served, as `/health/ready` says."),
 ];
 
+const DATABASE_GAUGES: [(&str, &str); 5] = [
+    ("daftar_partitions", "Partitions of the register that are in memory for previews."),
+    ("daftar_partitions_bytes", "What they take."),
+    ("daftar_database_connections", "Connections for reads, by whether somebody uses them."),
+    ("daftar_database_connections_limit", "How many there may be."),
+    ("daftar_database_connections_waited_for", "Reads that wait for one."),
+];
+
+const DATABASE_COUNTERS: [(&str, &str); 3] = [
+    ("daftar_database_connections_made_total", "Connections that were made since the start."),
+    ("daftar_database_retries_total", "Reads and groups of writes that were tried again."),
+    ("daftar_database_unknown_commits_total", "Commits whose end was not heard and had to be found out."),
+];
+
 const COUNTERS: [(&str, &str); 2] = [
     ("daftar_store_writes_total", "Writes of use cases, by how they ended."),
     ("daftar_store_sequence_total", "Writes of records in the register's whole life."),
@@ -72,7 +87,6 @@ impl Snapshot {
         self.counter("daftar_store_sequence_total", &[], usage.sequence);
         self.gauge("daftar_store_writes_waiting", &[], number(usage.waiting));
         self.gauge("daftar_store_writes_waiting_limit", &[], number(usage.waiting_max));
-        self.gauge("daftar_store_cache_limit_bytes", &[], number(app.config.store.cache_mib.saturating_mul(MIB)));
         if let Some(bytes) = usage.disk_bytes {
             self.gauge("daftar_store_disk_bytes", &[], number(bytes));
         }
@@ -80,16 +94,10 @@ impl Snapshot {
         self.gauge("daftar_audit_lines_waiting_limit", &[], number(usage.audit_lines_max));
         self.gauge("daftar_audit_lines_waiting_bytes", &[], number(usage.audit_bytes));
         self.gauge("daftar_requests_remembered_limit", &[], number(app.config.server.idempotency_keys_max));
-        let store = app.config.store.folder(&app.data_dir);
-        for (folder, path) in [("data", app.data_dir.as_path()), ("store", store.as_path())] {
-            if let Some((free, size)) = room(path) {
-                self.gauge("daftar_disk_free_bytes", &[("folder", folder)], number(free));
-                self.gauge("daftar_disk_size_bytes", &[("folder", folder)], number(size));
-            }
-        }
-        let snapshot = app.registry.columns.snapshot();
-        for (kind, count) in [("individual", snapshot.individual_count()), ("group", snapshot.group_count())] {
-            self.gauge("daftar_records", &[("kind", kind)], number(count));
+        self.disk("data", &app.data_dir);
+        match app.keeper.database() {
+            Some(usage) => self.database(app, &usage),
+            None => self.embedded(app),
         }
         if let Some(checkpoints) = &app.checkpoints {
             let usage = checkpoints.usage();
@@ -102,6 +110,41 @@ impl Snapshot {
         if let Some(last) = app.backups.last() {
             self.gauge("daftar_backup_last_timestamp_seconds", &[], last.as_second() as f64);
         }
+    }
+}
+
+impl Snapshot {
+    fn disk(&self, folder: &str, path: &Path) {
+        if let Some((free, size)) = room(path) {
+            self.gauge("daftar_disk_free_bytes", &[("folder", folder)], number(free));
+            self.gauge("daftar_disk_size_bytes", &[("folder", folder)], number(size));
+        }
+    }
+
+    fn embedded(&self, app: &App) {
+        self.gauge("daftar_store_cache_limit_bytes", &[], number(app.config.store.cache_mib.saturating_mul(MIB)));
+        self.disk("store", &app.config.store.folder(&app.data_dir));
+        let snapshot = app.registry.columns.snapshot();
+        for (kind, count) in [("individual", snapshot.individual_count()), ("group", snapshot.group_count())] {
+            self.gauge("daftar_records", &[("kind", kind)], number(count));
+        }
+    }
+
+    fn database(&self, app: &App, usage: &PostgresUsage) {
+        self.describe_all(&DATABASE_GAUGES, &DATABASE_COUNTERS);
+        let in_use = usage.connections.saturating_sub(usage.connections_idle);
+        self.gauge("daftar_database_connections", &[("state", "idle")], number(usage.connections_idle));
+        self.gauge("daftar_database_connections", &[("state", "in_use")], number(in_use));
+        self.gauge("daftar_database_connections_limit", &[], number(usage.connections_max));
+        self.gauge("daftar_database_connections_waited_for", &[], number(usage.connections_waited_for));
+        if let Some(parted) = &app.registry.parted {
+            let kept = parted.usage();
+            self.gauge("daftar_partitions", &[], number(kept.partitions));
+            self.gauge("daftar_partitions_bytes", &[], number(kept.bytes));
+        }
+        self.counter("daftar_database_connections_made_total", &[], usage.connections_made);
+        self.counter("daftar_database_retries_total", &[], usage.retries);
+        self.counter("daftar_database_unknown_commits_total", &[], usage.unknown_commits);
     }
 }
 

@@ -1,0 +1,110 @@
+//! What processes share in the database beside the records: counts of calls, plugins, whose turn it is.
+
+mod limits;
+mod plugins;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+
+use super::database::{Database, Link};
+use super::failure::{Failure, Meaning};
+use super::rows::signed;
+use super::{Channel, PostgresStore};
+use crate::store::StoreError;
+use crate::store::generation::{Feed, Generation};
+use crate::store::shared::{Shared, Turn};
+
+/// Held while plugins or settings are changed: `daftar` in ASCII, and what comes after it.
+const TURN: i64 = 0x6461_6674_6173;
+/// The longest that the turn is waited for: a plugin may take its compiler's whole time.
+const TURN_WAIT: Duration = Duration::from_secs(120);
+/// How often it is asked whether it has come.
+const TURN_PAUSE: Duration = Duration::from_millis(25);
+
+/// What processes share.
+pub struct PostgresShared {
+    store: Arc<PostgresStore>,
+    heard: Mutex<watch::Receiver<u64>>,
+}
+
+impl PostgresShared {
+    /// What the processes of that register share.
+    #[must_use]
+    pub fn of(store: Arc<PostgresStore>) -> Self {
+        let heard = Mutex::new(store.feed().subscribe(Channel::Generation));
+        Self { store, heard }
+    }
+
+    fn database(&self) -> &Database {
+        &self.store.database
+    }
+}
+
+#[async_trait::async_trait]
+impl Feed for PostgresShared {
+    async fn generation(&self) -> Result<Generation, StoreError> {
+        let asked = "SELECT clients_generation, deployment_generation FROM daftar.last";
+        let row = self.database().query_opt(asked, &[]).await?;
+        let row = row.ok_or_else(|| StoreError::Failed("the database holds no register any more".into()))?;
+        let number = |index| row.try_get::<_, i64>(index).map(i64::unsigned_abs).map_err(|error| Failure::from(&error));
+        Ok(Generation { clients: number(0)?, deployment: number(1)? })
+    }
+
+    async fn heard(&self) {
+        if self.heard.lock().await.changed().await.is_err() {
+            // Nobody tells of anything any more: the store is closed.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn is_listening(&self) -> bool {
+        self.store.feed().is_listening()
+    }
+}
+
+/// Held on a connection of its own: when that is gone, so is the turn.
+struct HeldTurn {
+    _link: Link,
+}
+
+impl Turn for HeldTurn {}
+
+#[async_trait::async_trait]
+impl Shared for PostgresShared {
+    async fn turn(&self) -> Result<Box<dyn Turn>, StoreError> {
+        let link = self.database().link("daftar (turn)").await?;
+        let until = Instant::now() + TURN_WAIT;
+        loop {
+            let asked = link.client.query_one("SELECT pg_try_advisory_lock($1)", &[&TURN]);
+            let answered = tokio::time::timeout(self.database().answer_timeout(), asked).await;
+            let row = answered.map_err(|_| Failure::slow())?.map_err(|error| Failure::from(&error))?;
+            if row.try_get::<_, bool>(0).map_err(|error| Failure::from(&error))? {
+                return Ok(Box::new(HeldTurn { _link: link }));
+            }
+            if Instant::now() >= until {
+                let reason = "another process has been changing plugins or settings for two minutes";
+                return Err(Failure::new(Meaning::Slow, reason).into());
+            }
+            tokio::time::sleep(TURN_PAUSE).await;
+        }
+    }
+
+    async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let kept = "INSERT INTO daftar.kept_once (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+        self.database().query(kept, &[&name, &value]).await?;
+        let row = self.database().query_opt("SELECT value FROM daftar.kept_once WHERE name = $1", &[&name]).await?;
+        let row = row.ok_or_else(|| StoreError::Failed("what was kept once is gone".into()))?;
+        row.try_get(0).map_err(|error| Failure::from(&error).into())
+    }
+}
+
+/// A number as the database has it.
+fn number(value: impl Into<u64>) -> i64 {
+    signed(value.into())
+}
+
+#[cfg(test)]
+mod tests;
