@@ -10,6 +10,7 @@ pub mod doctor;
 mod follow;
 mod limits;
 pub mod metrics;
+pub mod migrate;
 mod open;
 mod open_packs;
 pub mod packs;

@@ -20,6 +20,7 @@ mod health;
 mod identifier_system;
 mod import;
 mod key;
+mod migrate;
 mod output;
 mod pack;
 mod plugin;
@@ -132,6 +133,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Put a backup back into an empty data folder
     Restore(restore::RestoreArgs),
+    /// Move the register of a stopped server from one backend into another, and compare both thing by thing
+    Migrate(migrate::MigrateArgs),
     /// Say what this program is: version, commit, interfaces that it speaks, forms that it stores
     Version,
     /// Print what a shell needs to complete commands and options
@@ -176,6 +179,7 @@ pub fn main(pinned: &str, build: Build) -> ExitCode {
         Command::Doctor(args) => doctor::run(&cli.global, &args),
         Command::Backup(args) => backup::run(&cli.global, &args),
         Command::Restore(args) => restore::run(&cli.global, &args),
+        Command::Migrate(args) => migrate::run(&cli.global, &args),
         Command::Version => version::run(&cli.global),
         Command::Completions(args) => completions::complete(&args),
         Command::Manual(args) => completions::manual(&cli.global, &args),

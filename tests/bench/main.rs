@@ -13,6 +13,7 @@ mod mixed;
 mod pairs;
 mod people;
 mod plugins;
+mod postgres;
 mod program;
 mod read;
 mod register;
@@ -51,6 +52,8 @@ const BENCHMARKS: &[Benchmark] = &[
 
 /// Runs for an hour, so only where it is asked for by name; further arguments are how many people the registers have.
 const SCALE: &str = "scale";
+/// The same on both backends.
+const POSTGRES: &str = "postgres";
 /// Needs a browser, so only where it is asked for by name.
 const WORKBENCH: &str = "workbench";
 /// Further arguments that are numbers are how many people the registers have.
@@ -60,6 +63,9 @@ fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     if let Some((SCALE, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes)) {
         return finish(scale::run(sizes));
+    }
+    if let Some((POSTGRES, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes)) {
+        return finish(postgres::run(sizes));
     }
     if let Some((ELIGIBILITY, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes))
         && sizes.iter().all(|size| size.bytes().all(|byte| byte.is_ascii_digit()))
@@ -71,7 +77,7 @@ fn main() -> ExitCode {
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
     if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|(known, _)| known != name)) {
-        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).chain([SCALE, WORKBENCH]).collect();
+        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).chain([POSTGRES, SCALE, WORKBENCH]).collect();
         eprintln!("error: there is no benchmark `{unknown}`; there are: {}", known.join(", "));
         return ExitCode::FAILURE;
     }

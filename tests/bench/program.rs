@@ -1,5 +1,6 @@
 //! The server's program as a process of its own: how long it takes to start, what it holds in memory, how it is killed.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,6 +22,11 @@ pub struct Program {
 impl Program {
     /// Starts the program on the data folder of a register and waits until it listens.
     pub fn start(folder: &Path) -> Result<Self, String> {
+        Self::start_with(folder, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(folder: &Path, more: &[&OsStr]) -> Result<Self, String> {
         let program = program()?;
         let started = Instant::now();
         let mut child = Command::new(&program)
@@ -28,6 +34,7 @@ impl Program {
             .arg(folder.join("data"))
             .arg("--plugins")
             .arg(artifacts_folder()?.join("plugins"))
+            .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

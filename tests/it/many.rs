@@ -3,6 +3,8 @@
 mod deaf;
 mod keys;
 mod limits;
+mod moved;
+mod outages;
 mod plugins;
 
 use daftar_tests::postgres::{Processes, eventually};

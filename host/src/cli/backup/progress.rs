@@ -31,7 +31,12 @@ impl Progress {
 
     /// So many things are done.
     pub(in crate::cli) fn at(&mut self, head: &Head, things: u64) {
-        let about = head.about().max(things);
+        self.at_about(head.about(), things);
+    }
+
+    /// So many things of about so many are done.
+    pub(in crate::cli) fn at_about(&mut self, about: u64, things: u64) {
+        let about = about.max(things);
         self.bar.set_length(about);
         self.bar.set_position(things);
         let tenths = things.saturating_mul(10).checked_div(about).unwrap_or_default();

@@ -210,15 +210,3 @@ impl Index for PostgresIndex {
         Ok(RecordCounts { individuals: counts.0, groups: counts.1 })
     }
 }
-
-/// Every key that a search finds, ascending, asked on a connection that is in use for that.
-///
-/// # Errors
-/// When the database fails.
-pub(super) async fn matching(
-    _: &tokio_postgres::Client,
-    _: &crate::domain::search::SubjectQuery,
-    _: Option<Sees<'_>>,
-) -> Result<Vec<RecordId>, StoreError> {
-    Ok(Vec::new())
-}

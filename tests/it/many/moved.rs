@@ -1,0 +1,202 @@
+//! A register that moved from the embedded store into PostgreSQL answers as it did, and its previews are shared by processes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use daftar_tests::postgres::{self, Database, Processes, eventually};
+use daftar_tests::process::{self, Server};
+use daftar_tests::records::{FEMALE, MALE, household, path, person, with};
+use daftar_tests::{ApiClient, token};
+use serde_json::{Value, json};
+
+/// More than two partitions of the smallest size.
+const PEOPLE: usize = 2_600;
+/// Who may ask anything.
+const SCOPES: [&str; 5] = ["individual:all", "group:all", "eligibility:read", "program_membership:all", "program:all"];
+/// Rules over columns, over records and over households, some of whose members are in another partition.
+const RULES: [(&str, &str); 7] = [
+    ("individual", "is_female(me) && age_years(me.birth_date) >= 60"),
+    ("individual", "members.exists(m, is_head(m) && age_years(m.birth_date) >= 60)"),
+    ("individual", "me.address.exists(a, a.region == 'North')"),
+    ("individual", "1 / me.languages.size() > 0"),
+    ("individual", "programs.size() == 0"),
+    ("group", "members.exists(m, is_head(m) && is_female(m))"),
+    ("group", "me.active"),
+];
+
+/// People, a third of whom say no gender, and households of two who were registered far apart.
+fn register(folder: &Path) -> PathBuf {
+    let mut lines = Vec::with_capacity(PEOPLE * 3 / 2);
+    for number in 0..PEOPLE {
+        let region = ["North", "South", "East"][number % 3];
+        let mut more = json!({"type": "Individual", "address": [{"region": region}]});
+        if let Some(gender) = [Some(FEMALE), Some(MALE), None][number % 3] {
+            more["gender"] = json!(gender);
+        }
+        if number % 7 != 0 {
+            more["birth_date"] = json!(format!("{}-03-01", 1930 + number % 90));
+        }
+        if number % 11 == 0 {
+            more["languages"] = json!([]);
+        }
+        lines.push(person(&number.to_string(), more));
+    }
+    for number in 0..PEOPLE / 2 {
+        let (head, spouse) = (number.to_string(), (number + PEOPLE / 2).to_string());
+        let group = household(&format!("H-{number}"), &[(&head, "head"), (&spouse, "spouse")]);
+        lines.push(with(group, json!({"type": "Group"})));
+    }
+    let path = folder.join("register.ndjson");
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&path, text).expect("a file can be written");
+    path
+}
+
+/// What a preview says, without what names the moment.
+fn preview(client: &ApiClient, (subject, expression): (&str, &str), filter: &Value) -> Value {
+    let body = json!({
+        "expression": expression, "subject": subject, "filter": filter, "as_of": "2026-03-01", "sample": 50,
+    });
+    client.post("/Eligibility/$preview", &body).expect(200).json()
+}
+
+/// What of each subject is told, in the order of registration.
+fn told(client: &ApiClient, (subject, expression): (&str, &str)) -> Vec<Value> {
+    let body = json!({"expression": expression, "subject": subject, "as_of": "2026-03-01", "subjects": true});
+    let request = client.request("POST", "/Eligibility/$preview").header("Accept", "application/x-ndjson");
+    let lines = request.json(&body).send().expect(200).lines();
+    lines.into_iter().filter(|line| line.get("subject").is_some()).collect()
+}
+
+/// The answers that have to be the same before and after.
+fn answers(client: &ApiClient) -> Vec<Value> {
+    let mut answers: Vec<Value> = RULES.iter().map(|rule| preview(client, *rule, &json!({}))).collect();
+    answers.push(preview(client, RULES[0], &json!({"region": "South"})));
+    answers.push(preview(client, RULES[5], &json!({"_last_updated": "ge2020-01-01"})));
+    answers.push(json!(told(client, RULES[1])));
+    for query in [
+        "/Individual?gender=urn:iso:std:iso:5218%232&birth_date=ge1980-01-01&region=north&_sort=-birth_date&_count=30",
+        "/Individual?_count=5&_offset=2000",
+        "/Group?_count=5&_sort=_last_updated",
+    ] {
+        let found = client.get(query).expect(200).json();
+        answers.push(json!([found["total"], found["data"]]));
+    }
+    answers.push(client.get(&path("Individual", "17")).expect(200).json());
+    answers.push(client.get(&path("Group", "H-17")).expect(200).json());
+    answers
+}
+
+fn copy_keys(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.join("keys")).expect("a folder can be made");
+    let copied = std::process::Command::new("cp").arg("-a").arg(from.join("keys/.")).arg(to.join("keys")).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+}
+
+/// The register in the embedded store, stopped: its folder, a client of it, and its answers.
+fn embedded(folder: &Path) -> (PathBuf, ApiClient, Vec<Value>) {
+    let data_dir = folder.join("embedded");
+    daftar_tests::template::copy_to(&data_dir);
+    let server = Server::serve(&data_dir, &["--config", allowing(folder).to_str().expect("a path is UTF-8")]);
+    let credentials = process::create_client(&data_dir, &SCOPES);
+    let connection = server.connection();
+    let issued = token::fetch(&connection, &credentials);
+    let client = ApiClient::new(connection, credentials, issued);
+    let file = register(folder);
+    let imported = process::run(&data_dir, &["import", file.to_str().expect("a path is UTF-8"), "--json"]);
+    assert_eq!(imported.expect_success().json()["created"], PEOPLE + PEOPLE / 2);
+    let answers = answers(&client);
+    assert_eq!(server.stop().code, 0);
+    (data_dir, client, answers)
+}
+
+fn allowing(folder: &Path) -> PathBuf {
+    let path = folder.join("embedded.toml");
+    std::fs::write(&path, "[plugins]\nallow_unsigned = true\n").expect("settings can be written");
+    path
+}
+
+#[test]
+fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (data_dir, client, before) = embedded(folder.path());
+    let database = Arc::new(Database::shared());
+    let settings = postgres::settings(&data_dir, &database.url(), None, "");
+    let migrate = |from: &str, to: &str, data_dir: &Path, more: &[&str]| {
+        let config = settings.to_str().expect("a path is UTF-8");
+        process::run(data_dir, &[&["migrate", "--from", from, "--to", to, "--json", "--config", config], more].concat())
+    };
+    let moved = migrate("sled", "postgres", &data_dir, &[]).expect_success().json();
+    assert_eq!((&moved["differences"], &moved["told"]), (&json!(0), &json!([])));
+    assert_eq!(moved["same"]["individuals"], PEOPLE);
+    assert!(moved["same"]["audit_values"].as_u64().is_some_and(|values| values > 0), "{moved}");
+    let again = migrate("sled", "postgres", &data_dir, &[]);
+    assert!(again.code != 0 && again.stderr.contains("holds a register"), "{again:?}");
+
+    let mut processes = Processes::start_on(database, 0, "");
+    copy_keys(&data_dir, processes.common_dir());
+    for _ in 0..3 {
+        let _number = processes.start_one();
+    }
+    for number in 0..3 {
+        assert_eq!(answers(&processes.at(number, &client)), before, "process {number}");
+    }
+    assert!(migrate("sled", "postgres", &data_dir, &["--compare"]).code != 0, "clients' counts have gone on");
+
+    // What is written now is in the next preview, whichever process makes it.
+    let (first, second) = (processes.at(0, &client), processes.at(1, &client));
+    let eligible = |client: &ApiClient| preview(client, RULES[0], &json!({}))["eligible"].as_u64().unwrap();
+    let old = eligible(&first);
+    drop(second.create_individual(&person("new", json!({"gender": FEMALE, "birth_date": "1940-01-01"}))));
+    assert_eq!((eligible(&first), eligible(&second)), (old + 1, old + 1));
+    let changed = second.get(&path("Individual", "0")).expect(200);
+    let request = second.request("PATCH", &path("Individual", "0")).header("If-Match", changed.header("etag").unwrap());
+    let patch = request.body("application/merge-patch+json", json!({"birth_date": "1935-01-01"}).to_string());
+    assert_eq!(patch.send().status, 200);
+    assert_eq!((eligible(&first), eligible(&second)), (old + 2, old + 2));
+
+    for number in 0..3 {
+        assert_eq!(processes.stop(number).0.code, 0);
+    }
+    let back = folder.path().join("back");
+    let returned = migrate("postgres", "sled", &back, &[]).expect_success().json();
+    assert_eq!((&returned["differences"], &returned["same"]["individuals"]), (&json!(0), &json!(PEOPLE + 2)));
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_works_on_a_preview_loses_its_part_alone() {
+    let database = Arc::new(Database::shared());
+    let mut processes = Processes::start_on(database.clone(), 2, "");
+    let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = register(folder.path());
+    let imported = postgres::run(processes.data_dir(0), &["import", file.to_str().expect("UTF-8"), "--json"]);
+    assert_eq!(imported.expect_success().json()["created"], PEOPLE + PEOPLE / 2);
+    let expected = preview(&client, RULES[0], &json!({}));
+    let claims = || {
+        let working = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                       AND application_name = 'daftar (preview part)' AND state = 'idle in transaction'";
+        database.sql(working).trim().parse::<usize>().unwrap()
+    };
+    drop(client.create_individual(&person("one more", json!({"gender": MALE}))));
+    // Nobody reads who belongs where as long as this is held: whoever claims a part keeps it.
+    std::thread::scope(|scope| {
+        let holding = scope.spawn(|| {
+            let hold = "SET application_name = 'holder'; BEGIN; LOCK TABLE daftar.search_member IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(120)";
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| database.sql(hold)))
+        });
+        let held = "SELECT count(*) FROM pg_locks WHERE relation = 'daftar.search_member'::regclass AND mode = 'AccessExclusiveLock' AND granted";
+        eventually("the table is held", || database.sql(held).trim() == "1");
+        let previewing = scope.spawn(|| preview(&client, ("individual", "true"), &json!({})));
+        eventually("both processes work on it", || claims() == 3);
+        let _data_dir = processes.kill(1);
+        eventually("what the killed one had can be claimed again", || claims() == 2);
+        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
+        assert!(holding.join().unwrap().is_err(), "it was ended");
+        let counted = previewing.join().unwrap();
+        assert_eq!(counted["eligible"], PEOPLE + 1);
+    });
+    let after = preview(&processes.at(0, &client), RULES[0], &json!({}));
+    assert_eq!(after["eligible"], expected["eligible"]);
+    eventually("nothing is left on the board", || database.sql("SELECT count(*) FROM daftar.job").trim() == "0");
+}

@@ -1,0 +1,225 @@
+//! A database that is away, in whatever way: requests are 503 and say when to come again, nothing is half done, and a server goes on by
+//! itself when the database is back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use daftar_test_postgres::{Server as Postgres, Stop};
+use daftar_tests::postgres::{Database, Processes, eventually};
+use daftar_tests::records::{FEMALE, household, path, person};
+use daftar_tests::{ApiClient, Response};
+use serde_json::json;
+
+use super::SCOPES;
+
+/// One server on a PostgreSQL that the test may stop, and a client of it.
+fn alone() -> (Arc<Database>, Processes, ApiClient) {
+    let database = Arc::new(Database::on(Arc::new(Postgres::start(&[]))));
+    let processes = Processes::start_on(database.clone(), 1, "");
+    let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
+    (database, processes, client)
+}
+
+fn create(client: &ApiClient, id: &str) -> Response {
+    client.post("/Individual", &person(id, json!({"gender": FEMALE})))
+}
+
+/// Asks until the answer is one of a server that is well.
+fn recovers(client: &ApiClient, id: &str) {
+    eventually("a write is taken again", || [201, 409].contains(&create(client, id).status));
+    assert_eq!(client.get(&path("Individual", id)).status, 200);
+}
+
+#[track_caller]
+fn is_told_to_come_again(response: &Response) {
+    assert_eq!(response.status, 503, "{}", response.text());
+    let seconds: u64 = response.header("retry-after").expect("when to come again").parse().expect("seconds");
+    assert!((1..=60).contains(&seconds), "{seconds}");
+    let told = response.text();
+    assert!(!told.contains("postgres") && !told.contains("127.0.0.1"), "nothing of what is behind: {told}");
+}
+
+#[test]
+fn a_database_that_is_gone_and_comes_back() {
+    let (database, processes, client) = alone();
+    assert_eq!(create(&client, "before").status, 201);
+    database.server().stop(Stop::Fast);
+    for _ in 0..3 {
+        is_told_to_come_again(&client.get(&path("Individual", "before")));
+        is_told_to_come_again(&client.get("/Individual?_count=1"));
+        is_told_to_come_again(&create(&client, "meanwhile"));
+        is_told_to_come_again(&client.post("/Eligibility/$preview", &json!({"expression": "true"})));
+    }
+    let ready = processes.server(0).connection().request("GET", "/health/ready").send();
+    assert_eq!(ready.status, 503, "{}", ready.text());
+    assert_eq!(processes.server(0).connection().request("GET", "/health/live").send().status, 200);
+    database.server().start_again();
+    recovers(&client, "after");
+    assert_eq!(client.get(&path("Individual", "before")).status, 200);
+    assert_eq!(client.get(&path("Individual", "meanwhile")).status, 404, "what was refused was not done");
+    eventually("it is ready", || processes.server(0).connection().request("GET", "/health/ready").send().status == 200);
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_database_that_is_killed_in_the_middle_of_writes() {
+    let (database, processes, client) = alone();
+    let is_over = AtomicBool::new(false);
+    let (acknowledged, refused) = std::thread::scope(|scope| {
+        let writer = |writer: usize| {
+            let (client, is_over) = (processes.at(0, &client), &is_over);
+            scope.spawn(move || {
+                let (mut acknowledged, mut refused) = (Vec::new(), Vec::new());
+                let mut number = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    number += 1;
+                    let (head, home) = (format!("{writer}-{number}"), format!("H-{writer}-{number}"));
+                    let members = [(head.as_str(), "head")];
+                    // A person and a household in one use case.
+                    let bundle = json!({"type": "transaction", "entry": [
+                        {"method": "POST", "url": "Individual", "resource": person(&head, json!({}))},
+                        {"method": "POST", "url": "Group", "resource": household(&home, &members)},
+                    ]});
+                    let answer = client.post("/$batch", &bundle);
+                    match answer.status {
+                        200 | 201 => acknowledged.push((head, home)),
+                        503 => refused.push((head, home)),
+                        other => panic!("{other}: {}", answer.text()),
+                    }
+                }
+                (acknowledged, refused)
+            })
+        };
+        let writers: Vec<_> = (0..4).map(writer).collect();
+        let written = || client.get("/Individual?_count=1").json()["total"].as_u64().unwrap_or_default();
+        for round in 1..=3 {
+            eventually("some are written", || written() >= round * 40);
+            database.server().stop(Stop::Immediate);
+            database.server().start_again();
+        }
+        eventually("some more are written", || written() >= 160);
+        is_over.store(true, Ordering::Relaxed);
+        let all = writers.into_iter().map(|writer| writer.join().unwrap());
+        all.fold((Vec::new(), Vec::new()), |(mut done, mut refused), (more_done, more_refused)| {
+            done.extend(more_done);
+            refused.extend(more_refused);
+            (done, refused)
+        })
+    });
+    let is_there = |(head, home): &(String, String)| {
+        [path("Individual", head), path("Group", home)].map(|path| client.get(&path).status)
+    };
+    for pair in &acknowledged {
+        assert_eq!(is_there(pair), [200, 200], "{pair:?}");
+    }
+    let mut half = refused.iter().map(is_there).filter(|statuses| statuses[0] != statuses[1]);
+    assert_eq!(half.next(), None, "nothing is half done");
+    let late = refused.iter().filter(|pair| is_there(pair) == [200, 200]).count();
+    let total = client.get("/Individual?_count=1").expect(200).json()["total"].as_u64().unwrap();
+    assert_eq!(total as usize, acknowledged.len() + late);
+    let sequence: usize = database.sql("SELECT count(*) FROM daftar.change").trim().parse().unwrap();
+    let last: usize = database.sql("SELECT sequence FROM daftar.last").trim().parse().unwrap();
+    assert_eq!(sequence, last, "the order of writes has no gap");
+}
+
+#[test]
+fn a_database_that_takes_no_writes_answers_reads() {
+    let (database, _processes, client) = alone();
+    assert_eq!(create(&client, "before").status, 201);
+    let name = database.sql("SELECT current_database()").trim().to_owned();
+    let set = |value: &str| {
+        database.sql(&format!(
+            "SET default_transaction_read_only = off; ALTER DATABASE {name} SET default_transaction_read_only = {value}"
+        ));
+        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
+    };
+    set("on");
+    eventually("writes are refused", || create(&client, "meanwhile").status == 503);
+    is_told_to_come_again(&create(&client, "meanwhile"));
+    eventually("reads are answered", || client.get(&path("Individual", "before")).status == 200);
+    set("off");
+    recovers(&client, "after");
+    assert_eq!(client.get(&path("Individual", "meanwhile")).status, 404);
+}
+
+#[test]
+fn a_database_without_a_free_connection() {
+    let database = Arc::new(Database::on(Arc::new(Postgres::start(&[]))));
+    let mut processes = Processes::start_on(database.clone(), 1, "");
+    let url = database.bounded_url();
+    let bounded = processes.start_one_by(&url);
+    let client = processes.client_of(bounded, &processes.credentials(0, &SCOPES));
+    assert_eq!(create(&client, "before").status, 201);
+    let role = url.split("//").nth(1).and_then(|rest| rest.split('@').next()).expect("a role").to_owned();
+    database.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT 0"));
+    database.sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"));
+    eventually("reads are refused", || client.get(&path("Individual", "before")).status == 503);
+    is_told_to_come_again(&client.get(&path("Individual", "before")));
+    is_told_to_come_again(&create(&client, "meanwhile"));
+    let other = processes.at(0, &client);
+    assert_eq!(create(&other, "other").status, 201, "another process goes on");
+    database.sql(&format!("ALTER ROLE {role} CONNECTION LIMIT -1"));
+    recovers(&client, "after");
+    assert_eq!(client.get(&path("Individual", "meanwhile")).status, 404);
+}
+
+#[test]
+fn a_database_that_is_slow() {
+    let (database, _processes, client) = alone();
+    assert_eq!(create(&client, "before").status, 201);
+    std::thread::scope(|scope| {
+        let holding = scope.spawn(|| {
+            let hold =
+                "SET application_name = 'holder'; BEGIN; SELECT FROM daftar.last FOR UPDATE; SELECT pg_sleep(120)";
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| database.sql(hold)))
+        });
+        let sleeping =
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holder' AND wait_event = 'PgSleep'";
+        eventually("the row is held", || database.sql(sleeping).trim() == "1");
+        is_told_to_come_again(&create(&client, "meanwhile"));
+        assert_eq!(client.get(&path("Individual", "before")).status, 200, "reads wait for no write");
+        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
+        assert!(holding.join().unwrap().is_err(), "it was ended");
+    });
+    recovers(&client, "after");
+}
+
+#[test]
+fn a_standby_takes_over_and_nothing_acknowledged_is_lost() {
+    let primary = Postgres::start(&[("wal_level", "replica"), ("max_wal_senders", "4")]);
+    let database = Arc::new(Database::on(Arc::new(primary)));
+    let standby = database.server().start_standby();
+    // An answer waits until the standby has it too.
+    database.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    database.sql("SELECT pg_reload_conf()");
+    let name = database.sql("SELECT current_database()").trim().to_owned();
+    let role = daftar_test_postgres::ROLE;
+    let (one, other) = (database.server().port(), standby.port());
+    let url = format!("postgres://{role}@127.0.0.1:{one},127.0.0.1:{other}/{name}?target_session_attrs=read-write");
+    let mut processes = Processes::start_on(database.clone(), 0, "");
+    let number = processes.start_one_by(&url);
+    let client = processes.client_of(number, &processes.credentials(number, &SCOPES));
+    let mut acknowledged = Vec::new();
+    let mut write = |id: String| {
+        let status = create(&client, &id).status;
+        assert!([201, 503].contains(&status), "{status}");
+        if status == 201 {
+            acknowledged.push(id);
+        }
+        status
+    };
+    for at in 0..20 {
+        write(format!("before-{at}"));
+    }
+    database.server().stop(Stop::Immediate);
+    assert_eq!(write("meanwhile".to_owned()), 503);
+    standby.run_sql(&name, "SELECT pg_promote()");
+    let mut at = 0;
+    eventually("the standby takes writes", || {
+        at += 1;
+        write(format!("after-{at}")) == 201
+    });
+    for id in &acknowledged {
+        assert_eq!(client.get(&path("Individual", id)).status, 200, "{id}");
+    }
+    assert!(acknowledged.len() > 20);
+}
