@@ -18,15 +18,15 @@ const SCOPES: [&str; 3] = ["individual:all", "group:all", "vocabulary:read"];
 #[test]
 fn what_one_process_does_with_clients_counts_on_the_others() {
     let processes = Processes::start(2);
-    let credentials = processes.credentials(0, &["individual:read"]);
+    let credentials = processes.credentials(0, &["group:read"]);
     // The second process is asked for a token at once: it has not heard of the client yet.
     let client = processes.client_of(1, &credentials);
     let search = "/Individual?gender=urn:iso:std:iso:5218%232";
     assert_eq!(client.get(search).status, 403);
-    processes.admin(0).grant(&credentials.id, "individual:search");
+    processes.admin(0).grant(&credentials.id, "individual:read");
     let granted = processes.client_of(1, &credentials);
     eventually("a grant counts on the other process", || granted.get(search).status == 200);
-    processes.admin(0).revoke(&credentials.id, "individual:search");
+    processes.admin(0).revoke(&credentials.id, "individual:read");
     eventually("so does that it is taken back", || granted.get(search).status == 403);
     processes.admin(1).disable(&credentials.id);
     eventually("so does that a client is disabled", || processes.at(0, &client).get(search).status == 401);
@@ -34,7 +34,7 @@ fn what_one_process_does_with_clients_counts_on_the_others() {
     let refused = refused.header("Authorization", token::basic(&credentials.id, &credentials.secret));
     assert_eq!(refused.body(token::FORM, "grant_type=client_credentials").send().status, 401);
     processes.admin(0).enable(&credentials.id);
-    assert_eq!(processes.client_of(1, &credentials).get(&path("Individual", "nobody")).status, 404);
+    assert_eq!(processes.client_of(1, &credentials).get(&path("Group", "nobody")).status, 404);
     assert_eq!(client.get(search).status, 401, "tokens of before it was disabled are refused for good");
 }
 

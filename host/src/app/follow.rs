@@ -50,8 +50,28 @@ struct Counts {
     taken_up: AtomicU64,
     compared: AtomicU64,
     failed: AtomicU64,
-    /// Whether the last try to compare or to take something up failed.
-    is_behind: AtomicBool,
+    /// Of what the last try failed.
+    is_behind: [AtomicBool; Part::ALL.len()],
+}
+
+/// What is followed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Clients,
+    Settings,
+    Plugins,
+}
+
+impl Part {
+    const ALL: [Self; 3] = [Self::Clients, Self::Settings, Self::Plugins];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Clients => "clients",
+            Self::Settings => "settings",
+            Self::Plugins => "plugins",
+        }
+    }
 }
 
 /// What the metrics page tells of following.
@@ -108,7 +128,7 @@ impl Follower {
                 tracing::info!("changes by other processes are heard of again");
             }
             was_listening = is_listening;
-            self.note(self.compare_clients().await, "clients");
+            self.note(self.compare_clients().await, Part::Clients);
             self.heard.notify_one();
             self.take_up_keys().await;
         }
@@ -117,7 +137,7 @@ impl Follower {
     async fn follow_deployment(&self) {
         loop {
             let _heard = tokio::time::timeout(INTERVAL, self.heard.notified()).await;
-            self.note(self.compare_deployment().await, "settings");
+            self.note(self.compare_deployment().await, Part::Settings);
         }
     }
 
@@ -137,15 +157,24 @@ impl Follower {
             if outcome.is_ok() {
                 taken_up = Some((deployment, Instant::now()));
             }
-            self.note(outcome, "plugins");
+            self.note(outcome, Part::Plugins);
         }
     }
 
-    fn note(&self, outcome: Result<(), AppError>, what: &str) {
+    fn note(&self, outcome: Result<(), AppError>, part: Part) {
         self.counts.failed.fetch_add(u64::from(outcome.is_err()), Ordering::Relaxed);
-        self.counts.is_behind.store(outcome.is_err(), Ordering::Relaxed);
-        if let Err(error) = outcome {
-            tracing::warn!(error = %error, what, "changes by other processes cannot be taken up, it is tried again");
+        let Some(is_behind) = self.counts.is_behind.get(part as usize) else { return };
+        let was_behind = is_behind.swap(outcome.is_err(), Ordering::Relaxed);
+        match outcome {
+            Err(error) if !was_behind => tracing::warn!(
+                error = %error,
+                follow.part = part.name(),
+                "changes by other processes cannot be taken up; it is tried again twice a second"
+            ),
+            Ok(()) if was_behind => {
+                tracing::info!(follow.part = part.name(), "changes by other processes are taken up again");
+            }
+            Err(_) | Ok(()) => {}
         }
     }
 
@@ -238,7 +267,7 @@ impl Follower {
     pub(super) fn usage(&self) -> FollowerUsage {
         FollowerUsage {
             is_listening: self.shared.is_listening(),
-            is_behind: self.counts.is_behind.load(Ordering::Relaxed),
+            is_behind: self.counts.is_behind.iter().any(|is_behind| is_behind.load(Ordering::Relaxed)),
             taken_up: self.counts.taken_up.load(Ordering::Relaxed),
             compared: self.counts.compared.load(Ordering::Relaxed),
             failed: self.counts.failed.load(Ordering::Relaxed),

@@ -14,7 +14,7 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
     let database = Arc::new(Database::shared());
     let mut processes = Processes::start_on(database.clone(), 1, "");
     let deaf = processes.start_one_by(&database.bounded_url());
-    let credentials = processes.credentials(0, &["individual:read"]);
+    let credentials = processes.credentials(0, &["group:read"]);
     let client = processes.client_of(deaf, &credentials);
     let listening = || figure(&processes.admin(deaf).metrics(), "daftar_follower_listening");
     eventually("it listens", || listening() == 1.0);
@@ -28,13 +28,13 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
     eventually("it notices that it does not hear", || listening() == 0.0);
     let admin = processes.admin(0);
     for _ in 0..20 {
-        admin.grant(&credentials.id, "individual:search");
+        admin.grant(&credentials.id, "individual:read");
         admin.disable(&credentials.id);
         assert_eq!(client.get("/Individual?_count=1").status, 401);
         admin.enable(&credentials.id);
         let client = processes.client_of(deaf, &credentials);
         assert_eq!(client.get("/Individual?_count=1").status, 200);
-        admin.revoke(&credentials.id, "individual:search");
+        admin.revoke(&credentials.id, "individual:read");
         assert_eq!(client.get("/Individual?_count=1").status, 403);
     }
     database.undeafen();

@@ -9,7 +9,7 @@ fn a_token_that_is_signed_with_a_new_key_is_good_on_the_others_at_once() {
     let credentials = processes.credentials(0, &["individual:read"]);
     let before = processes.client_of(1, &credentials);
     for number in [0, 1, 0] {
-        drop(processes.admin(number).request("POST", "/signing-keys").json(&serde_json::json!({})).send().expect(200));
+        drop(processes.admin(number).request("POST", "/signing-keys").json(&serde_json::json!({})).send().expect(201));
         let client = processes.client_of(number, &credentials);
         assert_eq!(processes.at(1 - number, &client).get("/Individual/x%7Cy").status, 404);
     }
