@@ -27,6 +27,8 @@ mod reader;
 mod rows;
 mod shared;
 mod state;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod writer;
 

@@ -157,6 +157,14 @@ impl Writer {
             audit_due = self.write(group).await;
         }
         self.write(Vec::new()).await;
+        let (lost, _) = self.audit.waiting();
+        if lost > 0 {
+            tracing::error!(lines = lost, "lines of the audit log were lost: the database was away when the store was closed");
+        }
+    }
+
+    fn unresolved_group(&self) -> Option<u64> {
+        self.unresolved.as_ref().map(|unresolved| unresolved.group)
     }
 
     /// Writes a group, and says when lines of the audit log that could not be written are due again.
@@ -183,6 +191,7 @@ impl Writer {
     async fn write_jobs(&mut self, jobs: Vec<Job>, lines: Vec<AuditEntry>) -> bool {
         let began = Instant::now();
         let count = jobs.len();
+        let unresolved_before = self.unresolved_group();
         match self.attempts(&jobs, &lines).await {
             Ok(finished) => {
                 if !finished.is_empty() {
@@ -211,7 +220,8 @@ impl Writer {
                 is_written
             }
             Err(Failed { broken, .. }) => {
-                if !lines.is_empty() && self.unresolved.is_none() {
+                // Unless they wait with their group until it is known what became of that.
+                if !lines.is_empty() && self.unresolved_group() == unresolved_before {
                     self.audit.put_back(lines);
                 }
                 let mut broken = Some(broken);

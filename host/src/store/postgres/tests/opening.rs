@@ -1,0 +1,103 @@
+//! Opening a database, and what is told where that cannot be.
+
+use daftar_test_postgres::Stop;
+
+use super::*;
+
+fn name_of(url: &str) -> &str {
+    url.rsplit_once('/').unwrap().1
+}
+
+async fn refused(url: &str) -> String {
+    let options = PostgresOptions { connect_timeout: Duration::from_secs(2), ..options(url) };
+    PostgresStore::open(options).await.err().expect("it is not opened").to_string()
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_told_with_its_place_and_without_its_password() {
+    let server = Server::shared();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for (url, says) in [
+        (format!("postgres://daftar:geheim@127.0.0.1:{}/nowhere", server.port()), "make the database first"),
+        (format!("postgres://daftar:geheim@127.0.0.1:{nobody}/register"), "see that it runs"),
+        (format!("postgres://stranger:geheim@127.0.0.1:{}/postgres", server.port()), "see that the role"),
+        (format!("postgres://daftar:geheim@127.0.0.1:{}/postgres?sslmode=verify-full", server.port()), "TLS"),
+    ] {
+        let told = refused(&url).await;
+        let database = format!("`{}` at 127.0.0.1:", name_of(url.split('?').next().unwrap()));
+        assert!(told.contains(says) && told.contains(&database) && !told.contains("geheim"), "{url}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_a_newer_daftar_changed_is_left_as_it_is() {
+    let server = Server::shared();
+    let url = server.create_database();
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    let newer =
+        "INSERT INTO daftar.schema_history SELECT 1000, name, applied_on, checksum FROM daftar.schema_history LIMIT 1";
+    server.run_sql(name_of(&url), newer);
+    let error = PostgresStore::open(options(&url)).await.err().unwrap();
+    assert!(matches!(error, OpenError::Newer { found: 1000, .. }), "{error}");
+    assert!(error.to_string().contains("use the newer daftar"), "{error}");
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_make_tables_is_told_what_it_lacks() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let role = format!("guest_of_{}", name_of(&url));
+    server.run_sql("postgres", &format!("CREATE ROLE {role} LOGIN"));
+    let told = refused(&url.replace("daftar@", &format!("{role}@"))).await;
+    assert!(told.contains("GRANT CREATE ON DATABASE"), "{told}");
+    // One that owns the schema needs no more than that.
+    server.run_sql(name_of(&url), &format!("CREATE SCHEMA daftar AUTHORIZATION {role}"));
+    PostgresStore::open(options(&url.replace("daftar@", &format!("{role}@")))).await.unwrap();
+}
+
+#[tokio::test]
+async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_other() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = |name: &str| {
+        let parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+        parameters.self_signed(&key).unwrap().pem()
+    };
+    let server = Server::start(&[]);
+    let file = |name: &str, text: &str| {
+        let path = server.folder().join(name);
+        std::fs::write(&path, text).unwrap();
+        server.hand_over(&path);
+        path.display().to_string()
+    };
+    let (cert, private) = (file("server.crt", &certificate("localhost")), file("server.key", &key.serialize_pem()));
+    for (name, value) in [("ssl_cert_file", cert.as_str()), ("ssl_key_file", private.as_str()), ("ssl", "on")] {
+        server.run_sql("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"));
+    }
+    server.stop(Stop::Fast);
+    server.start_again();
+    let url = server.create_database();
+    let folder = tempfile::TempDir::new().unwrap();
+    let trusted = |text: String| {
+        let path = folder.path().join("ca.pem");
+        std::fs::write(&path, text).unwrap();
+        Some(path)
+    };
+    let with = |host: &str, ca_file| PostgresOptions {
+        ca_file,
+        ..options(&format!("{}?sslmode=verify-full", url.replace("127.0.0.1", host)))
+    };
+    let store = PostgresStore::open(with("localhost", trusted(certificate("localhost")))).await.unwrap();
+    let rows = store.database.query("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", &[]).await.unwrap();
+    assert!(rows[0].get::<_, bool>(0));
+    let other = rcgen::KeyPair::generate().unwrap();
+    let stranger = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&other).unwrap().pem();
+    for (host, ca, says) in [
+        ("127.0.0.1", trusted(certificate("localhost")), "certificate"),
+        ("localhost", trusted(stranger), "certificate"),
+        ("localhost", trusted("no certificate".to_owned()), "holds no certificate"),
+        ("localhost", Some(folder.path().join("absent.pem")), "cannot be read"),
+    ] {
+        let told = PostgresStore::open(with(host, ca)).await.err().unwrap().to_string();
+        assert!(told.contains(says), "{host}: {told}");
+    }
+}
