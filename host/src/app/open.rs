@@ -177,10 +177,12 @@ impl App {
         let (checkpointing, following) = (checkpoints.clone(), follower.clone());
         let maintenance = tokio::spawn(async move {
             // The first search of each vocabulary would make its index while its client waits; nobody waits for this.
-            let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
-            if let Err(error) = indexed {
-                tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
-            }
+            let indexing = async {
+                let indexed = tokio::task::spawn_blocking(move || vocabulary::prepare_all_searches(&searched)).await;
+                if let Err(error) = indexed {
+                    tracing::warn!(error = %error, "indexes for search could not be made; the first searches make them");
+                }
+            };
             let checkpoints = async {
                 if let Some(checkpoints) = checkpointing {
                     checkpoints.keep_up().await;
@@ -196,8 +198,9 @@ impl App {
                     sharing.keep_up().await;
                 }
             };
-            let kept_up = maintain(kept, kept_up);
-            tokio::join!(kept_up, upkeep.keep_up(), access.keep_up(), forgetting, checkpoints, following, sharing);
+            let upkeep =
+                async { tokio::join!(maintain(kept, kept_up), upkeep.keep_up(), access.keep_up(), forgetting) };
+            tokio::join!(indexing, upkeep, checkpoints, following, sharing);
         });
         let clients = ClientAdministration {
             store,

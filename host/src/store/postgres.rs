@@ -32,7 +32,7 @@ mod tests;
 mod tls;
 mod writer;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -80,6 +80,8 @@ pub struct PostgresStore {
     jobs: Mutex<Option<mpsc::Sender<Asked>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     audit: Arc<AuditBuffer>,
+    /// Whether lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
+    lines_wait: Arc<AtomicBool>,
     sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     last_sequence: Arc<AtomicU64>,
     meters: Arc<Meters>,
@@ -100,12 +102,14 @@ impl PostgresStore {
             |error: StoreError| OpenError::Tables { place: database.place().to_owned(), reason: error.to_string() };
         let last = database.last_sequence().await.map_err(unreadable)?;
         let last_sequence = Arc::new(AtomicU64::new(last.0));
+        let lines_wait = Arc::new(AtomicBool::new(false));
         let (audit, sink, meters) = (Arc::default(), Arc::new(OnceLock::new()), Arc::<Meters>::default());
         let writer = Writer {
             database: Arc::clone(&database),
             id: RegisterId::draw().0,
             meters: Arc::clone(&meters),
             audit: Arc::clone(&audit),
+            lines_wait: Arc::clone(&lines_wait),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
             state: State::new(),
@@ -125,6 +129,7 @@ impl PostgresStore {
             jobs,
             writer,
             audit,
+            lines_wait,
             sink,
             last_sequence,
             meters,
@@ -349,6 +354,9 @@ impl Store for PostgresStore {
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        if self.lines_wait.load(Ordering::Acquire) {
+            return Err(StoreError::Failed("the audit log cannot be written now".into()));
+        }
         let hint = match self.audit.add(entries)? {
             Waiting::First => Job::AuditWaits,
             Waiting::Full => Job::WriteAudit(None),

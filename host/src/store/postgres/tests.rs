@@ -29,9 +29,8 @@ pub(super) fn options(url: &str) -> PostgresOptions {
 
 /// Waits for a future where a test cannot: on a runtime that outlives every test, as what is opened there goes on there.
 fn waited<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
-    static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
-    });
+    static RUNTIME: LazyLock<tokio::runtime::Runtime> =
+        LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
     let (done, is_done) = mpsc::channel();
     RUNTIME.spawn(async move { done.send(future.await) });
     is_done.recv().unwrap()

@@ -6,7 +6,7 @@
 //! **Invariant:** a database that is away makes the writes fail that wait, each after a bounded time, and nothing else: the next group
 //! begins anew.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -117,6 +117,8 @@ pub(super) struct Writer {
     pub(super) id: [u8; 16],
     pub(super) meters: Arc<Meters>,
     pub(super) audit: Arc<AuditBuffer>,
+    /// Whether lines of the audit log could not be written when it was tried last.
+    pub(super) lines_wait: Arc<AtomicBool>,
     pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     pub(super) last_sequence: Arc<AtomicU64>,
     pub(super) state: State,
@@ -159,7 +161,10 @@ impl Writer {
         self.write(Vec::new()).await;
         let (lost, _) = self.audit.waiting();
         if lost > 0 {
-            tracing::error!(lines = lost, "lines of the audit log were lost: the database was away when the store was closed");
+            tracing::error!(
+                lines = lost,
+                "lines of the audit log were lost: the database was away when the store was closed"
+            );
         }
     }
 
@@ -194,6 +199,7 @@ impl Writer {
         let unresolved_before = self.unresolved_group();
         match self.attempts(&jobs, &lines).await {
             Ok(finished) => {
+                self.lines_wait.store(false, Ordering::Release);
                 if !finished.is_empty() {
                     self.meters.note_group(count, began.elapsed());
                     self.database.outages.note_group();
@@ -220,6 +226,7 @@ impl Writer {
                 is_written
             }
             Err(Failed { broken, .. }) => {
+                self.lines_wait.fetch_or(!lines.is_empty(), Ordering::AcqRel);
                 // Unless they wait with their group until it is known what became of that.
                 if !lines.is_empty() && self.unresolved_group() == unresolved_before {
                     self.audit.put_back(lines);
