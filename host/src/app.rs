@@ -369,22 +369,29 @@ impl App {
         }
     }
 
-    /// Makes a checkpoint, so that the next start is quick, and gives back what of limits is held for requests that do not come any more. To
-    /// be called when nothing is written any more.
+    /// Makes a checkpoint, so that the next start is quick, and leaves what other processes share. To be called when nothing is written any
+    /// more.
     pub async fn checkpoint(&self) {
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.finish().await;
+        }
+        self.leave().await;
+    }
+
+    /// Gives back what of limits is held for requests that do not come any more, and brings to the database what waits; where no other
+    /// process shares the register there is nothing to leave.
+    pub async fn leave(&self) {
+        if self.follower.is_none() {
+            return;
+        }
         let given_back = tokio::time::timeout(GIVE_BACK_MAX, self.limits.give_back()).await;
         if !matches!(given_back, Ok(Ok(()))) {
             tracing::warn!(
                 "calls that are held of clients' limits cannot be given back; their counts of today stay a little too high"
             );
         }
-        if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.finish().await;
-        }
-        if self.follower.is_some() {
-            // From here on nothing asks the database any more.
-            self.maintenance.abort();
-        }
+        // From here on nothing asks the database any more.
+        self.maintenance.abort();
         self.keeper.close().await;
     }
 

@@ -244,6 +244,7 @@ impl AdminClient {
     /// Ends the work on a stopped server's folder: everything is on disk afterwards.
     pub fn close(self) {
         if let Self::Local { runtime, app } = self {
+            runtime.block_on(app.leave());
             app.close();
             drop(app);
             runtime.shutdown_timeout(TIMEOUT);

@@ -11,6 +11,7 @@ pub(super) mod requests;
 pub(super) mod resting;
 pub(super) mod settings;
 pub(super) mod shared;
+pub(super) mod sharing;
 pub(super) mod tables;
 pub(super) mod transactions;
 

@@ -157,3 +157,17 @@ impl Shared for MemoryStore {
         Ok(self.state().common.kept_once.entry(name.to_owned()).or_insert_with(|| value.to_vec()).clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::suite::sharing::{Process, sharing};
+
+    async fn two() -> (Process, Process, ()) {
+        let store = Arc::new(MemoryStore::new());
+        let process = Process { store: store.clone(), shared: store };
+        (process.clone(), process, ())
+    }
+
+    sharing!(two);
+}
