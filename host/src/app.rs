@@ -337,11 +337,12 @@ impl App {
         }
     }
 
-    /// Looks whether another process wrote the key of a token that was signed by none that is known; whether it is worth looking at the
+    /// Looks whether another process made the key or the client of a token that are not known here; whether it is worth looking at the
     /// token again.
-    pub async fn look_for_key(&self, fault: &AuthFault) -> bool {
+    pub async fn look_again(&self, fault: &AuthFault) -> bool {
         match &self.follower {
             Some(follower) if fault.is_of_unknown_key() => follower.look_for_key().await,
+            Some(follower) if fault.is_of_unknown_client() => follower.compare().await.is_ok(),
             Some(_) | None => false,
         }
     }

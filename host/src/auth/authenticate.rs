@@ -107,6 +107,12 @@ impl AuthFault {
         self.kind == AuthFaultKind::Token(TokenDefect::UnknownKey)
     }
 
+    /// Whether the token is sound, and its client is not known here.
+    #[must_use]
+    pub fn is_of_unknown_client(&self) -> bool {
+        self.kind == AuthFaultKind::UnknownClient
+    }
+
     /// Whether the call had no credentials at all: the challenge then names no error (RFC 6750 §3.1).
     #[must_use]
     pub fn is_without_credentials(&self) -> bool {

@@ -23,7 +23,7 @@ fn a_backup_of_any_process_is_whole_and_what_a_database_does_by_itself_is_refuse
     let refused = run(&data_dir, &["restore", file]);
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("daftar migrate"), "{refused:?}");
-    let looked = run(&data_dir, &["doctor"]);
+    let looked = run(&data_dir, &["doctor", "--json"]);
     assert!(looked.stdout.contains("changes by other processes are heard of"), "{looked:?}");
 
     // Into a folder it can be put back, and served from there.

@@ -114,7 +114,7 @@ async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<O
     let mut now = app.clock.now();
     let mut caller = app.authenticate(authorization(), now);
     if let Err(fault) = &caller
-        && app.look_for_key(fault).await
+        && app.look_again(fault).await
     {
         now = app.clock.now();
         caller = app.authenticate(authorization(), now);
