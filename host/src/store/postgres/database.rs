@@ -28,8 +28,6 @@ const ANSWER_GRACE: Duration = Duration::from_secs(2);
 /// How the planner is told to look up by keys: what the writer asks is nothing else, and its plans must hold while tables grow.
 const BY_KEYS: &str =
     "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
-/// How the planner is told to search: each time for the values that are searched for, and without a compiler, which takes longer.
-const BY_VALUES: &str = "-c plan_cache_mode=force_custom_plan -c jit=off";
 /// How many notifications wait to be heard; of more only that there were some.
 const NOTIFICATIONS_MAX: usize = 1024;
 
@@ -83,7 +81,7 @@ impl Database {
         let mut of_writer = target.config.clone();
         of_writer.options([of_writer.get_options().unwrap_or_default(), BY_KEYS].join(" "));
         let mut of_readers = target.config.clone();
-        of_readers.options([of_readers.get_options().unwrap_or_default(), BY_VALUES].join(" "));
+        of_readers.options([of_readers.get_options().unwrap_or_default(), super::index::SEARCH_OPTIONS].join(" "));
         Ok(Self {
             readers: pool(of_readers, options.connections_max.max(1))?,
             writers: pool(of_writer, 1)?,

@@ -58,9 +58,12 @@ pub struct PostgresIndex {
 /// What is few by default: reading as many rows takes some tens of milliseconds.
 const FEW_MAX: u32 = 5_000;
 
+/// The options of connections that search: each search is planned for what it asks, since a rare and a common word want different
+/// plans; none takes long enough to be compiled; what is looked up lies in memory or on a disk without a head.
+pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c jit=off -c random_page_cost=1.1";
+
 impl PostgresIndex {
-    /// Searches by these connections. Their statements are to be planned for their parameters each time (`plan_cache_mode`), and never
-    /// compiled (`jit`).
+    /// Searches by these connections, which have the [`SEARCH_OPTIONS`].
     #[must_use]
     pub fn new(pool: Pool) -> Self {
         Self { pool, few_max: FEW_MAX }

@@ -5,7 +5,7 @@
 
 use super::PostgresIndex;
 use super::failure::unreadable;
-use super::order::Order;
+use super::order::{Led, Order};
 use super::sql::Parameters;
 use crate::domain::record::RecordId;
 use crate::domain::search::found::Found;
@@ -67,36 +67,35 @@ impl Search<'_> {
         let least = parameters.bind(skipped.saturating_add(count), "bigint");
         let (skipped, count) = (parameters.bind(skipped, "bigint"), parameters.bind(count, "bigint"));
         let after = order.after().map_or_else(String::new, |after| format!(" AND {after}"));
-        let by = order.by(false);
+        let (by, by_first) = (order.by(false), order.by(true));
         let rows = format!("(SELECT {selected} FROM daftar.{table} AS p {joins} WHERE {filtered}) AS row");
-        let mut parts = Vec::new();
-        let mut few = String::new();
-        let is_many = if conditions.is_empty() {
-            "true".to_owned()
-        } else {
-            few = format!(", few AS MATERIALIZED (SELECT * FROM {rows})");
+        let (mut parts, mut gathered) = (Vec::new(), String::new());
+        let led = if conditions.is_empty() { order.led(table, few_max, &least, parameters) } else { None };
+        if let Some(Led { statement, missing }) = led {
+            gathered = format!(", led AS MATERIALIZED ({statement})");
+            parts.push("SELECT * FROM led".to_owned());
             parts.push(format!(
-                "(SELECT * FROM few WHERE (SELECT records FROM total) <= {few_max}{after} ORDER BY {by} LIMIT {least})"
+                "(SELECT * FROM (SELECT {selected} FROM daftar.{table} AS p {joins} WHERE {missing}) AS row \
+                 WHERE (SELECT count(*) FROM led) < {least} ORDER BY {by} LIMIT {least})"
             ));
-            format!("(SELECT records FROM total) > {few_max}")
-        };
-        if order.is_first_nullable() {
-            if let Some(first) = order.first_from() {
-                let by = order.by(true);
+        } else {
+            let is_many = if conditions.is_empty() {
+                "true".to_owned()
+            } else {
+                gathered = format!(", few AS MATERIALIZED (SELECT * FROM {rows})");
                 parts.push(format!(
-                    "(SELECT * FROM {rows} WHERE {is_many} AND {first}{after} ORDER BY {by} LIMIT {least})"
+                    "(SELECT * FROM few WHERE (SELECT records FROM total) <= {few_max}{after} \
+                     ORDER BY {by} LIMIT {least})"
                 ));
-            }
-            parts.push(format!(
-                "(SELECT * FROM {rows} WHERE {is_many} AND o0 IS NULL{after} ORDER BY {by} LIMIT {least})"
-            ));
-        } else {
-            let first = order.first_from().unwrap_or_else(|| "true".to_owned());
-            parts
-                .push(format!("(SELECT * FROM {rows} WHERE {is_many} AND {first}{after} ORDER BY {by} LIMIT {least})"));
+                format!("(SELECT records FROM total) > {few_max}")
+            };
+            // In each stretch the first value is there, or is missing in all of its rows.
+            parts.extend(order.stretches().into_iter().map(|stretch| {
+                format!("(SELECT * FROM {rows} WHERE {is_many} AND {stretch} ORDER BY {by_first} LIMIT {least})")
+            }));
         }
         format!(
-            "WITH total AS MATERIALIZED ({total}){few} \
+            "WITH total AS MATERIALIZED ({total}){gathered} \
              SELECT total.records, page.* FROM total LEFT JOIN (\
              SELECT * FROM ({}) AS found ORDER BY {by} LIMIT {count} OFFSET {skipped}) AS page ON true ORDER BY {by}",
             parts.join(" UNION ALL ")

@@ -184,8 +184,8 @@ impl Subjects<'_> {
         let mut keys: Vec<(SortKey, SortColumn, Ranks)> = Vec::with_capacity(sorting.keys.len());
         for sort in sorting.keys {
             let column = (self.column)(sort.field);
-            let ranks = match (column, sort.field) {
-                (SortColumn::Code(_), SortField::Code(field)) => {
+            let ranks = match column {
+                SortColumn::Code(_, field) => {
                     Ranks::new(tally::codes_held(self.index, self.kind, field).await?, sorting.code_ranks)
                 }
                 _ => Ranks::default(),
@@ -206,16 +206,16 @@ fn person_column(field: SortField) -> SortColumn {
         SortField::BirthDate => SortColumn::Day("birth_date"),
         SortField::DeceasedDate => SortColumn::Day("deceased_date"),
         SortField::LastUpdated => SortColumn::Instant,
-        SortField::Code(CodedField::Gender) => SortColumn::Code("gender"),
-        SortField::Code(CodedField::MaritalStatus) => SortColumn::Code("marital_status"),
-        SortField::Code(CodedField::Country) => SortColumn::Code("country"),
-        SortField::Code(CodedField::Religion) => SortColumn::Code("religion"),
-        SortField::Code(CodedField::EthnoculturalStatus) => SortColumn::Code("ethnocultural_status"),
-        SortField::Code(CodedField::Education) => SortColumn::Code("education"),
-        SortField::Code(CodedField::Occupation) => SortColumn::Code("occupation"),
-        SortField::Code(CodedField::EconomicActivity) => SortColumn::Code("economic_activity"),
-        SortField::Code(CodedField::PregnancyStatus) => SortColumn::Code("pregnancy_status"),
-        SortField::Code(CodedField::IncomeCurrency) => SortColumn::Code("income_currency"),
+        SortField::Code(field @ CodedField::Gender) => SortColumn::Code("gender", field),
+        SortField::Code(field @ CodedField::MaritalStatus) => SortColumn::Code("marital_status", field),
+        SortField::Code(field @ CodedField::Country) => SortColumn::Code("country", field),
+        SortField::Code(field @ CodedField::Religion) => SortColumn::Code("religion", field),
+        SortField::Code(field @ CodedField::EthnoculturalStatus) => SortColumn::Code("ethnocultural_status", field),
+        SortField::Code(field @ CodedField::Education) => SortColumn::Code("education", field),
+        SortField::Code(field @ CodedField::Occupation) => SortColumn::Code("occupation", field),
+        SortField::Code(field @ CodedField::EconomicActivity) => SortColumn::Code("economic_activity", field),
+        SortField::Code(field @ CodedField::PregnancyStatus) => SortColumn::Code("pregnancy_status", field),
+        SortField::Code(field @ CodedField::IncomeCurrency) => SortColumn::Code("income_currency", field),
         SortField::Code(_) | SortField::Status | SortField::EnrollmentDate | SortField::ExitDate => SortColumn::Nothing,
     }
 }
@@ -224,8 +224,8 @@ fn group_column(field: SortField) -> SortColumn {
     match field {
         SortField::Name => SortColumn::Text("name"),
         SortField::LastUpdated => SortColumn::Instant,
-        SortField::Code(CodedField::GroupType) => SortColumn::Code("group_type"),
-        SortField::Code(CodedField::HousingType) => SortColumn::Code("housing_type"),
+        SortField::Code(field @ CodedField::GroupType) => SortColumn::Code("group_type", field),
+        SortField::Code(field @ CodedField::HousingType) => SortColumn::Code("housing_type", field),
         SortField::Code(_)
         | SortField::BirthDate
         | SortField::DeceasedDate

@@ -57,17 +57,24 @@ pub(super) fn active_total(kind: Kind) -> String {
     )
 }
 
-/// The codes that records of a kind hold in a field.
-pub(super) async fn codes_held(index: &PostgresIndex, kind: Kind, field: CodedField) -> Result<Vec<i64>, StoreError> {
+/// The codes that records of a kind hold in a field, and how many hold each.
+pub(super) async fn codes_held(
+    index: &PostgresIndex,
+    kind: Kind,
+    field: CodedField,
+) -> Result<Vec<(i64, i64)>, StoreError> {
     let mut parameters = Parameters::default();
     let first = parameters.bind(term::of_field(field), "text");
     let statement = format!(
-        "SELECT code FROM daftar.search_tally WHERE kind = {} AND records > 0 \
+        "SELECT code, records FROM daftar.search_tally WHERE kind = {} AND records > 0 \
          AND term >= {first} AND term < rtrim({first}, '#') || '$' AND code IS NOT NULL ORDER BY code",
         kind as i16
     );
     let rows = index.query(&statement, &parameters).await?;
-    let read = |row: &tokio_postgres::Row| row.try_get(0).map_err(|error| unreadable("tally of the index", &error));
+    let read = |row: &tokio_postgres::Row| {
+        let told = |error: tokio_postgres::Error| unreadable("tally of the index", &error);
+        Ok((row.try_get(0).map_err(told)?, row.try_get(1).map_err(told)?))
+    };
     rows.iter().map(read).collect()
 }
 

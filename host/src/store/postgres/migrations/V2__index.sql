@@ -87,6 +87,7 @@ CREATE TABLE daftar.search_membership (
 CREATE INDEX search_membership_beneficiary ON daftar.search_membership (beneficiary);
 CREATE INDEX search_membership_program ON daftar.search_membership (program, status, id);
 CREATE INDEX search_membership_status ON daftar.search_membership (status, id);
+CREATE INDEX search_membership_status_last ON daftar.search_membership (status DESC, id);
 CREATE INDEX search_membership_enrollment_date ON daftar.search_membership (enrollment_date);
 CREATE INDEX search_membership_exit_date ON daftar.search_membership (exit_date);
 CREATE INDEX search_membership_last_updated ON daftar.search_membership (last_updated);

@@ -6,7 +6,7 @@ use daftar_test_postgres::Server;
 use deadpool_postgres::{Manager, Pool};
 use tokio_postgres::NoTls;
 
-use super::super::{FEW_MAX, PostgresIndex, matching, write};
+use super::super::{FEW_MAX, PostgresIndex, SEARCH_OPTIONS, matching, write};
 use crate::domain::change::ChangedRecord;
 use crate::domain::record::RecordId;
 use crate::domain::search::SubjectQuery;
@@ -33,7 +33,7 @@ impl Database {
     pub(super) fn new() -> Self {
         let server = Server::shared();
         let mut config: tokio_postgres::Config = server.create_database().parse().unwrap();
-        config.options("-c plan_cache_mode=force_custom_plan -c jit=off");
+        config.options(SEARCH_OPTIONS);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let pool = Pool::builder(Manager::new(config, NoTls)).max_size(1).build().unwrap();
         let database = Self { pool, runtime, _server: server };

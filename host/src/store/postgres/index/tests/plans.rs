@@ -278,7 +278,8 @@ fn a_page_of_many_is_led_by_an_index_in_its_order() {
     let database = register();
     let page = Window::from(Page::default());
     let everybody = IndividualQuery::default();
-    for field in [SortField::Name, SortField::BirthDate, SortField::LastUpdated] {
+    let codes = [CodedField::Gender, CodedField::Occupation].map(SortField::Code);
+    for field in [SortField::Name, SortField::BirthDate, SortField::LastUpdated].into_iter().chain(codes) {
         for direction in [Direction::Ascending, Direction::Descending] {
             let keys = [SortKey { field, direction }];
             let sorting = Sorting { keys: &keys, code_ranks: &[] };
