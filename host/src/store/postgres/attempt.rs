@@ -155,8 +155,10 @@ impl Writer {
         if !finished.is_empty() {
             let changed: Vec<ChangedRecord> =
                 finished.rows.records.values().map(|(record, _)| record.clone()).collect();
-            put(transaction, &finished, &present, &locked, &self.id, self.group).await?;
-            index::write(transaction, &changed).await?;
+            // The statements of both follow one another on their way, and wait for no answers between them.
+            tokio::try_join!(put(transaction, &finished, &present, &locked, &self.id, self.group), async {
+                Ok(index::write(transaction, &changed).await?)
+            })?;
         }
         Ok(finished)
     }

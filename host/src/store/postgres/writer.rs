@@ -159,7 +159,8 @@ impl Writer {
             audit_due = self.write(group).await;
         }
         self.write(Vec::new()).await;
-        let (lost, _) = self.audit.waiting();
+        let unresolved = self.unresolved.as_ref().map_or(0, |unresolved| unresolved.lines.len());
+        let lost = self.audit.waiting().0.saturating_add(unresolved);
         if lost > 0 {
             tracing::error!(
                 lines = lost,

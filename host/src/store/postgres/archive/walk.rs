@@ -117,9 +117,10 @@ impl Walk {
     }
 
     async fn settings(&mut self, after: (i16, Vec<u8>), entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         let statement = "SELECT kind, key, value FROM daftar.setting WHERE (kind, key) > ($1, $2) \
                          ORDER BY kind, key LIMIT $3";
-        let rows = self.query(statement, &[&after.0, &after.1, &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&after.0, &after.1, &limit]).await?;
         let Some(last) = rows.last() else { return Ok(Stage::Clients { after: String::new() }) };
         for row in &rows {
             entries.push(Entry::Setting { kind: setting_kind(column(row, 0)?)?, value: column(row, 2)? });
@@ -128,8 +129,9 @@ impl Walk {
     }
 
     async fn clients(&mut self, after: String, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         let statement = "SELECT id, value FROM daftar.client WHERE id > $1 ORDER BY id LIMIT $2";
-        let rows = self.query(statement, &[&after, &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&after, &limit]).await?;
         let Some(last) = rows.last() else { return Ok(Stage::Counters { after: String::new() }) };
         for row in &rows {
             entries.push(Entry::Client { value: column(row, 1)? });
@@ -138,8 +140,9 @@ impl Walk {
     }
 
     async fn counters(&mut self, after: String, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         let statement = "SELECT name, value FROM daftar.counter WHERE name > $1 ORDER BY name LIMIT $2";
-        let rows = self.query(statement, &[&after, &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&after, &limit]).await?;
         let Some(last) = rows.last() else { return Ok(Stage::CodeTable { next: 0 }) };
         for row in &rows {
             entries.push(Entry::Counter { name: column(row, 0)?, value: number(row, 1)? });
@@ -148,12 +151,13 @@ impl Walk {
     }
 
     async fn code_table(&mut self, next: u64, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         let first = || Stage::Requests { after: (String::new(), String::new(), -1) };
         if next >= self.code_table_parts {
             return Ok(first());
         }
         let statement = "SELECT number, value FROM daftar.code_table_part WHERE number >= $1 ORDER BY number LIMIT $2";
-        let rows = self.query(statement, &[&signed(next), &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&signed(next), &limit]).await?;
         let mut expected = next;
         for row in &rows {
             if number(row, 0)? != expected {
@@ -169,9 +173,10 @@ impl Walk {
     }
 
     async fn requests(&mut self, after: (String, String, i32), entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         let statement = "SELECT client, key, part, value FROM daftar.request WHERE (client, key, part) > ($1, $2, $3) \
                          ORDER BY client, key, part LIMIT $4";
-        let rows = self.query(statement, &[&after.0, &after.1, &after.2, &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&after.0, &after.1, &after.2, &limit]).await?;
         let Some(last) = rows.last() else {
             return Ok(Stage::Records { kind: RecordKind::Individual, after: RecordId(0) });
         };
@@ -187,6 +192,7 @@ impl Walk {
         after: RecordId,
         entries: &mut Vec<Entry>,
     ) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         let last_of_kind = self.mark.records.iter().find(|(of, _)| *of == kind).map_or(0, |(_, last)| *last);
         if after.0 >= last_of_kind {
             let next = match kind {
@@ -199,7 +205,7 @@ impl Walk {
             return Ok(Stage::Records { kind: next, after: RecordId(0) });
         }
         let statement = "SELECT id, version, value FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
-        let rows = self.query(statement, &[&kind_number(kind), &signed(after.0), &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&kind_number(kind), &signed(after.0), &limit]).await?;
         let upper: i64 = rows.last().map_or(Err(missing("record")), |row| column(row, 0))?;
         let statement = "SELECT id, version, value FROM daftar.earlier_version \
                          WHERE kind = $1 AND id > $2 AND id <= $3 ORDER BY id, version";
@@ -267,11 +273,12 @@ impl Walk {
     }
 
     async fn changes(&mut self, after: Sequence, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         if after >= self.mark.sequence {
             return Ok(Stage::Audit { after: 0 });
         }
         let statement = "SELECT sequence, value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
-        let rows = self.query(statement, &[&signed(after.0), &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&signed(after.0), &limit]).await?;
         let mut sequence = after;
         for row in &rows {
             sequence = sequence.next();
@@ -284,9 +291,10 @@ impl Walk {
     }
 
     async fn audit(&mut self, after: u64, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
+        let limit = self.rows;
         let statement =
             "SELECT number, value FROM daftar.audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
-        let rows = self.query(statement, &[&signed(after), &signed(self.last_audit), &self.rows.clone()]).await?;
+        let rows = self.query(statement, &[&signed(after), &signed(self.last_audit), &limit]).await?;
         let Some(last) = rows.last() else { return Ok(Stage::End) };
         for row in &rows {
             entries.push(Entry::Audit { number: number(row, 0)?, value: column(row, 1)? });

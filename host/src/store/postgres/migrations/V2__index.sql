@@ -7,8 +7,6 @@
 --   !       there are more words, which do not fit: `more_words`
 -- One index over all of it answers any combination by itself, and a beginning of a word is looked up as a word is.
 
-CREATE SCHEMA IF NOT EXISTS daftar;
-
 CREATE TABLE daftar.search_individual (
     id bigint PRIMARY KEY,
     terms tsvector NOT NULL,

@@ -1,5 +1,7 @@
 //! Opening a database, and what is told where that cannot be.
 
+use std::os::unix::fs::PermissionsExt;
+
 use daftar_test_postgres::Stop;
 
 use super::*;
@@ -66,6 +68,8 @@ async fn tls_is_spoken_with_a_server_whose_certificate_is_known_and_with_no_othe
     let file = |name: &str, text: &str| {
         let path = server.folder().join(name);
         std::fs::write(&path, text).unwrap();
+        // The server takes no key that others may read.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         server.hand_over(&path);
         path.display().to_string()
     };

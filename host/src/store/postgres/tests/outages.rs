@@ -11,15 +11,18 @@ use crate::domain::record::RecordId;
 use crate::store::Operation;
 use crate::store::suite::{Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person};
 
-/// A store that is not patient.
+/// A store that finds out in its own time what became of a commit.
+async fn patient(url: &str) -> (PostgresStore, Arc<Listener>) {
+    opened(PostgresOptions { write_wait: Duration::from_secs(20), ..options(url) }).await
+}
+
+/// A store that gives up soon.
 async fn hasty(url: &str) -> (PostgresStore, Arc<Listener>) {
-    let options = PostgresOptions {
-        connect_timeout: Duration::from_millis(1_000),
-        acquire_timeout: Duration::from_millis(300),
-        statement_timeout: Duration::from_millis(1_000),
-        write_wait: Duration::from_millis(1_000),
-        ..options(url)
-    };
+    let second = Duration::from_secs(1);
+    opened(PostgresOptions { statement_timeout: second, write_wait: second, ..options(url) }).await
+}
+
+async fn opened(options: PostgresOptions) -> (PostgresStore, Arc<Listener>) {
     let store = PostgresStore::open(options).await.unwrap();
     let listener = Arc::new(Listener::default());
     store.attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
@@ -63,7 +66,7 @@ async fn until(what: impl Fn() -> bool) {
 #[tokio::test]
 async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
     let server = Server::start(&[]);
-    let (store, listener) = hasty(&server.create_database()).await;
+    let (store, listener) = patient(&server.create_database()).await;
     create(&store, person(&["urn:x:a|1"])).await;
     until(|| store.feed().is_listening()).await;
     for how in [Stop::Fast, Stop::Immediate] {
@@ -91,7 +94,7 @@ async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
 async fn a_database_killed_in_the_middle_of_writes_has_what_was_acknowledged_and_no_part_of_anything() {
     let server = Server::start(&[]);
     let url = server.create_database();
-    let (store, listener) = hasty(&url).await;
+    let (store, listener) = patient(&url).await;
     let is_over = AtomicBool::new(false);
     let (store, over) = (&store, &is_over);
     let writers = (0..8_u64).map(|writer| async move {
@@ -146,7 +149,7 @@ async fn a_commit_whose_answer_is_lost_is_found_out_and_done_once() {
     let server = Server::shared();
     let url = server.create_database();
     let proxy = Proxy::start(server.port()).await;
-    let (store, listener) = hasty(&proxy.url(&url)).await;
+    let (store, listener) = patient(&proxy.url(&url)).await;
     for (number, fate) in (1..).zip([Commit::LosesItsAnswer, Commit::IsLost, Commit::LosesItsAnswer]) {
         proxy.next_commit(fate, false);
         let committed = commit(&store, somebody(number)).await.unwrap();
@@ -182,8 +185,8 @@ async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
     let url = server.create_database();
     let (store, _) = hasty(&url).await;
     create(&store, person(&["urn:x:a|1"])).await;
-    let patient = PostgresStore::open(options(&url)).await.unwrap();
-    let holder = patient.database.link("holder").await.unwrap();
+    let other = PostgresStore::open(options(&url)).await.unwrap();
+    let holder = other.database.link("holder").await.unwrap();
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
     let failed = commit(&store, somebody(2)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
@@ -198,7 +201,7 @@ async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
 #[tokio::test]
 async fn a_database_that_takes_no_writes_is_read_and_takes_them_again() {
     let server = Server::start(&[]);
-    let (store, _) = hasty(&server.create_database()).await;
+    let (store, _) = patient(&server.create_database()).await;
     create(&store, person(&["urn:x:a|1"])).await;
     let set = |is_on: &str| {
         server.run_sql("postgres", &format!("ALTER SYSTEM SET default_transaction_read_only = {is_on}"));
@@ -228,7 +231,7 @@ async fn a_database_that_takes_no_writes_is_read_and_takes_them_again() {
 #[tokio::test]
 async fn a_database_out_of_connections_fails_reads_until_one_is_free() {
     let server = Server::start(&[("max_connections", "8"), ("superuser_reserved_connections", "0")]);
-    let (store, _) = hasty(&server.create_database()).await;
+    let (store, _) = patient(&server.create_database()).await;
     create(&store, person(&["urn:x:a|1"])).await;
     until(|| store.feed().is_listening()).await;
     let held = store.database.connection().await.unwrap();
