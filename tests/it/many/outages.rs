@@ -128,7 +128,7 @@ fn a_database_that_takes_no_writes_shows_nothing_that_cannot_be_written_down() {
     let name = database.sql("SELECT current_database()").trim().to_owned();
     let set = |value: &str| {
         database.sql(&format!(
-            "SET default_transaction_read_only = off; ALTER DATABASE {name} SET default_transaction_read_only = {value}"
+            "BEGIN READ WRITE; ALTER DATABASE {name} SET default_transaction_read_only = {value}; COMMIT"
         ));
         database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
     };

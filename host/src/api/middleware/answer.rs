@@ -18,11 +18,14 @@ use super::shown::fields_shown;
 use super::trail::{self, TrailEnd};
 use super::{cors, entrance, trace};
 use crate::api::error::Problem;
-use crate::api::extract::auth::WithinRequest;
+use crate::api::extract::auth::{WithinRequest, token_unavailable};
 use crate::app::AppState;
 use crate::context::trail::Trail;
 use crate::limits::RateHeaders;
 use crate::telemetry::spans::known_method;
+
+/// How the path of the token endpoint ends: it says in OAuth's form that it cannot answer.
+const TOKEN_ROUTE: &str = "/oauth/token";
 
 /// The version of the API, on every answer.
 pub const API_VERSION: &str = "2.0.0";
@@ -173,8 +176,13 @@ async fn answer_in_span(
     if let Err(problem) = trail_end.end(problem.map_or(status, |problem| problem.status), problem).await {
         response = refusal(problem);
     }
+    let is_of_tokens = route.as_deref().is_some_and(|route| route.ends_with(TOKEN_ROUTE));
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        write_problem(&mut response, &problem, route.as_deref(), &info.id);
+        if is_of_tokens && problem.status == StatusCode::SERVICE_UNAVAILABLE {
+            response = token_unavailable(&problem.detail);
+        } else {
+            write_problem(&mut response, &problem, route.as_deref(), &info.id);
+        }
         if within.is_some() {
             // Whoever made the request tells it in words of its own.
             response.extensions_mut().insert(problem);

@@ -68,7 +68,7 @@ fn person(id: u64) -> ChangedRecord {
     let details = IndividualDetails {
         identifiers: vec![Identifier { key: key(id), period: None }],
         name: Some(name),
-        active: Some(id % 500 > 0),
+        active: Some(!id.is_multiple_of(500)),
         birth_date: Some(day(id % 20_000)),
         codes: vec![(CodedField::Gender, code(id % 2 + 1)), (CodedField::Occupation, code(id % 400 + 100))],
         address: Some(vec![address]),
@@ -95,7 +95,7 @@ fn household(id: u64) -> ChangedRecord {
 }
 
 fn membership(id: u64) -> ChangedRecord {
-    let status = if id % 200 == 0 { MembershipStatus::Draft } else { MembershipStatus::Enrolled };
+    let status = if id.is_multiple_of(200) { MembershipStatus::Draft } else { MembershipStatus::Enrolled };
     let details = ProgramMembershipDetails {
         identifiers: Vec::new(),
         has_no_identifier: false,
