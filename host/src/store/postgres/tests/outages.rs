@@ -81,6 +81,13 @@ async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
         assert!(is_failed(&store.audit(9).await));
         server.start_again();
         until(|| store.feed().is_listening()).await;
+        // Nothing is shown before the lines are written that wait.
+        for _ in 0..400 {
+            if store.audit(9).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
         store.readiness().unwrap();
     }
     assert_eq!(at_last(&store, 2).await, 2);
