@@ -13,8 +13,8 @@ use crate::config::Config;
 use crate::service::migrate::{Comparison, Counts, compare, copy};
 use crate::store::StoreError;
 use crate::store::archive::{Archive, Mark, Refill};
-use crate::store::postgres::{self, PostgresRefill, PostgresStore};
-use crate::store::sled::{self, SledOptions, SledRefill, SledStore};
+use crate::store::postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
+use crate::store::sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
 /// One of two ends of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +51,10 @@ pub enum MigrateError {
     Open(#[from] StartError),
     /// The new end cannot be filled.
     #[error("{0}")]
-    Folder(#[from] sled::OpenError),
+    Folder(#[from] FolderError),
     /// The new end cannot be filled.
     #[error("{0}")]
-    Database(#[from] postgres::OpenError),
+    Database(#[from] DatabaseError),
     /// A store failed, or something that is stored cannot be read or kept.
     #[error("{error}{}", cause_of(.error))]
     Store {

@@ -148,7 +148,7 @@ fn a_database_that_takes_no_writes_shows_nothing_that_cannot_be_written_down() {
     recovers(&client, "after");
     assert_eq!(client.get(&path("Individual", "meanwhile")).status, 404);
     let lines = processes.admin(0).get("/audit?action=read&outcome=allowed&_count=100").expect(200).json();
-    let named = |line: &&serde_json::Value| line["targets"].to_string().contains("|before");
+    let named = |line: &&serde_json::Value| line["records"].to_string().contains("|before");
     assert_eq!(lines["data"].as_array().expect("lines").iter().filter(named).count(), shown, "{lines}");
 }
 
