@@ -68,7 +68,7 @@ impl<T: Cell> Column<T> {
     }
 }
 
-/// The texts by which rows are put in order, each cut to [`SORT_TEXT_BYTES_MAX`].
+/// The texts by which rows are put in order, each cut to [`crate::domain::search::order::SORT_TEXT_BYTES_MAX`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct TextColumn {
     /// The first eight bytes of each, which settle most comparisons.
@@ -103,7 +103,7 @@ impl TextColumn {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// Sets or clears the text of a row, which is [`sortable`].
+    /// Sets or clears the text of a row, which is [`crate::domain::search::order::sortable`].
     pub(super) fn set(&mut self, row: u32, text: Option<&str>) {
         let bytes = text.unwrap_or_default().as_bytes();
         if self.get(row).unwrap_or_default() == bytes {

@@ -3,7 +3,7 @@
 //! Asking the store for each call would cost a question each, so calls are taken in chunks: of the day as many as are reserved at once on
 //! a disk of one's own ([`day`](super::day)), of the minute as many as this process used in the last second, a twentieth at most. What of a day
 //! was taken and not used is given back when its caller is idle for a minute and when the server stops; what of a minute was taken is
-//! used within [`LEASE_NS`] or is over.
+//! used within `LEASE_NS` or is over.
 //!
 //! **Invariant:** over all processes no more calls of a day are let through than its limit: a call is let through when it is counted in the
 //! store, never before. A process that is killed leaves the day's count too high by what it held: a block at most.

@@ -153,7 +153,7 @@ impl PostgresStore {
     /// The register as it is searched.
     #[must_use]
     pub fn index(&self) -> PostgresIndex {
-        PostgresIndex::new(self.database.readers().clone())
+        PostgresIndex::new(Arc::clone(&self.database))
     }
 
     /// What other processes do, as it is heard.

@@ -31,6 +31,9 @@ const BY_KEYS: &str =
 /// How many notifications wait to be heard; of more only that there were some.
 const NOTIFICATIONS_MAX: usize = 1024;
 
+/// The most prepared statements of one connection: there are more orders of searches than anybody asks for.
+const STATEMENTS_MAX: usize = 200;
+
 /// Values of a statement.
 pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 
@@ -94,11 +97,6 @@ impl Database {
         })
     }
 
-    /// The connections for reads.
-    pub(super) fn readers(&self) -> &Pool {
-        &self.readers
-    }
-
     /// Host and database, for messages.
     pub(super) fn place(&self) -> &str {
         &self.target.place
@@ -152,7 +150,7 @@ impl Database {
     }
 
     /// Asks one thing; once more on another connection where the first was gone.
-    pub(super) async fn query(&self, statement: &'static str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
         let asked = async {
             let first = self.ask(statement, values).await;
             match first {
@@ -169,15 +167,11 @@ impl Database {
     }
 
     /// As [`Database::query`], where one row at most is the answer.
-    pub(super) async fn query_opt(
-        &self,
-        statement: &'static str,
-        values: Values<'_>,
-    ) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn query_opt(&self, statement: &str, values: Values<'_>) -> Result<Option<Row>, StoreError> {
         Ok(self.query(statement, values).await?.into_iter().next())
     }
 
-    async fn ask(&self, statement: &'static str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+    async fn ask(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         self.connection().await?.query(statement, values).await
     }
 
@@ -254,6 +248,9 @@ impl Connection {
     pub(super) async fn query(&mut self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         let asked = async {
             let object = self.object()?;
+            if object.statement_cache.size() >= STATEMENTS_MAX {
+                object.statement_cache.clear();
+            }
             let statement = object.prepare_cached(statement).await?;
             Ok(object.query(&statement, values).await?)
         };

@@ -5,7 +5,6 @@
 //! **Invariant:** an answer is one statement's: its total and its page are of one state of the register.
 
 mod codes;
-mod failure;
 mod filter;
 mod memberships;
 mod order;
@@ -24,15 +23,14 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deadpool_postgres::Pool;
 use tokio_postgres::{Client, Row};
 
-use self::failure::unreadable;
-use self::row::{key, subject_of};
+use self::row::{key, subject_of, unreadable};
 use self::sees::Sight;
 use self::sql::Parameters;
 use self::tally::Kind;
 pub(super) use self::write::write;
+use super::database::Database;
 use crate::domain::change::Sequence;
 use crate::domain::code::CodeNumber;
 use crate::domain::consent_filter::Opened;
@@ -50,7 +48,7 @@ use crate::store::{StoreError, record};
 /// The register as PostgreSQL searches it.
 #[derive(Clone)]
 pub struct PostgresIndex {
-    pool: Pool,
+    database: Arc<Database>,
     /// With at most this many matches all of them are put in order.
     few_max: u32,
 }
@@ -63,14 +61,13 @@ const FEW_MAX: u32 = 5_000;
 pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c jit=off -c random_page_cost=1.1";
 
 impl PostgresIndex {
-    /// Searches by these connections, which have the [`SEARCH_OPTIONS`].
-    #[must_use]
-    pub fn new(pool: Pool) -> Self {
-        Self { pool, few_max: FEW_MAX }
+    /// Searches in that database, whose connections for reads have the [`SEARCH_OPTIONS`].
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self { database, few_max: FEW_MAX }
     }
 
     async fn query(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {
-        sql::query(&self.pool, statement, parameters).await
+        self.database.query(statement, &parameters.values()).await
     }
 }
 

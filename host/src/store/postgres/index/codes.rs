@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::PostgresIndex;
-use super::failure::unreadable;
+use super::row::unreadable;
 use super::sql::Parameters;
 use super::tally::Kind;
 use crate::domain::code::CodeNumber;

@@ -4,8 +4,8 @@
 //! of them soon. Which of both it is follows from the total, in the statement: guesses of PostgreSQL are wrong for rare words.
 
 use super::PostgresIndex;
-use super::failure::unreadable;
 use super::order::{Led, Order};
+use super::row::unreadable;
 use super::sql::Parameters;
 use crate::domain::record::RecordId;
 use crate::domain::search::found::Found;

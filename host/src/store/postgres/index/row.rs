@@ -13,6 +13,12 @@ use crate::domain::person_name::{PersonName, search_phrase, search_words};
 use crate::domain::record::RecordId;
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::domain::vocabulary::CodedField;
+use crate::store::StoreError;
+
+/// What a caller is told of a row that is not as it was written.
+pub(super) fn unreadable(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    StoreError::Corrupt { what, reason: error.to_string() }
+}
 
 /// The coded fields by which people are put in order, in the order of their columns.
 pub(super) const PERSON_CODES: [CodedField; 10] = [

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::failure::unreadable;
 use super::row::subject_key;
+use super::row::unreadable;
 use super::sql::Parameters;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::consent::ConsentId;

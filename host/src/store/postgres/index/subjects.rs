@@ -3,10 +3,10 @@
 use tokio_postgres::Client;
 
 use super::PostgresIndex;
-use super::failure::{failed, unreadable};
 use super::filter::Filter;
 use super::order::{Order, Ranks, SortColumn};
 use super::page::Search;
+use super::row::unreadable;
 use super::sees::Sight;
 use super::sql::Parameters;
 use super::tally::{self, Kind};
@@ -19,6 +19,7 @@ use crate::domain::search::{CodeCondition, CodedPlace, GroupQuery, IndividualQue
 use crate::domain::vocabulary::CodedField;
 use crate::store::StoreError;
 use crate::store::index::Sees;
+use crate::store::postgres::failure::Failure;
 
 const INDIVIDUALS: &str = "search_individual";
 const GROUPS: &str = "search_group";
@@ -81,7 +82,7 @@ pub(super) async fn matching(
     let filtered = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
     // One row with all keys takes far less memory than one for each.
     let statement = format!("SELECT array_agg(p.id ORDER BY p.id) FROM daftar.{table} AS p WHERE {filtered}");
-    let row = client.query_one(&statement, &parameters.values()).await.map_err(|error| failed("searching", &error))?;
+    let row = client.query_one(&statement, &parameters.values()).await.map_err(Failure::from)?;
     let keys: Option<Vec<i64>> = row.try_get(0).map_err(|error| unreadable("answer of the index", &error))?;
     Ok(keys.unwrap_or_default().into_iter().map(|key| RecordId(key.unsigned_abs())).collect())
 }

@@ -143,7 +143,8 @@ fn register() -> Database {
 /// How often PostgreSQL has read a table of the index from its beginning, tallies left out: those are few rows.
 fn whole_reads(database: &Database) -> i64 {
     database.wait(async {
-        let client = database.pool.get().await.unwrap();
+        let connection = database.database.connection().await.unwrap();
+        let client = connection.object().unwrap();
         client.execute("SELECT pg_stat_force_next_flush()", &[]).await.unwrap();
         let statement = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables \
                          WHERE relname LIKE 'search_%' AND relname <> 'search_tally'";
