@@ -341,7 +341,10 @@ impl App {
     /// token again.
     pub async fn look_again(&self, fault: &AuthFault) -> bool {
         match &self.follower {
-            Some(follower) if fault.is_of_unknown_key() => follower.look_for_key().await,
+            Some(follower) if fault.is_of_unknown_key() => {
+                follower.look_for_key().await;
+                true
+            }
             Some(follower) if fault.is_of_unknown_client() => follower.compare().await.is_ok(),
             Some(_) | None => false,
         }

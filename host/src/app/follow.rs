@@ -41,7 +41,8 @@ pub(super) struct Follower {
     deployment: AsyncMutex<()>,
     /// Something was heard of.
     heard: Notify,
-    looked_for_key: Mutex<Option<Instant>>,
+    /// When the last look began. Whoever looks holds it.
+    looked_for_key: AsyncMutex<Option<Instant>>,
     counts: Counts,
 }
 
@@ -104,7 +105,7 @@ impl Follower {
         seen: Generation,
     ) -> Self {
         let (seen, clients, deployment) = (Mutex::new(seen), AsyncMutex::default(), AsyncMutex::default());
-        let (heard, looked_for_key, counts) = (Notify::new(), Mutex::default(), Counts::default());
+        let (heard, looked_for_key, counts) = (Notify::new(), AsyncMutex::default(), Counts::default());
         Self { shared, store, directory, plugins, ring, seen, clients, deployment, heard, looked_for_key, counts }
     }
 
@@ -229,18 +230,19 @@ impl Follower {
         Ok(self.shared.generation().await?)
     }
 
-    /// Looks whether another process wrote a signing key that is not known here; says whether one did. For tokens of unknown keys: whoever
-    /// sends many of them does not make this process read its disk for each.
-    pub(super) async fn look_for_key(&self) -> bool {
-        {
-            let now = Instant::now();
-            let mut looked = self.looked_for_key.lock().unwrap_or_else(PoisonError::into_inner);
-            if looked.is_some_and(|before| now.duration_since(before) < KEY_LOOKS_APART) {
-                return false;
-            }
-            *looked = Some(now);
+    /// Looks whether another process wrote a signing key that is not known here. For tokens of unknown keys: whoever sends many of them
+    /// does not make this process read its disk for each, as one look is for all that wait for it.
+    pub(super) async fn look_for_key(&self) {
+        let asked = Instant::now();
+        let mut looked = self.looked_for_key.lock().await;
+        if looked.is_some_and(|began| began >= asked) {
+            return;
         }
-        self.take_up_keys().await
+        if let Some(pause) = looked.and_then(|began| KEY_LOOKS_APART.checked_sub(began.elapsed())) {
+            tokio::time::sleep(pause).await;
+        }
+        *looked = Some(Instant::now());
+        self.take_up_keys().await;
     }
 
     async fn take_up_keys(&self) -> bool {

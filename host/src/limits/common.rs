@@ -13,6 +13,8 @@
 //!
 //! **Invariant:** where the store does not answer, what is held is used up, and then nothing is let through.
 
+mod entry;
+
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -22,20 +24,14 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use jiff::civil::Date;
 
+use self::entry::{Ask, Entry, nanoseconds};
 use super::Quota;
-use super::bucket::{Calls, Moment, SHARDS, until_tomorrow};
-use super::day::block;
-use super::decision::{Decision, RateHeaders, Refusal, seconds_up};
+use super::bucket::{Calls, Moment, SHARDS};
+use super::decision::{Decision, RateHeaders, Refusal};
 use crate::error::{AppError, Cause};
 
 /// How long what was taken of a minute may be used.
 pub(super) const LEASE_NS: u64 = 10_000_000_000;
-/// At most this part of a minute is taken at once.
-const CHUNK_PART: u32 = 20;
-/// A caller is idle that did not call for so long.
-const IDLE_NS: u64 = 60_000_000_000;
-/// A refusal is told again without asking for so long.
-const REFUSED_NS: u64 = 1_000_000_000;
 /// How often a call may find that others used what it had taken before it is told that the server is busy.
 const ATTEMPTS_MAX: usize = 32;
 /// How many counts are given back at once.
@@ -119,173 +115,6 @@ struct Keys<K> {
     entries: HashMap<K, Entry>,
     /// When to look for idle keys again.
     evict_at_ns: u64,
-}
-
-/// What a key holds here, and what was told of it when the store was last asked.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    day: Date,
-    /// Taken of the day and not used.
-    day_held: u32,
-    /// The day's count, of all processes.
-    day_count: u64,
-    /// Taken of the minute and not used; good until the lease ends.
-    minute_held: u32,
-    lease_ends_ns: u64,
-    leased_at_ns: u64,
-    /// How many calls of a minute are taken at once.
-    chunk: u32,
-    /// From then on the minute is full again.
-    full_at_ns: u64,
-    refused: Option<Refused>,
-    called_at_ns: u64,
-}
-
-/// A refusal that is told again.
-#[derive(Debug, Clone, Copy)]
-struct Refused {
-    refusal: Refusal,
-    quota: Quota,
-    calls: u32,
-    until_ns: u64,
-}
-
-/// What has to be asked before a call can be decided.
-#[derive(Debug, Clone, Copy)]
-enum Ask {
-    Day(Wanted),
-    Minute(Wanted),
-}
-
-impl Entry {
-    fn new(moment: Moment) -> Self {
-        Self {
-            day: moment.today,
-            day_held: 0,
-            day_count: 0,
-            minute_held: 0,
-            lease_ends_ns: 0,
-            leased_at_ns: 0,
-            chunk: 1,
-            full_at_ns: 0,
-            refused: None,
-            called_at_ns: moment.steady_ns,
-        }
-    }
-
-    /// Begins another day, if it is another, and drops a lease that is over.
-    fn roll(&mut self, moment: Moment) {
-        self.called_at_ns = moment.steady_ns;
-        if self.day != moment.today {
-            (self.day, self.day_held, self.day_count) = (moment.today, 0, 0);
-        }
-        if self.lease_ends_ns <= moment.steady_ns {
-            self.minute_held = 0;
-        }
-    }
-
-    fn day_left(&self, quota: Quota) -> u32 {
-        let used = self.day_count.saturating_sub(self.day_held.into());
-        u32::try_from(u64::from(quota.per_day).saturating_sub(used)).unwrap_or(u32::MAX)
-    }
-
-    /// Decides as far as that goes without asking: the day first, then the minute; what one refuses counts in neither.
-    fn attempt(&mut self, quota: Quota, calls: Calls, moment: Moment) -> Result<Decision, Ask> {
-        self.roll(moment);
-        let count = calls.count();
-        let is_told_again = self
-            .refused
-            .filter(|refused| refused.quota == quota && refused.calls <= count && moment.steady_ns < refused.until_ns);
-        if let Some(Refused { refusal, .. }) = is_told_again {
-            return Ok(self.refusal(refusal, quota, calls, moment));
-        }
-        // More at once than there ever are: nothing to ask.
-        if quota.per_day < count {
-            return Ok(self.refusal(Refusal::Day, quota, calls, moment));
-        }
-        if self.day_left(quota) < count {
-            // Others may have given some back.
-            return Err(Ask::Day(Wanted { least: count, most: count }));
-        }
-        if self.day_held < count {
-            let missing = count - self.day_held;
-            return Err(Ask::Day(Wanted { least: missing, most: missing.max(block(quota.per_day)) }));
-        }
-        if quota.per_minute < count {
-            return Ok(self.refusal(Refusal::Minute, quota, calls, moment));
-        }
-        if self.minute_held < count {
-            let missing = count - self.minute_held;
-            return Err(Ask::Minute(Wanted { least: missing, most: missing.max(self.next_chunk(quota, moment)) }));
-        }
-        self.day_held -= count;
-        self.minute_held -= count;
-        self.refused = None;
-        Ok(Decision::Allowed { headers: self.headers(quota, moment) })
-    }
-
-    /// About as many calls as came in the last second.
-    fn next_chunk(&self, quota: Quota, moment: Moment) -> u32 {
-        let most = (quota.per_minute / CHUNK_PART).max(1);
-        let since_ns = moment.steady_ns.saturating_sub(self.leased_at_ns);
-        let next = match since_ns {
-            0..1_000_000_000 => self.chunk.saturating_mul(2),
-            1_000_000_000..5_000_000_000 => self.chunk,
-            5_000_000_000.. => 1,
-        };
-        next.clamp(1, most)
-    }
-
-    fn refuse(&mut self, refusal: Refusal, quota: Quota, calls: Calls, moment: Moment) -> Decision {
-        let decision = self.refusal(refusal, quota, calls, moment);
-        let room_ns = match refusal {
-            Refusal::Minute => nanoseconds(self.until_room(quota, calls.count(), moment)),
-            Refusal::Day | Refusal::Crowded => REFUSED_NS,
-        };
-        let until_ns = moment.steady_ns.saturating_add(room_ns.min(REFUSED_NS));
-        self.refused = Some(Refused { refusal, quota, calls: calls.count(), until_ns });
-        decision
-    }
-
-    fn refusal(&self, refusal: Refusal, quota: Quota, calls: Calls, moment: Moment) -> Decision {
-        // What is tried again must have room in both: a day that begins gives no new minute.
-        let until_minute = self.until_room(quota, calls.again(), moment);
-        let is_day_full = refusal == Refusal::Day || self.day_left(quota) < calls.again();
-        let until_day = if is_day_full { until_tomorrow(moment) } else { Duration::ZERO };
-        let limit = if refusal == Refusal::Day { quota.per_day } else { quota.per_minute };
-        let retry_after_s = seconds_up(until_minute.max(until_day)).max(1);
-        Decision::Refused { refusal, limit, headers: self.headers(quota, moment), retry_after_s }
-    }
-
-    /// How long until the minute has room for so many calls, if nobody else calls meanwhile.
-    fn until_room(&self, quota: Quota, calls: u32, moment: Moment) -> Duration {
-        let missing = quota.per_minute.saturating_sub(calls);
-        let room_at_ns = self.full_at_ns.saturating_sub(cell_ns(quota).saturating_mul(missing.into()));
-        Duration::from_nanos(room_at_ns.saturating_sub(moment.steady_ns))
-    }
-
-    fn minute_left(&self, quota: Quota, moment: Moment) -> u32 {
-        let used = self.full_at_ns.saturating_sub(moment.steady_ns).div_ceil(cell_ns(quota));
-        let left = quota.per_minute.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
-        left.saturating_add(self.minute_held).min(quota.per_minute)
-    }
-
-    /// What is told of the window that has fewer calls left, as far as known here: what other processes let through since the store was
-    /// asked last is not counted.
-    fn headers(&self, quota: Quota, moment: Moment) -> RateHeaders {
-        let (day_left, minute_left) = (self.day_left(quota), self.minute_left(quota, moment));
-        if day_left <= minute_left {
-            let reset_s = seconds_up(until_tomorrow(moment)).max(1);
-            RateHeaders { limit: quota.per_day, remaining: day_left, reset_s }
-        } else {
-            let until_full = Duration::from_nanos(self.full_at_ns.saturating_sub(moment.steady_ns));
-            RateHeaders { limit: quota.per_minute, remaining: minute_left, reset_s: seconds_up(until_full) }
-        }
-    }
-
-    fn is_idle(&self, moment: Moment) -> bool {
-        moment.steady_ns.saturating_sub(self.called_at_ns) >= IDLE_NS
-    }
 }
 
 impl<K: Clone + Eq + Hash + Display> CommonBucket<K> {
@@ -451,14 +280,6 @@ impl<K: Eq + Hash> Keys<K> {
 }
 
 /// The time in which one call comes back; at least a nanosecond.
-fn cell_ns(quota: Quota) -> u64 {
-    (60_000_000_000 / u64::from(quota.per_minute.max(1))).max(1)
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn lock<K>(shard: &Shard<K>) -> MutexGuard<'_, Keys<K>> {
     shard.keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

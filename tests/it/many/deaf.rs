@@ -19,10 +19,15 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
     let listening = || figure(&processes.admin(deaf).metrics(), "daftar_follower_listening");
     eventually("it listens", || listening() == 1.0);
     // Enough connections to go on with: it gets no new ones.
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| client.get("/Individual?_count=1"));
-        }
+    let connected =
+        "SELECT count(*) FROM pg_stat_activity WHERE usename LIKE 'bounded%' AND datname = current_database()";
+    eventually("it has connections enough", || {
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| client.get("/Individual?_count=1"));
+            }
+        });
+        database.sql(connected).trim().parse::<usize>().unwrap() >= 6
     });
     database.deafen();
     eventually("it notices that it does not hear", || listening() == 0.0);

@@ -51,12 +51,11 @@ struct Posted {
 
 impl Drop for Posted {
     fn drop(&mut self) {
-        self.register.disown(self.job);
         let (register, job) = (Arc::clone(&self.register), self.job);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             // The store takes down by itself what nobody holds any more.
-            if let Err(error) = register.partitions.board().withdraw(job).await {
+            if let Err(error) = register.withdraw(job).await {
                 tracing::debug!(error = %error, "a preview that is over could not be taken off the board");
             }
         });
@@ -124,10 +123,8 @@ impl Parted {
         let parts = self.parts(sample)?;
         let task =
             Task::of(inquiry, self.moment.name(), self.register.partitions.partition_keys()).put().map_err(defect)?;
-        let board = self.register.partitions.board();
-        let job = board.post(task, parts).await.map_err(AppError::from)?;
+        let job = self.register.post(task, parts).await.map_err(AppError::from)?;
         let posted = Posted { register: Arc::clone(&self.register), job };
-        self.register.own(job);
         let lanes = try_join_all((0..self.register.lanes()).map(|_| self.work(inquiry, job)));
         // Lanes go on for as long as parts may come back that another process left unfinished.
         let counted = tokio::select! {

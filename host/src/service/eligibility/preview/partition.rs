@@ -15,7 +15,7 @@ use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::store::StoreError;
-use crate::store::partition::{JobId, Moment, Partition, Partitions, Surroundings};
+use crate::store::partition::{Claim, JobId, Moment, Partition, Partitions, Surroundings, Wanted};
 
 /// How many records are read at once.
 const RECORDS_AT_ONCE: usize = 4_096;
@@ -35,7 +35,7 @@ pub struct PartedRegister {
     /// How many parts this process works on at once.
     lanes: Arc<Semaphore>,
     /// The jobs that this process put up.
-    own: Mutex<BTreeSet<JobId>>,
+    own: tokio::sync::Mutex<BTreeSet<JobId>>,
 }
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl PartedRegister {
     /// Keeps up to about so many bytes of partitions.
     #[must_use]
     pub fn new(partitions: Arc<dyn Partitions>, bytes_max: u64) -> Self {
-        let (kept, own) = (Mutex::default(), Mutex::default());
+        let (kept, own) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { partitions, bytes_max, kept, lanes: Arc::new(Semaphore::new(LANES)), own }
     }
 
@@ -87,19 +87,39 @@ impl PartedRegister {
         Arc::clone(&self.lanes).acquire_owned().await.ok()
     }
 
-    /// This process put up a job.
-    pub(super) fn own(&self, job: JobId) {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
+    /// Puts a job up.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn post(&self, task: Vec<u8>, parts: Vec<(u64, Vec<u8>)>) -> Result<JobId, StoreError> {
+        // Held meanwhile, so that nobody here takes it for another's.
+        let mut own = self.own.lock().await;
+        let job = self.partitions.board().post(task, parts).await?;
+        own.insert(job);
+        Ok(job)
     }
 
-    /// A job that this process put up is over.
-    pub(super) fn disown(&self, job: JobId) {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+    /// Takes a job down that this process put up.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
+        let withdrawn = self.partitions.board().withdraw(job).await;
+        self.own.lock().await.remove(&job);
+        withdrawn
     }
 
-    /// The jobs that this process put up.
-    pub(super) fn owned(&self) -> Vec<JobId> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    /// Claims a part of a job that another process put up, and that is none of these.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn claim_of_others(
+        &self,
+        shunned: &BTreeSet<JobId>,
+    ) -> Result<Option<Box<dyn Claim>>, StoreError> {
+        let own = self.own.lock().await;
+        let not_these: Vec<JobId> = own.union(shunned).copied().collect();
+        self.partitions.board().claim(Wanted::NotOf(&not_these)).await
     }
 
     /// What is kept.

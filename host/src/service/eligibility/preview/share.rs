@@ -19,7 +19,7 @@ use crate::service::eligibility::failure::Failure;
 use crate::service::eligibility::load::HOUSEHOLD;
 use crate::service::eligibility::schema::schema;
 use crate::service::registry::Registry;
-use crate::store::partition::{Claim, JobId, Moment, Partition, Wanted};
+use crate::store::partition::{Claim, JobId, Moment, Partition};
 
 /// After this time it is looked at the board again, whether or not something was heard of it: what another process left unfinished makes no
 /// noise.
@@ -58,8 +58,7 @@ impl Sharing {
         let mut joined: Option<Joined> = None;
         loop {
             let lane = self.register.lane().await;
-            let others: Vec<JobId> = shunned.iter().copied().chain(self.register.owned()).collect();
-            let claim = match board.claim(Wanted::NotOf(&others)).await {
+            let claim = match self.register.claim_of_others(&shunned).await {
                 Ok(Some(claim)) => claim,
                 Ok(None) | Err(_) => {
                     // What fails here fails for requests too, which say so.
