@@ -46,7 +46,6 @@ use crate::config::{Config, StoreBackend};
 use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
 use crate::domain::audit::Actor;
-use crate::error::AppError;
 use crate::limits::Limits;
 use crate::plugin::EligibilityEngine;
 pub use crate::plugin::{CompileIn, PinnedDigests, WorkerBounds, run_worker};
@@ -312,42 +311,6 @@ impl App {
         let keys = self.token_keys.load();
         let (directory, config) = (&self.clients.directory, &self.config.token);
         authenticate(authorization, Door { directory, keys: &keys, cache: &self.token_cache, config }, now)
-    }
-
-    /// Makes sure that clients and settings are known as they are now, where another process may have changed them and this one does not
-    /// hear of it.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn be_current(&self) -> Result<(), AppError> {
-        match &self.follower {
-            Some(follower) => follower.be_current().await,
-            None => Ok(()),
-        }
-    }
-
-    /// As [`Self::be_current`], whatever is heard: before somebody gets a token or changes how the server is set up.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn be_current_for_sure(&self) -> Result<(), AppError> {
-        match &self.follower {
-            Some(follower) => follower.compare().await,
-            None => Ok(()),
-        }
-    }
-
-    /// Looks whether another process made the key or the client of a token that are not known here; whether it is worth looking at the
-    /// token again.
-    pub async fn look_again(&self, fault: &AuthFault) -> bool {
-        match &self.follower {
-            Some(follower) if fault.is_of_unknown_key() => {
-                follower.look_for_key().await;
-                true
-            }
-            Some(follower) if fault.is_of_unknown_client() => follower.compare().await.is_ok(),
-            Some(_) | None => false,
-        }
     }
 
     /// The context of what the server does by itself.

@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::Instant;
 
-use crate::auth::{ClientDirectory, KeyRing};
+use super::App;
+use crate::auth::{AuthFault, ClientDirectory, KeyRing};
 use crate::error::AppError;
 use crate::service::plugin::PluginAdministration;
 use crate::store::Store;
@@ -278,6 +279,44 @@ impl Follower {
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Generation> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl App {
+    /// Makes sure that clients and settings are known as they are now, where another process may have changed them and this one does not
+    /// hear of it.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn be_current(&self) -> Result<(), AppError> {
+        match &self.follower {
+            Some(follower) => follower.be_current().await,
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Self::be_current`], whatever is heard: before somebody gets a token or changes how the server is set up.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn be_current_for_sure(&self) -> Result<(), AppError> {
+        match &self.follower {
+            Some(follower) => follower.compare().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Looks whether another process made the key or the client of a token that are not known here; whether it is worth looking at the
+    /// token again.
+    pub async fn look_again(&self, fault: &AuthFault) -> bool {
+        match &self.follower {
+            Some(follower) if fault.is_of_unknown_key() => {
+                follower.look_for_key().await;
+                true
+            }
+            Some(follower) if fault.is_of_unknown_client() => follower.compare().await.is_ok(),
+            Some(_) | None => false,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::StartError;
 use super::backend::postgres_options;
 use super::open::MIB;
 use super::recovery::open_error;
+use super::restore::cause_of;
 use crate::config::Config;
 use crate::service::migrate::{Comparison, Counts, compare, copy};
 use crate::store::StoreError;
@@ -62,10 +63,6 @@ pub enum MigrateError {
         #[from]
         error: StoreError,
     },
-}
-
-fn cause_of(error: &StoreError) -> String {
-    std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default()
 }
 
 /// What was done.

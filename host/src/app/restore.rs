@@ -114,7 +114,8 @@ fn told(names: &[String]) -> String {
     text.join(", ")
 }
 
-fn cause_of(error: &StoreError) -> String {
+/// What is behind an error of the store, to be told after it.
+pub(super) fn cause_of(error: &StoreError) -> String {
     std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default()
 }
 

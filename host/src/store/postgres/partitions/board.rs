@@ -50,8 +50,9 @@ const FINISH: &str = "UPDATE daftar.job_part SET outcome = $3 WHERE job = $1 AND
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 const FINISHED: &str = "SELECT number, outcome FROM daftar.job_part \
                         WHERE job = $1 AND outcome IS NOT NULL AND number <> ALL($2) ORDER BY number";
-const SEEN: &str = "UPDATE daftar.job SET seen_at = CASE WHEN seen_at < now() - interval '10 seconds' THEN now() ELSE seen_at END \
-                    WHERE id = $1 RETURNING id";
+const SEEN: &str = "WITH seen AS (UPDATE daftar.job SET seen_at = now() \
+                    WHERE id = $1 AND seen_at < now() - interval '10 seconds') \
+                    SELECT id FROM daftar.job WHERE id = $1";
 const WITHDRAW: &str = "DELETE FROM daftar.job WHERE id = $1 RETURNING id";
 
 impl PostgresBoard {
