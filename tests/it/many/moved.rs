@@ -24,6 +24,9 @@ const RULES: [(&str, &str); 7] = [
     ("group", "me.active"),
 ];
 
+/// A preview that a test holds up is not given up on a busy machine.
+const PATIENT: &str = "[server]\nrequest_timeout_ms = 300000\n";
+
 /// People, a third of whom say no gender, and households of two who were registered far apart.
 fn register(folder: &Path) -> PathBuf {
     let mut lines = Vec::with_capacity(PEOPLE * 3 / 2);
@@ -166,27 +169,19 @@ fn a_register_moves_into_postgresql_and_back_and_answers_as_before() {
 #[test]
 fn a_process_that_is_killed_while_it_works_on_a_preview_loses_its_part_alone() {
     let database = Arc::new(Database::shared());
-    let mut processes = Processes::start_on(database.clone(), 2, "");
+    let mut processes = Processes::start_on(database.clone(), 2, PATIENT);
     let client = processes.client_of(0, &processes.credentials(0, &SCOPES));
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = register(folder.path());
     let imported = postgres::run(processes.data_dir(0), &["import", file.to_str().expect("UTF-8"), "--json"]);
     assert_eq!(imported.expect_success().json()["created"], PEOPLE + PEOPLE / 2);
-    let mut expected = json!(null);
-    eventually("both processes take part in previews", || {
-        expected = preview(&client, RULES[0], &json!({}));
-        processes
-            .admin(1)
-            .metrics()
-            .lines()
-            .any(|line| line.strip_prefix("daftar_partitions ").is_some_and(|kept| kept.trim() != "0"))
-    });
+    // Over households, so that of the people no process has anything in memory yet.
+    let households = preview(&client, RULES[5], &json!({}));
     let claims = || {
         let working = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                        AND application_name = 'daftar (preview part)' AND state = 'idle in transaction'";
         database.sql(working).trim().parse::<usize>().unwrap()
     };
-    drop(client.create_individual(&person("one more", json!({"gender": MALE}))));
     // Nobody reads who belongs where as long as this is held: whoever claims a part keeps it.
     std::thread::scope(|scope| {
         let holding = scope.spawn(|| {
@@ -196,15 +191,15 @@ fn a_process_that_is_killed_while_it_works_on_a_preview_loses_its_part_alone() {
         let held = "SELECT count(*) FROM pg_locks WHERE relation = 'daftar.search_member'::regclass AND mode = 'AccessExclusiveLock' AND granted";
         eventually("the table is held", || database.sql(held).trim() == "1");
         let previewing = scope.spawn(|| preview(&client, ("individual", "true"), &json!({})));
+        // One works on two parts at most.
         eventually("both processes work on it", || claims() == 3);
         let _data_dir = processes.kill(1);
         eventually("what the killed one had can be claimed again", || claims() == 2);
         database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
         assert!(holding.join().unwrap().is_err(), "it was ended");
         let counted = previewing.join().unwrap();
-        assert_eq!(counted["eligible"], PEOPLE + 1);
+        assert_eq!(counted["eligible"], PEOPLE);
     });
-    let after = preview(&processes.at(0, &client), RULES[0], &json!({}));
-    assert_eq!(after["eligible"], expected["eligible"]);
+    assert_eq!(preview(&client, RULES[5], &json!({})), households);
     eventually("nothing is left on the board", || database.sql("SELECT count(*) FROM daftar.job").trim() == "0");
 }
