@@ -58,7 +58,7 @@ const FEW_MAX: u32 = 5_000;
 
 /// The options of connections that search: each search is planned for what it asks, since a rare and a common word want different
 /// plans; none takes long enough to be compiled; what is looked up lies in memory or on a disk without a head.
-pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c jit=off -c random_page_cost=1.1";
+pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c random_page_cost=1.1";
 
 impl PostgresIndex {
     /// Searches in that database, whose connections for reads have the [`SEARCH_OPTIONS`].

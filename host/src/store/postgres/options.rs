@@ -42,7 +42,7 @@ impl PostgresOptions {
             acquire_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(10),
             write_wait: Duration::from_secs(5),
-            queue_writes_max: 1024,
+            queue_writes_max: 2048,
         }
     }
 
@@ -72,11 +72,13 @@ impl PostgresOptions {
         };
         config.ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
         let place = place(&config);
-        let timeouts = format!(
-            "-c statement_timeout={0} -c idle_in_transaction_session_timeout={0} -c client_min_messages=warning",
+        // Compiling a statement takes longer than any statement of ours, and plans that are told to look up by keys seem dear
+        // enough for it.
+        let ours = format!(
+            "-c statement_timeout={0} -c idle_in_transaction_session_timeout={0} -c client_min_messages=warning -c jit=off",
             self.statement_timeout.as_millis().max(1)
         );
-        let options = [config.get_options().unwrap_or_default(), &timeouts].join(" ");
+        let options = [config.get_options().unwrap_or_default(), &ours].join(" ");
         config.options(options.trim());
         if config.get_application_name().is_none() {
             config.application_name("daftar");

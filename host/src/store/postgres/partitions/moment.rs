@@ -20,7 +20,7 @@ use super::super::index;
 use super::super::rows::{column, kind_number, number, record_of, signed};
 
 /// A transaction that only reads and sees one state. It may be quiet for as long as a partition is worked on, and ends with its connection.
-const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; SET statement_timeout = '2min'; SET jit = off; \
+const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; SET statement_timeout = '2min'; \
                      BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A moment that is held.
