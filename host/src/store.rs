@@ -111,6 +111,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`Store::attach_sink`].
     fn readiness(&self) -> Result<(), StoreError>;
 
+    /// How many writes of one import are worth having on their way at once: about two groups of what is written together, so that one
+    /// is worked out while the other is told of. A write of somebody else waits behind so many at most.
+    fn writes_at_once(&self) -> usize {
+        256
+    }
+
     /// The writes that are kept back on top of a store, where this is the store of a transaction: no index knows them.
     fn kept_back(&self) -> Option<&staged::Staged> {
         None

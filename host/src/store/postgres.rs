@@ -12,12 +12,14 @@ mod archive;
 mod attempt;
 mod audit_log;
 mod change_log;
+mod copy;
 mod database;
 mod failure;
 mod feed;
 mod gather;
 mod group;
 pub mod index;
+mod lookups;
 mod meters;
 mod open;
 mod options;
@@ -59,6 +61,7 @@ pub use self::archive::PostgresRefill;
 use self::database::Database;
 pub use self::feed::{Channel, PostgresFeed};
 use self::index::PostgresIndex;
+use self::lookups::Lookups;
 pub use self::meters::PostgresUsage;
 pub use self::open::OpenError;
 pub use self::options::PostgresOptions;
@@ -66,7 +69,7 @@ pub use self::partitions::PostgresPartitions;
 use self::rows::signed;
 pub use self::shared::PostgresShared;
 use self::state::State;
-use self::writer::{Answer, Asked, Job, Writer};
+use self::writer::{Answer, Asked, JOBS_PER_GROUP_MAX, Job, Writer};
 use super::audit_buffer::{AuditBuffer, Waiting};
 use super::change_log::RegisterId;
 use super::meters::Meters;
@@ -75,6 +78,7 @@ use super::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCod
 /// A registry in a database.
 pub struct PostgresStore {
     database: Arc<Database>,
+    lookups: Lookups,
     register: RegisterId,
     /// Absent once the store is closed.
     jobs: Mutex<Option<mpsc::Sender<Asked>>>,
@@ -124,6 +128,7 @@ impl PostgresStore {
         let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
         let write_wait = options.write_wait;
         Ok(Self {
+            lookups: Lookups::new(Arc::clone(&database)),
             database,
             register,
             jobs,
@@ -230,6 +235,11 @@ impl Store for PostgresStore {
         if self.sink.get().is_some() { Ok(()) } else { Err(StoreError::NotReady) }
     }
 
+    fn writes_at_once(&self) -> usize {
+        // A group is a dozen statements and a commit, whatever it holds.
+        (2 * JOBS_PER_GROUP_MAX).min(self.queue_writes_max / 2).max(1)
+    }
+
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
         self.write(write, None).await
     }
@@ -320,7 +330,7 @@ impl Store for PostgresStore {
         key: &IdentifierKey,
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError> {
-        self.database.owners(kind, key, limit).await
+        self.lookups.owners(kind, key, limit).await
     }
 
     async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {

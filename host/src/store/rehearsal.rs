@@ -165,6 +165,10 @@ impl Store for Rehearsal {
         self.base.readiness()
     }
 
+    fn writes_at_once(&self) -> usize {
+        self.base.writes_at_once()
+    }
+
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
         for operation in write.operations {
             self.perform(operation).await?;

@@ -1,6 +1,6 @@
 //! Writes the lines of one request, many at a time.
 //!
-//! **Invariant:** bounded: at most [`IN_FLIGHT_MAX`] lines are being written, and no more are taken up while the window holds
+//! **Invariant:** bounded: as many lines are being written as the store wants at once, and no more are taken up while the window holds
 //! [`WINDOW_LINES_MAX`] lines or [`WINDOW_BYTES_MAX`] bytes.
 //!
 //! **Invariant:** an error that is no fault of a line stops everything: what is being written ends, and nothing more begins.
@@ -17,9 +17,6 @@ use super::window::{LineResult, Window};
 use super::{Done, Importer, is_no_fault_of_the_line};
 use crate::error::AppError;
 
-/// How many lines are being written at once: two groups of the store, so that one is worked out while the other is told of. A
-/// request of somebody else waits behind so many at most.
-pub const IN_FLIGHT_MAX: usize = 256;
 /// How many lines the window holds.
 pub const WINDOW_LINES_MAX: usize = 2_048;
 /// How many bytes the lines of the window had.
@@ -135,7 +132,8 @@ impl<S: Stream<Item = Result<Vec<PreparedLine>, AppError>> + Unpin + Send> Run<S
 
     /// Begins the lines that may begin. Each is given its turn at once, so that they reach the store in this order.
     async fn begin_ready(&mut self) {
-        while self.running.len() < IN_FLIGHT_MAX && self.stopped.is_none() {
+        let at_once = self.importer.registry.store.writes_at_once();
+        while self.running.len() < at_once && self.stopped.is_none() {
             let Some(ready) = self.window.next_ready() else { return };
             let importer = self.importer.clone();
             let place = ready.place;

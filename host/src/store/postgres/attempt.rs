@@ -14,7 +14,7 @@ use crate::store::{Write, record};
 
 use super::failure::{Failure, Meaning};
 use super::gather::Asked;
-use super::group::{Broken, Finished, Group};
+use super::group::{Broken, Finished, Group, Rows};
 use super::index;
 use super::put::put;
 use super::rows::{column, number, signed};
@@ -157,7 +157,8 @@ impl Writer {
                 finished.rows.records.values().map(|(record, _)| record.clone()).collect();
             // The statements of both follow one another on their way, and wait for no answers between them.
             tokio::try_join!(put(transaction, &finished, &present, &locked, &self.id, self.group), async {
-                Ok(index::write(transaction, &changed).await?)
+                let is_new = |kind, id| Rows::is_new(&locked.last, kind, id);
+                Ok(index::write(transaction, &changed, is_new).await?)
             })?;
         }
         Ok(finished)

@@ -1,38 +1,50 @@
-//! Rows on their way into a table.
+//! Rows on their way into a table, by COPY.
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::super::super::group::Broken;
+use super::failure::Failure;
 
-/// A value of a column that owns what it holds.
-pub(super) type Cell = Box<dyn ToSql + Sync + Send>;
+/// From so many new rows on they are copied; a statement with arrays is quicker for fewer. Tests with few rows meet both.
+pub(super) const COPIED_MIN: usize = if cfg!(test) { 4 } else { 64 };
 
-/// A table that is filled.
-pub(super) struct Table {
-    copy: &'static str,
-    types: &'static [Type],
-    rows: Vec<Vec<Cell>>,
+/// A value of a column.
+pub(super) type Cell<'r> = Box<dyn ToSql + Sync + Send + 'r>;
+
+/// A value as a cell.
+pub(super) fn cell<'r>(value: impl ToSql + Sync + Send + 'r) -> Cell<'r> {
+    Box::new(value)
 }
 
-impl Table {
+/// A table that is filled.
+pub(super) struct Table<'r> {
+    copy: &'static str,
+    types: &'static [Type],
+    rows: Vec<Vec<Cell<'r>>>,
+}
+
+impl<'r> Table<'r> {
     /// Of that statement, whose columns have those types.
     pub(super) fn new(copy: &'static str, types: &'static [Type]) -> Self {
         Self { copy, types, rows: Vec::new() }
     }
 
     /// Adds a row.
-    pub(super) fn add(&mut self, row: Vec<Cell>) {
+    pub(super) fn add(&mut self, row: Vec<Cell<'r>>) {
         self.rows.push(row);
     }
 
     /// Brings the rows into the database.
-    pub(super) async fn flush(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+    ///
+    /// # Errors
+    /// When the database fails or one of the rows is there already; the transaction cannot go on then.
+    pub(super) async fn flush(&mut self, transaction: &Transaction<'_>) -> Result<(), Failure> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let sink = transaction.copy_in(self.copy).await?;
+        let statement = transaction.prepare_cached(self.copy).await?;
+        let sink = transaction.copy_in(&statement).await?;
         let mut writer = Box::pin(BinaryCopyInWriter::new(sink, self.types));
         for row in self.rows.drain(..) {
             let values = row.iter().map(|cell| -> &(dyn ToSql + Sync) { cell.as_ref() });

@@ -151,6 +151,11 @@ impl Database {
 
     /// Asks one thing; once more on another connection where the first was gone.
     pub(super) async fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.answer(statement, values).await?)
+    }
+
+    /// As [`Database::query`], with the failure itself.
+    pub(super) async fn answer(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         let asked = async {
             let first = self.ask(statement, values).await;
             match first {
@@ -163,7 +168,7 @@ impl Database {
         };
         let answered = asked.instrument(info_span!("store.read")).await;
         self.note(&answered);
-        Ok(answered?)
+        answered
     }
 
     /// As [`Database::query`], where one row at most is the answer.

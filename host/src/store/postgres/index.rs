@@ -4,7 +4,9 @@
 //!
 //! **Invariant:** an answer is one statement's: its total and its page are of one state of the register.
 
+mod bulk;
 mod codes;
+mod entry;
 mod filter;
 mod memberships;
 mod order;
@@ -18,6 +20,7 @@ mod tally;
 mod term;
 #[cfg(test)]
 mod tests;
+mod vector;
 mod write;
 
 use std::collections::BTreeMap;
@@ -57,7 +60,7 @@ pub struct PostgresIndex {
 const FEW_MAX: u32 = 5_000;
 
 /// The options of connections that search: each search is planned for what it asks, since a rare and a common word want different
-/// plans; none takes long enough to be compiled; what is looked up lies in memory or on a disk without a head.
+/// plans; what is looked up lies in memory or on a disk without a head.
 pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c random_page_cost=1.1";
 
 impl PostgresIndex {

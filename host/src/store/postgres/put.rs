@@ -4,12 +4,14 @@
 //! expectation, or are not, make the group fail instead of being written over.
 
 use deadpool_postgres::Transaction;
+use tokio_postgres::types::Type;
 
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::record::{RecordId, RecordKind};
+use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::plan::Last;
 use crate::store::records::Records;
 
+use super::copy::{COPIED_MIN, Table, cell};
 use super::database::Values;
 use super::failure::{Failure, Meaning};
 use super::feed::{Channel, tell};
@@ -37,7 +39,7 @@ pub(super) async fn put(
         put_owners(transaction, rows, present),
         put_slots(transaction, rows),
         put_small(transaction, rows),
-        put_log(transaction, rows),
+        put_log(transaction, rows, before),
         locked.put(transaction),
         run(transaction, WRITTEN, written),
     )?;
@@ -92,50 +94,112 @@ fn parts<R>(rows: &[R], bytes: impl Fn(&R) -> usize) -> Vec<&[R]> {
     parts
 }
 
+/// A record at one version, as rows of two tables have it.
+type VersionRow<'r> = (RecordKind, RecordId, VersionId, &'r [u8]);
+
 async fn put_records(transaction: &Transaction<'_>, rows: &Rows, before: &Last) -> Result<(), Broken> {
+    const RECORDS: [&str; 2] = [
+        "COPY daftar.record (kind, id, version, value) FROM STDIN BINARY",
+        "INSERT INTO daftar.record (kind, id, version, value) \
+         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])",
+    ];
+    const UPDATE: &str = "UPDATE daftar.record AS record SET version = now.version, value = now.value \
+                          FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[]) \
+                          AS now (kind, id, version, value) WHERE record.kind = now.kind AND record.id = now.id";
+    const EARLIER: [&str; 2] = [
+        "COPY daftar.earlier_version (kind, id, version, value) FROM STDIN BINARY",
+        "INSERT INTO daftar.earlier_version (kind, id, version, value) \
+         SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])",
+    ];
     let all = rows.records.iter().map(|((kind, id), (record, value))| (*kind, *id, record.place().2, value.as_slice()));
     let (new, changed): (Vec<_>, Vec<_>) = all.partition(|(kind, id, ..)| Rows::is_new(before, *kind, *id));
     let earlier = rows.earlier.iter().map(|(kind, id, version, value)| (*kind, *id, *version, value.as_slice()));
     let earlier: Vec<_> = earlier.collect();
-    const INSERT: &str = "INSERT INTO daftar.record (kind, id, version, value) \
-                          SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])";
-    const UPDATE: &str = "UPDATE daftar.record AS record SET version = now.version, value = now.value \
-                          FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[]) \
-                          AS now (kind, id, version, value) WHERE record.kind = now.kind AND record.id = now.id";
-    const KEEP: &str = "INSERT INTO daftar.earlier_version (kind, id, version, value) \
-                        SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::bytea[])";
-    for (statement, rows) in [(INSERT, new), (UPDATE, changed), (KEEP, earlier)] {
-        for part in parts(&rows, |(.., value)| value.len()) {
-            let kinds: Vec<i16> = part.iter().map(|(kind, ..)| kind_number(*kind)).collect();
-            let ids: Vec<i64> = part.iter().map(|(_, id, ..)| signed(id.0)).collect();
-            let versions: Vec<i64> = part.iter().map(|(_, _, version, _)| signed(version.0)).collect();
-            let values: Vec<&[u8]> = part.iter().map(|(.., value)| *value).collect();
-            run_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
-        }
+    add_versions(transaction, RECORDS, &new).await?;
+    run_versions(transaction, UPDATE, &changed).await?;
+    add_versions(transaction, EARLIER, &earlier).await
+}
+
+/// Adds rows: many by the first statement, few by the other.
+async fn add_versions(
+    transaction: &Transaction<'_>,
+    [copy, insert]: [&'static str; 2],
+    rows: &[VersionRow<'_>],
+) -> Result<(), Broken> {
+    if rows.len() < COPIED_MIN {
+        return run_versions(transaction, insert, rows).await;
+    }
+    let mut table = Table::new(copy, &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA]);
+    for (kind, id, version, value) in rows {
+        table.add(vec![cell(kind_number(*kind)), cell(signed(id.0)), cell(signed(version.0)), cell(*value)]);
+    }
+    Ok(table.flush(transaction).await?)
+}
+
+async fn run_versions(
+    transaction: &Transaction<'_>,
+    statement: &'static str,
+    rows: &[VersionRow<'_>],
+) -> Result<(), Broken> {
+    for part in parts(rows, |(.., value)| value.len()) {
+        let kinds: Vec<i16> = part.iter().map(|(kind, ..)| kind_number(*kind)).collect();
+        let ids: Vec<i64> = part.iter().map(|(_, id, ..)| signed(id.0)).collect();
+        let versions: Vec<i64> = part.iter().map(|(_, _, version, _)| signed(version.0)).collect();
+        let values: Vec<&[u8]> = part.iter().map(|(.., value)| *value).collect();
+        run_on(transaction, statement, &[&kinds, &ids, &versions, &values], part.len()).await?;
     }
     Ok(())
 }
 
+/// A record that carries an identifier.
+type Owned<'r> = (RecordKind, &'r IdentifierKey, RecordId);
+
 /// The owners that are new or changed.
 async fn put_owners(transaction: &Transaction<'_>, rows: &Rows, present: &Records) -> Result<(), Broken> {
-    let mut ended = Vec::new();
-    let mut open = Vec::new();
+    let (mut ended, mut open, mut first) = (Vec::new(), Vec::new(), Vec::new());
     for ((kind, key), owners) in &rows.owners {
         let before = present.owners.get(&(*kind, key.clone())).map(Vec::as_slice).unwrap_or_default();
         for owner in owners.iter().filter(|owner| !before.contains(owner)) {
-            if owner.is_open { &mut open } else { &mut ended }.push((*kind, key, owner.id));
+            let owned = (*kind, key, owner.id);
+            if owner.is_open && owners.len() == 1 {
+                first.push(owned);
+            } else if owner.is_open {
+                open.push(owned);
+            } else {
+                ended.push(owned);
+            }
         }
+    }
+    // One that the record itself carried before, and had ended, is there.
+    first.retain(|(kind, key, id)| {
+        let is_there = present.owners.contains_key(&(*kind, IdentifierKey::clone(key)));
+        open.extend(is_there.then_some((*kind, *key, *id)));
+        !is_there
+    });
+    if first.len() < COPIED_MIN {
+        open.append(&mut first);
+    } else {
+        copy_owners(transaction, &first).await?;
     }
     // Who ends it first: nobody takes it up before that.
     put_owners_of(transaction, &ended, false).await?;
     put_owners_of(transaction, &open, true).await
 }
 
-async fn put_owners_of(
-    transaction: &Transaction<'_>,
-    owners: &[(RecordKind, &IdentifierKey, RecordId)],
-    is_open: bool,
-) -> Result<(), Broken> {
+/// Those of identifiers that nobody carried before.
+async fn copy_owners(transaction: &Transaction<'_>, first: &[Owned<'_>]) -> Result<(), Broken> {
+    let mut table = Table::new(
+        "COPY daftar.identifier (kind, system, value, id, is_open) FROM STDIN BINARY",
+        &[Type::INT2, Type::TEXT, Type::TEXT, Type::INT8, Type::BOOL],
+    );
+    for (kind, key, id) in first {
+        let (system, value) = (key.system.as_str(), key.value.as_str());
+        table.add(vec![cell(kind_number(*kind)), cell(system), cell(value), cell(signed(id.0)), cell(true)]);
+    }
+    Ok(table.flush(transaction).await?)
+}
+
+async fn put_owners_of(transaction: &Transaction<'_>, owners: &[Owned<'_>], is_open: bool) -> Result<(), Broken> {
     if owners.is_empty() {
         return Ok(());
     }
@@ -217,20 +281,23 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
 }
 
 /// The order of writes and the audit log.
-async fn put_log(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
-    for part in parts(&rows.changes, |change| change.value.len()) {
-        let sequences: Vec<i64> = part.iter().map(|change| signed(change.sequence.0)).collect();
-        let values: Vec<&[u8]> = part.iter().map(|change| change.value.as_slice()).collect();
-        let touched: Vec<Option<&[u8]>> = part.iter().map(|change| change.touched.as_deref()).collect();
-        let statement = "INSERT INTO daftar.change (sequence, value, touched) \
-                         SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
-        run_on(transaction, statement, &[&sequences, &values, &touched], part.len()).await?;
+async fn put_log(transaction: &Transaction<'_>, rows: &Rows, before: &Locked) -> Result<(), Broken> {
+    put_changes(transaction, rows).await?;
+    // The line that tells of a removal is written again with each of its steps.
+    let audit = rows.audit.iter().map(|(number, value)| (*number, value.as_slice()));
+    let (new, mut others): (Vec<_>, Vec<_>) = audit.partition(|(number, _)| *number > before.audit);
+    if new.len() < COPIED_MIN {
+        others.extend(new);
+    } else {
+        let mut table = Table::new("COPY daftar.audit (number, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]);
+        for (number, value) in new {
+            table.add(vec![cell(signed(number)), cell(value)]);
+        }
+        table.flush(transaction).await?;
     }
-    let audit: Vec<_> = rows.audit.iter().collect();
-    for part in parts(&audit, |(_, value)| value.len()) {
-        let numbers: Vec<i64> = part.iter().map(|(number, _)| signed(**number)).collect();
-        let values: Vec<&[u8]> = part.iter().map(|(_, value)| value.as_slice()).collect();
-        // The line that tells of a removal is written again with each of its steps.
+    for part in parts(&others, |(_, value)| value.len()) {
+        let numbers: Vec<i64> = part.iter().map(|(number, _)| signed(*number)).collect();
+        let values: Vec<&[u8]> = part.iter().map(|(_, value)| *value).collect();
         let statement = "INSERT INTO daftar.audit (number, value) SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
                          ON CONFLICT (number) DO UPDATE SET value = EXCLUDED.value";
         run_on(transaction, statement, &[&numbers, &values], part.len()).await?;
@@ -239,6 +306,29 @@ async fn put_log(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broke
         let numbers: Vec<i64> = rows.audit_removed.iter().map(|number| signed(*number)).collect();
         run(transaction, "DELETE FROM daftar.audit WHERE number = ANY($1)", &[&numbers]).await?;
         run(transaction, "DELETE FROM daftar.audit_segment WHERE last_value <= $1", &[&signed(*last)]).await?;
+    }
+    Ok(())
+}
+
+async fn put_changes(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
+    if rows.changes.len() >= COPIED_MIN {
+        let mut table = Table::new(
+            "COPY daftar.change (sequence, value, touched) FROM STDIN BINARY",
+            &[Type::INT8, Type::BYTEA, Type::BYTEA],
+        );
+        for change in &rows.changes {
+            let touched = change.touched.as_deref();
+            table.add(vec![cell(signed(change.sequence.0)), cell(change.value.as_slice()), cell(touched)]);
+        }
+        return Ok(table.flush(transaction).await?);
+    }
+    for part in parts(&rows.changes, |change| change.value.len()) {
+        let sequences: Vec<i64> = part.iter().map(|change| signed(change.sequence.0)).collect();
+        let values: Vec<&[u8]> = part.iter().map(|change| change.value.as_slice()).collect();
+        let touched: Vec<Option<&[u8]>> = part.iter().map(|change| change.touched.as_deref()).collect();
+        let statement = "INSERT INTO daftar.change (sequence, value, touched) \
+                         SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
+        run_on(transaction, statement, &[&sequences, &values, &touched], part.len()).await?;
     }
     Ok(())
 }

@@ -10,13 +10,12 @@ use crate::domain::change::ChangedRecord;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::Setting;
 use crate::domain::idempotency::{IdempotencyKey, REMEMBERED_FOR, RememberedRequest};
-use crate::domain::identifier::IdentifierKey;
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::record::instant::milliseconds;
 use crate::store::record::setting::SettingKind;
-use crate::store::{IdentifierOwner, SCAN_RECORDS_MAX, StoreError, StoredCodeTable, record};
+use crate::store::{SCAN_RECORDS_MAX, StoreError, StoredCodeTable, record};
 
 use super::database::Database;
 use super::failure::corrupt;
@@ -87,21 +86,6 @@ impl Database {
         let kind = kind_number(slot.beneficiary.kind.record_kind());
         let row = self.query_opt(statement, &[&signed(slot.program.0), &kind, &signed(slot.beneficiary.id.0)]).await?;
         row.map(|row| number(&row, 0).map(RecordId)).transpose()
-    }
-
-    pub(super) async fn owners(
-        &self,
-        kind: RecordKind,
-        key: &IdentifierKey,
-        limit: usize,
-    ) -> Result<Vec<IdentifierOwner>, StoreError> {
-        let statement = "SELECT id, is_open FROM daftar.identifier WHERE kind = $1 AND system = $2 AND value = $3 \
-                         ORDER BY is_open DESC, id LIMIT $4";
-        let (system, value) = (key.system.as_str(), key.value.as_str());
-        let limit = signed(limit as u64);
-        let rows = self.query(statement, &[&kind_number(kind), &system, &value, &limit]).await?;
-        let owner = |row| Ok(IdentifierOwner { id: RecordId(number(row, 0)?), is_open: column(row, 1)? });
-        rows.iter().map(owner).collect()
     }
 
     pub(super) async fn clients(&self) -> Result<Vec<Client>, StoreError> {

@@ -30,7 +30,7 @@ use super::group::{Broken, Finished, Outcome};
 use super::state::State;
 
 /// The most jobs of one group.
-const JOBS_PER_GROUP_MAX: usize = 256;
+pub(super) const JOBS_PER_GROUP_MAX: usize = 512;
 /// The most that a group weighs: an operation is one, and so is each of so many bytes of a photo.
 const GROUP_WEIGHT_MAX: usize = 8_192;
 const PHOTO_BYTES_PER_WEIGHT: usize = 4_096;

@@ -10,14 +10,15 @@ use crate::store::StoreError;
 use crate::store::archive::{Entry, Refill};
 
 use self::filling::Filling;
+use self::indexes::TakenDown;
 use super::super::database::{Connection, Database};
 use super::super::failure::{Failure, Meaning};
 use super::super::group::Broken;
 use super::super::open::{self, OpenError};
 use super::super::options::PostgresOptions;
 
-mod copy;
 mod filling;
+mod indexes;
 
 /// What is asked of the task that fills.
 enum Step {
@@ -105,10 +106,17 @@ async fn filled(
     steps: &mut mpsc::Receiver<Step>,
 ) -> Option<(oneshot::Sender<Result<(), StoreError>>, Result<(), Broken>)> {
     let mut filling = Filling::default();
+    let mut taken_down = None;
     while let Some(step) = steps.recv().await {
         match step {
             Step::Put(entries, answer) => {
-                let put = filling.put(&transaction, entries).await;
+                let put = async {
+                    if taken_down.is_none() {
+                        taken_down = Some(TakenDown::all(&transaction).await?);
+                    }
+                    filling.put(&transaction, entries).await
+                };
+                let put = put.await;
                 let is_over = put.is_err();
                 // The next thing that is put hears that nothing is taken any more.
                 let _is_told = answer.send(put.map_err(told));
@@ -117,11 +125,14 @@ async fn filled(
                 }
             }
             Step::Finish(answer) => {
-                let finished = match filling.finish(&transaction).await {
-                    Ok(()) => transaction.commit().await.map_err(Broken::from),
-                    Err(broken) => Err(broken),
+                let finished = async {
+                    filling.finish(&transaction).await?;
+                    if let Some(taken_down) = taken_down {
+                        taken_down.make(&transaction).await?;
+                    }
+                    Ok(transaction.commit().await?)
                 };
-                return Some((answer, finished));
+                return Some((answer, finished.await));
             }
         }
     }

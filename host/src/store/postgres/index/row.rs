@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::term::{self, WORD_BYTES_MAX, WORDS_BYTES_MAX};
+use super::vector::Vector;
 use crate::domain::address::Address;
 use crate::domain::code::CodedValue;
 use crate::domain::extension::Extension;
@@ -135,6 +136,16 @@ impl Terms {
     pub(super) fn vector(&self) -> String {
         let quoted: Vec<String> = self.terms.iter().map(|term| term::quoted(term)).collect();
         quoted.join(" ")
+    }
+
+    /// As `tsvector` is sent.
+    pub(super) fn into_vector(self) -> Vector {
+        Vector(self.terms)
+    }
+
+    /// The words that do not fit; none, where there are none.
+    pub(super) fn words_that_do_not_fit(&self) -> Option<Vec<String>> {
+        (!self.more_words.is_empty()).then(|| self.more_words.clone())
     }
 
     /// The words that do not fit, as `text[]` reads them; none, where there are none.

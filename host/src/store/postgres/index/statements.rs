@@ -74,6 +74,13 @@ SELECT 2, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#',
 FROM counted GROUP BY term HAVING sum(records) <> 0 ORDER BY term
 ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
 
+/// The terms that the tallies of a kind gain, and how often.
+pub(super) const GAIN: &str = "\
+INSERT INTO daftar.search_tally (kind, term, code, records)
+SELECT $1, term, CASE WHEN left(term, 1) IN ('c', 'e') THEN split_part(term, '#', 2)::bigint END, records
+FROM unnest($2::text[], $3::bigint[]) AS gained(term, records) ORDER BY term
+ON CONFLICT (kind, term) DO UPDATE SET records = daftar.search_tally.records + excluded.records";
+
 /// Takes away who belongs to some groups.
 pub(super) const REMOVE_MEMBERS: &str = "DELETE FROM daftar.search_member WHERE group_id = ANY($1::bigint[])";
 

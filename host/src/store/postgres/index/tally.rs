@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::PostgresIndex;
-use super::row::unreadable;
+use super::row::{Terms, unreadable};
 use super::sql::Parameters;
 use super::term;
 use crate::domain::vocabulary::CodedField;
@@ -19,6 +19,16 @@ pub(super) struct Gained {
 }
 
 impl Gained {
+    /// What people or groups gain that hold these terms.
+    pub(super) fn of_all<'t>(all: impl Iterator<Item = &'t Terms>) -> Self {
+        Self::of(all.flat_map(|terms| terms.counted.iter().map(String::as_str)))
+    }
+
+    /// What so many records gain that are counted, and nothing of them.
+    pub(super) fn of_records(records: usize) -> Self {
+        Self { terms: vec![term::EVERY.to_owned()], records: vec![i64::try_from(records).unwrap_or(i64::MAX)] }
+    }
+
     /// What records gain that hold these terms, each record's each once.
     pub(super) fn of<'t>(terms: impl Iterator<Item = &'t str>) -> Self {
         let mut counts: BTreeMap<&str, i64> = BTreeMap::new();

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use deadpool_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 
-use super::row::{Terms, array, codes_of, key, subject_key};
+use super::bulk;
+use super::entry::{GroupRow, MemberRow, MembershipRow, PersonRow};
+use super::row::{array, key, subject_key};
 use super::statements;
 use super::tally::Gained;
 use crate::domain::calendar::days_since_epoch;
@@ -14,12 +16,11 @@ use crate::domain::change::ChangedRecord;
 use crate::domain::consent::{Consent, is_consent_field};
 use crate::domain::group::Group;
 use crate::domain::individual::Individual;
-use crate::domain::person_name::{PersonName, search_phrase};
 use crate::domain::program_membership::ProgramMembership;
-use crate::domain::record::{Record, RecordId, VersionId};
+use crate::domain::record::{Record, RecordId, RecordKind};
 use crate::domain::scope::Resource;
-use crate::domain::search::order::sortable;
 use crate::domain::subject::Subject;
+use crate::store::postgres::copy::COPIED_MIN;
 use crate::store::postgres::failure::Failure;
 
 /// The most rows of one statement.
@@ -29,14 +30,15 @@ const ROWS_MAX: usize = 2_000;
 type Latest<'c, D> = BTreeMap<RecordId, &'c Arc<Record<D>>>;
 
 /// Puts the rows of these records, as they stand after the write, in the place of those that stand for them. Of a record that occurs
-/// more than once the last counts. To be called in the transaction that writes the records, one such transaction at a time: tallies
-/// change by what the rows said before.
+/// more than once the last counts. `is_new` says of which nothing stands there yet. To be called in the transaction that writes the
+/// records, one such transaction at a time: tallies change by what the rows said before.
 ///
 /// # Errors
 /// When the database fails; the transaction cannot go on then.
 pub(in crate::store::postgres) async fn write(
     transaction: &Transaction<'_>,
     changed: &[ChangedRecord],
+    is_new: impl Fn(RecordKind, RecordId) -> bool,
 ) -> Result<(), Failure> {
     let mut individuals: Latest<'_, _> = BTreeMap::new();
     let mut groups: Latest<'_, _> = BTreeMap::new();
@@ -52,13 +54,33 @@ pub(in crate::store::postgres) async fn write(
             ChangedRecord::Program(_) => {}
         }
     }
-    for page in values(&individuals).chunks(ROWS_MAX) {
+    let (copied, others) = apart(&individuals, |id| is_new(RecordKind::Individual, id));
+    for page in copied.chunks(ROWS_MAX) {
+        bulk::write_individuals(transaction, page.iter().map(|person| PersonRow::of(person)).collect()).await?;
+    }
+    for page in others.chunks(ROWS_MAX) {
         write_individuals(transaction, page).await?;
     }
-    for page in values(&groups).chunks(ROWS_MAX) {
-        write_groups(transaction, page).await?;
+    let (copied, others) = apart(&groups, |id| is_new(RecordKind::Group, id));
+    for page in copied.chunks(ROWS_MAX) {
+        bulk::write_groups(transaction, page.iter().map(|group| GroupRow::of(group)).collect()).await?;
+        write_members(transaction, page).await?;
     }
-    for page in values(&memberships).chunks(ROWS_MAX) {
+    for page in others.chunks(ROWS_MAX) {
+        write_groups(transaction, page).await?;
+        let known = page.iter().filter(|group| !is_new(RecordKind::Group, group.id));
+        let known: Vec<i64> = known.map(|group| key(group.id)).collect();
+        if !known.is_empty() {
+            execute(transaction, statements::REMOVE_MEMBERS, &[&known]).await?;
+        }
+        write_members(transaction, page).await?;
+    }
+    let (copied, others) = apart(&memberships, |id| is_new(RecordKind::ProgramMembership, id));
+    for page in copied.chunks(ROWS_MAX) {
+        let rows = page.iter().map(|membership| MembershipRow::of(membership)).collect();
+        bulk::write_memberships(transaction, rows).await?;
+    }
+    for page in others.chunks(ROWS_MAX) {
         write_memberships(transaction, page).await?;
     }
     for page in values(&consents).chunks(ROWS_MAX) {
@@ -71,6 +93,15 @@ fn values<'c, D>(latest: &Latest<'c, D>) -> Vec<&'c Arc<Record<D>>> {
     latest.values().copied().collect()
 }
 
+/// Those that are copied, and the others: all of them where few are new.
+fn apart<'c, D>(
+    latest: &Latest<'c, D>,
+    is_new: impl Fn(RecordId) -> bool,
+) -> (Vec<&'c Arc<Record<D>>>, Vec<&'c Arc<Record<D>>>) {
+    let (new, others): (Vec<_>, Vec<_>) = latest.values().copied().partition(|record| is_new(record.id));
+    if new.len() < COPIED_MIN { (Vec::new(), values(latest)) } else { (new, others) }
+}
+
 async fn execute(
     transaction: &Transaction<'_>,
     statement: &'static str,
@@ -81,52 +112,21 @@ async fn execute(
     Ok(())
 }
 
-fn keys<D>(page: &[&Arc<Record<D>>]) -> Vec<i64> {
-    page.iter().map(|record| key(record.id)).collect()
-}
-
-fn instants<D>(page: &[&Arc<Record<D>>]) -> Vec<i64> {
-    page.iter().map(|record| record.meta.last_updated.as_millisecond()).collect()
-}
-
-/// A name as people and groups are put in order by it.
-fn sort_name(folded: &str) -> Option<Vec<u8>> {
-    sortable(folded).map(|name| name.as_bytes().to_vec())
-}
-
-/// What two kinds of records have in common.
-struct Columns {
-    vectors: Vec<String>,
-    more_words: Vec<Option<String>>,
-    gained: Gained,
-}
-
-impl Columns {
-    fn new(all: &[Terms]) -> Self {
-        Self {
-            vectors: all.iter().map(Terms::vector).collect(),
-            more_words: all.iter().map(Terms::more_words).collect(),
-            gained: Gained::of(all.iter().flat_map(|terms| terms.counted.iter().map(String::as_str))),
-        }
-    }
+/// One column of some rows.
+fn column<R, V>(rows: &[R], of: impl Fn(&R) -> V) -> Vec<V> {
+    rows.iter().map(of).collect()
 }
 
 async fn write_individuals(transaction: &Transaction<'_>, page: &[&Arc<Individual>]) -> Result<(), Failure> {
-    let terms: Vec<Terms> = page.iter().map(|person| Terms::of_individual(person)).collect();
-    let Columns { vectors, more_words, gained } = Columns::new(&terms);
-    let details = || page.iter().map(|person| &person.details);
-    let inactive: Vec<bool> = details().map(|details| details.active == Some(false)).collect();
-    let sort_text = |name: &PersonName| sort_name(&name.sort_text());
-    let names: Vec<_> = details().map(|details| details.name.as_ref().and_then(sort_text)).collect();
-    let births: Vec<_> = details().map(|details| details.birth_date.map(days_since_epoch)).collect();
-    let deaths: Vec<_> = details().map(|details| details.deceased_date.map(days_since_epoch)).collect();
-    let mut codes: [Vec<Option<i64>>; 10] = Default::default();
-    for person in page {
-        for (column, code) in codes.iter_mut().zip(codes_of(person)) {
-            column.push(code);
-        }
-    }
-    let (keys, instants) = (keys(page), instants(page));
+    let rows: Vec<PersonRow> = page.iter().map(|person| PersonRow::of(person)).collect();
+    let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
+    let codes: [Vec<Option<i64>>; 10] =
+        std::array::from_fn(|at| column(&rows, |row| row.codes.get(at).copied().flatten()));
+    let (vectors, more_words) = (column(&rows, |row| row.terms.vector()), column(&rows, |row| row.terms.more_words()));
+    let names: Vec<Option<&[u8]>> = rows.iter().map(|row| row.name.as_deref()).collect();
+    let (keys, inactive) = (column(&rows, |row| row.id), column(&rows, |row| row.is_inactive));
+    let (births, deaths) = (column(&rows, |row| row.birth_date), column(&rows, |row| row.deceased_date));
+    let instants = column(&rows, |row| row.last_updated);
     let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&keys, &vectors, &more_words, &inactive, &names];
     parameters.extend([&births as &(dyn ToSql + Sync), &deaths, &instants]);
     parameters.extend(codes.iter().map(|column| column as &(dyn ToSql + Sync)));
@@ -135,62 +135,62 @@ async fn write_individuals(transaction: &Transaction<'_>, page: &[&Arc<Individua
 }
 
 async fn write_groups(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> Result<(), Failure> {
-    let terms: Vec<Terms> = page.iter().map(|group| Terms::of_group(group)).collect();
-    let Columns { vectors, more_words, gained } = Columns::new(&terms);
-    let details = || page.iter().map(|group| &group.details);
-    let inactive: Vec<bool> = details().map(|details| details.active == Some(false)).collect();
-    let sort_text = |name: &String| sort_name(&search_phrase(name));
-    let names: Vec<_> = details().map(|details| details.name.as_ref().and_then(sort_text)).collect();
-    let types: Vec<_> = details().map(|details| details.group_type.map(|code| i64::from(code.number.0))).collect();
-    let housing: Vec<_> = details().map(|details| details.housing_type.map(|code| i64::from(code.number.0))).collect();
-    let (keys, instants) = (keys(page), instants(page));
-    let parameters: [&(dyn ToSql + Sync); 10] =
-        [&keys, &vectors, &more_words, &inactive, &names, &instants, &types, &housing, &gained.terms, &gained.records];
-    execute(transaction, statements::GROUPS, &parameters).await?;
-    write_members(transaction, page).await
+    let rows: Vec<GroupRow> = page.iter().map(|group| GroupRow::of(group)).collect();
+    let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
+    let names: Vec<Option<&[u8]>> = rows.iter().map(|row| row.name.as_deref()).collect();
+    let parameters: [&(dyn ToSql + Sync); 10] = [
+        &column(&rows, |row| row.id),
+        &column(&rows, |row| row.terms.vector()),
+        &column(&rows, |row| row.terms.more_words()),
+        &column(&rows, |row| row.is_inactive),
+        &names,
+        &column(&rows, |row| row.last_updated),
+        &column(&rows, |row| row.group_type),
+        &column(&rows, |row| row.housing_type),
+        &gained.terms,
+        &gained.records,
+    ];
+    execute(transaction, statements::GROUPS, &parameters).await
 }
 
+/// Writes who belongs to groups whose members have no rows.
 async fn write_members(transaction: &Transaction<'_>, page: &[&Arc<Group>]) -> Result<(), Failure> {
-    let rewritten: Vec<i64> =
-        page.iter().filter(|group| group.meta.version != VersionId::FIRST).map(|group| key(group.id)).collect();
-    if !rewritten.is_empty() {
-        execute(transaction, statements::REMOVE_MEMBERS, &[&rewritten]).await?;
-    }
-    let (mut groups, mut places, mut people, mut roles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut firsts, mut lasts, mut set_aside) = (Vec::new(), Vec::new(), Vec::new());
-    for group in page {
-        for (member, place) in group.details.members.iter().flatten().zip(0_i32..) {
-            let period = member.period.unwrap_or_default();
-            groups.push(key(group.id));
-            places.push(place);
-            people.push(key(member.individual));
-            roles.push(member.role.map(|role| i64::from(role.number.0)));
-            firsts.push(period.start.map_or(i32::MIN, days_since_epoch));
-            lasts.push(period.end.map_or(i32::MAX, days_since_epoch));
-            set_aside.push(member.is_inactive);
-        }
-    }
-    if groups.is_empty() {
+    let rows: Vec<MemberRow> = page.iter().flat_map(|group| MemberRow::of(group)).collect();
+    if rows.is_empty() {
         return Ok(());
     }
-    let parameters: [&(dyn ToSql + Sync); 7] = [&groups, &places, &people, &roles, &firsts, &lasts, &set_aside];
+    if rows.len() >= COPIED_MIN {
+        return bulk::write_members(transaction, rows).await;
+    }
+    let parameters: [&(dyn ToSql + Sync); 7] = [
+        &column(&rows, |row| row.group),
+        &column(&rows, |row| row.place),
+        &column(&rows, |row| row.individual),
+        &column(&rows, |row| row.role),
+        &column(&rows, |row| row.first_day),
+        &column(&rows, |row| row.last_day),
+        &column(&rows, |row| row.is_set_aside),
+    ];
     execute(transaction, statements::MEMBERS, &parameters).await
 }
 
 async fn write_memberships(transaction: &Transaction<'_>, page: &[&Arc<ProgramMembership>]) -> Result<(), Failure> {
-    let details = || page.iter().map(|membership| &membership.details);
-    let beneficiaries: Vec<i64> = details().map(|details| subject_key(details.beneficiary)).collect();
-    let programs: Vec<i64> = details().map(|details| key(details.program)).collect();
-    let statuses: Vec<i16> = details().map(|details| i16::from(details.status.place())).collect();
-    let enrolled: Vec<_> = details().map(|details| details.enrollment_date.map(days_since_epoch)).collect();
-    let exited: Vec<_> = details().map(|details| details.exit_date.map(days_since_epoch)).collect();
-    let parameters: [&(dyn ToSql + Sync); 7] =
-        [&keys(page), &beneficiaries, &programs, &statuses, &enrolled, &exited, &instants(page)];
+    let rows: Vec<MembershipRow> = page.iter().map(|membership| MembershipRow::of(membership)).collect();
+    let parameters: [&(dyn ToSql + Sync); 7] = [
+        &column(&rows, |row| row.id),
+        &column(&rows, |row| row.beneficiary),
+        &column(&rows, |row| row.program),
+        &column(&rows, |row| row.status),
+        &column(&rows, |row| row.enrollment_date),
+        &column(&rows, |row| row.exit_date),
+        &column(&rows, |row| row.last_updated),
+    ];
     execute(transaction, statements::MEMBERSHIPS, &parameters).await
 }
 
 async fn write_consents(transaction: &Transaction<'_>, page: &[&Arc<Consent>]) -> Result<(), Failure> {
     let details = || page.iter().map(|consent| &consent.details);
+    let keys: Vec<i64> = page.iter().map(|consent| key(consent.id)).collect();
     let ids: Vec<String> = details().map(|details| details.id.to_string()).collect();
     let subjects: Vec<i64> = details().map(|details| subject_key(details.subject)).collect();
     let grantees: Vec<&str> = details().map(|details| details.grantee.as_str()).collect();
@@ -208,7 +208,7 @@ async fn write_consents(transaction: &Transaction<'_>, page: &[&Arc<Consent>]) -
         details().map(|details| details.resources.contains(&Resource::ProgramMembership)).collect();
     let fields: Vec<Option<String>> = details().map(|details| details.fields.as_deref().map(fields)).collect();
     let parameters: [&(dyn ToSql + Sync); 11] = [
-        &keys(page),
+        &keys,
         &ids,
         &subjects,
         &grantees,

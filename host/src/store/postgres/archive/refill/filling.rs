@@ -16,13 +16,13 @@ use crate::store::record::setting::key_bytes;
 use crate::store::segment::OpenSegment;
 
 use super::super::super::audit_log::put_summary;
+use super::super::super::copy::{Cell, Table};
 use super::super::super::failure::{Failure, corrupt};
 use super::super::super::feed::{Channel, tell};
 use super::super::super::group::Broken;
 use super::super::super::index;
 use super::super::super::rows::{kind_number, signed};
 use super::super::super::state::Locked;
-use super::copy::{Cell, Table};
 
 /// After so many bytes rows go to the database.
 const FLUSH_BYTES: usize = 4 * 1024 * 1024;
@@ -68,22 +68,22 @@ pub(super) struct Filling {
 }
 
 struct Tables {
-    settings: Table,
-    clients: Table,
-    counters: Table,
-    code_table_parts: Table,
-    requests: Table,
-    records: Table,
-    earlier: Table,
-    identifiers: Table,
-    open_memberships: Table,
-    changes: Table,
-    audit: Table,
+    settings: Table<'static>,
+    clients: Table<'static>,
+    counters: Table<'static>,
+    code_table_parts: Table<'static>,
+    requests: Table<'static>,
+    records: Table<'static>,
+    earlier: Table<'static>,
+    identifiers: Table<'static>,
+    open_memberships: Table<'static>,
+    changes: Table<'static>,
+    audit: Table<'static>,
 }
 
 impl Tables {
     /// All of them, each before those that are told of it.
-    fn all(&mut self) -> [&mut Table; 11] {
+    fn all(&mut self) -> [&mut Table<'static>; 11] {
         [
             &mut self.settings,
             &mut self.clients,
@@ -172,7 +172,7 @@ impl Filling {
             table.flush(transaction).await?;
         }
         let present = std::mem::take(&mut self.present);
-        Ok(index::write(transaction, &present).await?)
+        Ok(index::write(transaction, &present, |_, _| true).await?)
     }
 
     async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {
@@ -200,7 +200,7 @@ impl Filling {
                 let at = milliseconds(record::remembered::decode(name.clone(), &value)?.at);
                 let (client, key) = (name.client.as_str().to_owned(), name.key.as_str().to_owned());
                 let part = i32::from(name.part);
-                let row: Vec<Cell> =
+                let row: Vec<Cell<'static>> =
                     vec![Box::new(client), Box::new(key), Box::new(part), Box::new(at), Box::new(value)];
                 self.tables.requests.add(row);
             }
@@ -218,7 +218,7 @@ impl Filling {
                     return Err(corrupt("version of a record", "it is another one than the backup says").into());
                 }
                 self.carry(&record, kind, id, is_present)?;
-                let row: Vec<Cell> = vec![
+                let row: Vec<Cell<'static>> = vec![
                     Box::new(kind_number(kind)),
                     Box::new(signed(id.0)),
                     Box::new(signed(version.0)),

@@ -1,13 +1,14 @@
 //! A database with the tables of the index.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use daftar_test_postgres::Server;
 use secrecy::SecretString;
 
 use super::super::{FEW_MAX, PostgresIndex, matching, write};
 use crate::domain::change::ChangedRecord;
-use crate::domain::record::RecordId;
+use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::search::SubjectQuery;
 use crate::store::index::Sees;
 use crate::store::postgres::{PostgresOptions, database, open};
@@ -19,6 +20,8 @@ const TABLES: &str = "daftar.search_individual, daftar.search_group, daftar.sear
 pub(super) struct Database {
     pub(super) database: Arc<database::Database>,
     runtime: tokio::runtime::Runtime,
+    /// What was written since it was empty.
+    written: Mutex<BTreeSet<(RecordKind, RecordId)>>,
     _server: Arc<Server>,
 }
 
@@ -35,7 +38,7 @@ impl Database {
             open::open(&database).await.unwrap();
             database
         });
-        Self { database, runtime, _server: server }
+        Self { database, runtime, written: Mutex::default(), _server: server }
     }
 
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
@@ -51,16 +54,19 @@ impl Database {
 
     pub(super) fn empty(&self) {
         self.execute(&format!("TRUNCATE {TABLES}"));
+        self.written.lock().unwrap().clear();
     }
 
     /// Writes records in one transaction.
     pub(super) fn write(&self, changed: &[ChangedRecord]) {
+        let mut written = self.written.lock().unwrap();
         self.wait(async {
             let mut connection = self.database.connection().await.unwrap();
             let transaction = connection.object_mut().unwrap().transaction().await.unwrap();
-            write(&transaction, changed).await.unwrap();
+            write(&transaction, changed, |kind, id| !written.contains(&(kind, id))).await.unwrap();
             transaction.commit().await.unwrap();
         });
+        written.extend(changed.iter().map(|record| (record.place().0, record.place().1)));
     }
 
     /// Every key that a search finds.
