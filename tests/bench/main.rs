@@ -5,6 +5,8 @@
 mod access;
 mod codes;
 mod consent;
+mod counts;
+mod cpu;
 mod eligibility;
 mod hostile;
 mod import;
@@ -54,6 +56,8 @@ const BENCHMARKS: &[Benchmark] = &[
 const SCALE: &str = "scale";
 /// The same on both backends.
 const POSTGRES: &str = "postgres";
+/// Needs Redis, so only where it is asked for by name.
+const COUNTS: &str = "counts";
 /// Needs a browser, so only where it is asked for by name.
 const WORKBENCH: &str = "workbench";
 /// Further arguments that are numbers are how many people the registers have.
@@ -72,12 +76,16 @@ fn main() -> ExitCode {
     {
         return finish(eligibility::run(sizes));
     }
+    if names == [COUNTS] {
+        return finish(counts::run());
+    }
     if names == [WORKBENCH] {
         return finish(workbench::run());
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
     if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|(known, _)| known != name)) {
-        let known: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).chain([POSTGRES, SCALE, WORKBENCH]).collect();
+        let known: Vec<&str> =
+            BENCHMARKS.iter().map(|(name, _)| *name).chain([COUNTS, POSTGRES, SCALE, WORKBENCH]).collect();
         eprintln!("error: there is no benchmark `{unknown}`; there are: {}", known.join(", "));
         return ExitCode::FAILURE;
     }

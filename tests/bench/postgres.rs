@@ -1,6 +1,7 @@
 //! The same register in the embedded store and in PostgreSQL, with one process and with three: the second table of `host/docs/SCALE.md`.
 //!
-//! The database runs on the machine that it shares with the processes and with the load.
+//! The database runs on the machine that it shares with the processes and with the load. In brackets stands for how long processors worked for
+//! one request, in the servers and in the database: what a machine for each would have to do.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use daftar_test_postgres::Server as Database;
 use serde_json::{Value, json};
 
+use crate::cpu;
 use crate::import::write_from;
 use crate::load::{self, Request};
 use crate::mixed::{get, path};
@@ -54,6 +56,11 @@ const RULES: [(&str, &str); 2] = [
     ),
 ];
 
+const AFTER_A_WRITE: [&str; 2] = ["… rule A, after a write, ms", "… rule B, after a write, ms"];
+
+/// The seconds that processors have worked for the servers, and for the database.
+type Worked<'w> = &'w dyn Fn() -> (f64, f64);
+
 /// What was measured, by the name of its row.
 type Column = Vec<(&'static str, String)>;
 
@@ -89,7 +96,8 @@ fn measure(people: u64) -> Result<Vec<(String, Column)>, String> {
     let mut column = vec![("on disk, MB", mb(disk)), ("copied by `daftar migrate`, things a second", String::new())];
     column.push(("compared, things a second", String::new()));
     column.push(("start, ms", format!("{:.0}", embedded.start_ms)));
-    let rounds = Rounds { people, token: &token, base: 100_000_000 };
+    let worked = || (embedded.cpu_seconds(), 0.0);
+    let rounds = Rounds { people, token: &token, base: 100_000_000, worked: &worked };
     rounds.measure(&[embedded.address], folder.path(), &mut column)?;
     column.push(("resident, MB", format!("{:.0}", embedded.resident_mb())));
     columns.push(("embedded, 1 process".to_owned(), column));
@@ -98,7 +106,8 @@ fn measure(people: u64) -> Result<Vec<(String, Column)>, String> {
     let database = Database::start(&SETTINGS);
     let url = database.create_database();
     let config = folder.path().join("daftar.toml");
-    let text = format!("[store]\nbackend = \"postgres\"\n\n[store.postgres]\nurl = \"{url}\"\n");
+    // The keys are copied into each folder, as if it were a volume that all have.
+    let text = format!("[store]\nbackend = \"postgres\"\n\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\n");
     std::fs::write(&config, text).map_err(|error| error.to_string())?;
     eprintln!("postgres: migrating");
     let moved = migrate(&folder.path().join("data"), &config)?;
@@ -123,7 +132,11 @@ fn measure(people: u64) -> Result<Vec<(String, Column)>, String> {
         let starts = programs.iter().map(|program| program.start_ms).fold(0.0, f64::max);
         column.push(("start, ms", format!("{starts:.0}")));
         let addresses: Vec<SocketAddr> = programs.iter().map(|program| program.address).collect();
-        let rounds = Rounds { people, token: &token, base: 200_000_000 * processes };
+        let worked = || {
+            let servers = programs.iter().map(Program::cpu_seconds).sum();
+            (servers, database.pid().map_or(0.0, cpu::seconds))
+        };
+        let rounds = Rounds { people, token: &token, base: 200_000_000 * processes, worked: &worked };
         let first = folders.first().ok_or("there is no process")?;
         rounds.measure(&addresses, first, &mut column)?;
         let resident = programs.iter().map(Program::resident_mb).fold(0.0, f64::max);
@@ -188,6 +201,7 @@ struct Rounds<'r> {
     token: &'r str,
     /// Where the numbers of people begin that are created.
     base: u64,
+    worked: Worked<'r>,
 }
 
 impl Rounds<'_> {
@@ -197,9 +211,11 @@ impl Rounds<'_> {
             |what: [&'static str; 2], connections: usize, request: &dyn Fn(u64) -> Result<Vec<u8>, String>| {
                 let requests: Result<Vec<Request>, String> =
                     (0..REQUESTS).map(|number| Ok(Request { kind: 0, bytes: request(number)? })).collect();
-                let taken = runtime.block_on(together(addresses, Arc::new(requests?), connections))?;
+                let before = (self.worked)();
+                let (taken, answers) = runtime.block_on(together(addresses, Arc::new(requests?), connections))?;
+                let cost = cost(before, (self.worked)(), answers as f64);
                 column.push((what[0], format!("{:.2} / {:.2}", taken.median_us / 1e3, taken.p99_us / 1e3)));
-                column.push((what[1], format!("{:.0}", taken.per_second)));
+                column.push((what[1], format!("{:.0} ({cost})", taken.per_second)));
                 Ok::<_, String>(())
             };
         let read = |number| Ok(get(&path(Dice::new(SEED, number).below(self.people) + 1)?, self.token));
@@ -213,31 +229,64 @@ impl Rounds<'_> {
         let combined =
             search("gender=urn:iso:std:iso:5218%232&birth_date=ge1980-01-01&region=central&_sort=-birth_date");
         time(["search by gender, birth date and region, sorted, median / p99 ms", "… a second    "], 1, &combined)?;
-        let create = |from: u64| {
-            move |number: u64| {
-                let codes = Codes {
-                    genders: Vec::new(),
-                    marital_statuses: Vec::new(),
-                    occupations: Vec::new(),
-                    roles: Vec::new(),
-                };
-                let generation = daftar::vocab::GenerationBuilder::new().build(Arc::default());
-                let generation = generation.map_err(|_| "an empty generation cannot be made".to_owned())?;
-                let body = bodies::body(&*person(SEED, from + number, &codes)?, &generation);
-                Ok(bodies::request("POST", "/Individual", self.token, "", &body))
-            }
-        };
-        let (alone, all) = (create(self.base), create(self.base + 1_000_000));
+        let alone = |number| self.create(self.base + number);
+        let all = |number| self.create(self.base + 1_000_000 + number);
         time(["create, 1 connection, median / p99 ms", "… a second     "], 1, &alone)?;
         time(["create, 18 connections, median / p99 ms", "… a second      "], 18, &all)?;
         for (name, rule) in RULES {
             column.push((name, runtime.block_on(self.preview(addresses, rule))?));
         }
+        let after_write = RULES.map(|(_, rule)| rule);
+        for (name, rule) in AFTER_A_WRITE.into_iter().zip(after_write) {
+            column.push((name, runtime.block_on(self.preview_after_a_write(addresses, rule))?));
+        }
         column.push(("import by `daftar import`, records a second", self.import(folder)?));
         Ok(())
     }
 
+    /// How long a preview takes that finds everything in memory but one person, who came since.
+    async fn preview_after_a_write(&self, addresses: &[SocketAddr], rule: &str) -> Result<String, String> {
+        let mut least = f64::INFINITY;
+        for number in 0..PREVIEWS as u64 {
+            // By the last of the processes, which is not the one that is asked.
+            let address = *addresses.last().ok_or("there is no process")?;
+            let request = vec![Request { kind: 0, bytes: self.create(self.base + 2_000_000 + number)? }];
+            load::run_once(address, Arc::new(request), 1, ROUND).await?;
+            let (_, seconds) = self.previewed(addresses, rule).await?;
+            least = least.min(seconds * 1e3);
+        }
+        Ok(format!("{least:.0}"))
+    }
+
+    fn create(&self, number: u64) -> Result<Vec<u8>, String> {
+        // No codes: their numbers are not known here.
+        let codes =
+            Codes { genders: Vec::new(), marital_statuses: Vec::new(), occupations: Vec::new(), roles: Vec::new() };
+        let generation = daftar::vocab::GenerationBuilder::new().build(Arc::default());
+        let generation = generation.map_err(|_| "an empty generation cannot be made".to_owned())?;
+        let body = bodies::body(&*person(SEED, number, &codes)?, &generation);
+        Ok(bodies::request("POST", "/Individual", self.token, "", &body))
+    }
+
     async fn preview(&self, addresses: &[SocketAddr], rule: &str) -> Result<String, String> {
+        let before = (self.worked)();
+        let mut times = Vec::new();
+        for _ in 0..PREVIEWS {
+            let (total, seconds) = self.previewed(addresses, rule).await?;
+            if total < self.people {
+                return Err(format!("a preview counted {total} people only"));
+            }
+            times.push(seconds * 1e3);
+        }
+        let (first, later) = (times.first().copied().unwrap_or_default(), times.iter().skip(1).copied());
+        let (servers, database) = (self.worked)();
+        let work = (servers - before.0, database - before.1);
+        let later = later.fold(f64::INFINITY, f64::min);
+        Ok(format!("{first:.0} / {later:.0} ({:.1} / {:.1} s)", work.0, work.1))
+    }
+
+    /// How many the preview was about, and how many seconds it took.
+    async fn previewed(&self, addresses: &[SocketAddr], rule: &str) -> Result<(u64, f64), String> {
         let address = *addresses.first().ok_or("there is no process")?;
         let body = json!({"expression": rule, "subject": "individual"}).to_string();
         let request = format!(
@@ -245,39 +294,39 @@ impl Rounds<'_> {
             self.token,
             body.len()
         );
-        let mut times = Vec::new();
-        for _ in 0..PREVIEWS {
-            let requests = vec![Request { kind: 0, bytes: request.clone().into_bytes() }];
-            let (of_kind, seconds) = load::run_once(address, Arc::new(requests), 1, Duration::from_secs(300)).await?;
-            let answer = of_kind.first().map(|of_kind| of_kind.body.clone()).unwrap_or_default();
-            let told: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
-            let total = told.pointer("/counts/total").and_then(Value::as_u64);
-            if total.is_none_or(|total| total < self.people) {
-                return Err(format!("a preview did not count everybody: {}", String::from_utf8_lossy(&answer)));
-            }
-            times.push(seconds * 1e3);
-        }
-        let later = times.iter().skip(1).copied().fold(f64::INFINITY, f64::min);
-        Ok(format!("{:.0} / {later:.0}", times.first().copied().unwrap_or_default()))
+        let requests = vec![Request { kind: 0, bytes: request.into_bytes() }];
+        let (of_kind, seconds) = load::run_once(address, Arc::new(requests), 1, Duration::from_secs(300)).await?;
+        let answer = of_kind.first().map(|of_kind| of_kind.body.clone()).unwrap_or_default();
+        let told: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+        let total = told.get("total").and_then(Value::as_u64);
+        let total = total.ok_or_else(|| format!("a preview was not made: {}", String::from_utf8_lossy(&answer)))?;
+        Ok((total, seconds))
     }
 
     /// Imports into the running server of a folder, as an operator does.
     fn import(&self, folder: &Path) -> Result<String, String> {
         let file = folder.join("people.ndjson");
         write_from(&file, IMPORTED, FIRST + self.base).map_err(|error| error.to_string())?;
+        let before = (self.worked)();
         let told = runtime()?.block_on(crate::import::import(folder, &file))?;
         let seconds = told.get("seconds").and_then(Value::as_f64).unwrap_or(f64::NAN);
         let records = told.get("created").and_then(Value::as_f64).unwrap_or(f64::NAN);
-        Ok(format!("{:.0}", records / seconds))
+        Ok(format!("{:.0} ({})", records / seconds, cost(before, (self.worked)(), records)))
     }
 }
 
-/// Sends requests to all processes at the same time.
+/// The time of processors for each of some things: servers / database, in microseconds.
+fn cost(before: (f64, f64), after: (f64, f64), things: f64) -> String {
+    let each = |before: f64, after: f64| (after - before) * 1e6 / things;
+    format!("{:.0} / {:.0} µs", each(before.0, after.0), each(before.1, after.1))
+}
+
+/// Sends requests to all processes at the same time; with how many answers came.
 async fn together(
     addresses: &[SocketAddr],
     requests: Arc<Vec<Request>>,
     connections: usize,
-) -> Result<crate::write::Taken, String> {
+) -> Result<(crate::write::Taken, usize), String> {
     let used = addresses.len().min(connections);
     let each = connections / used.max(1);
     let share = requests.len() / used.max(1);
@@ -295,5 +344,6 @@ async fn together(
         longest = longest.max(seconds);
     }
     times_us.sort_unstable_by(f64::total_cmp);
-    Ok(crate::write::Taken::of(&[load::OfKind { times_us, ..load::OfKind::default() }], longest))
+    let answers = times_us.len();
+    Ok((crate::write::Taken::of(&[load::OfKind { times_us, ..load::OfKind::default() }], longest), answers))
 }

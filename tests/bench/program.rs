@@ -49,6 +49,11 @@ impl Program {
         Ok(Self { child, address, start_ms })
     }
 
+    /// The seconds that processors have worked for it.
+    pub fn cpu_seconds(&self) -> f64 {
+        crate::cpu::seconds(self.child.id())
+    }
+
     /// What it holds in memory, once it has made the indexes that it makes after the start, in MiB.
     pub fn resident_mb(&self) -> f64 {
         std::thread::sleep(Duration::from_secs(2));

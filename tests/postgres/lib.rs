@@ -192,6 +192,12 @@ impl Server {
         assert!(process.is_some(), "PostgreSQL does not start again: {}", self.log());
     }
 
+    /// The process that all others of it are children of; none while it is stopped.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.process().as_ref().map(Process::pid)
+    }
+
     /// What it wrote into its log.
     #[must_use]
     pub fn log(&self) -> String {

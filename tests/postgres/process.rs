@@ -28,6 +28,11 @@ impl Process {
         Self { pid, ended, has_ended: false }
     }
 
+    /// Its id.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
     /// Whether it has ended by itself.
     pub(super) fn has_ended(&mut self) -> bool {
         self.has_ended = self.has_ended || self.ended.try_recv().is_ok();
