@@ -1,8 +1,10 @@
-//! Moves a register from one store into another, and compares both thing by thing.
+//! Moves a register from one store into another, and compares both thing by thing: whole, or what was written since it was moved.
 //!
 //! **Invariant:** what is copied is what stood after one write; the store that it is copied from is only read.
 //!
 //! **Invariant:** a difference is told by kind and key, never by what a record says.
+
+mod catch_up;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -11,6 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::StoreError;
 use crate::store::archive::{Archive, Entry, Kept, Mark, Refill, Snapshot};
+
+pub use self::catch_up::{CatchUpError, CaughtUp, catch_up, compare_since};
 
 /// The most differences that are named; the others are counted.
 pub const DIFFERENCES_TOLD_MAX: usize = 100;
@@ -40,6 +44,7 @@ pub async fn copy(
 ) -> Result<(Mark, Counts), StoreError> {
     let mut snapshot = from.snapshot().await?;
     let mark = snapshot.mark().clone();
+    to.note_origin(&mark);
     let (mut counts, mut copied) = (Counts::new(), 0_u64);
     heard(&mark, copied);
     loop {
@@ -65,10 +70,19 @@ pub async fn copy(
 pub async fn compare(
     one: &dyn Archive,
     other: &dyn Archive,
+    heard: impl FnMut(&Mark, u64),
+) -> Result<Comparison, StoreError> {
+    compare_taken(one.snapshot().await?, other.snapshot().await?, Comparison::default(), heard).await
+}
+
+/// Compares what was taken of two stores.
+async fn compare_taken(
+    one: Box<dyn Snapshot>,
+    other: Box<dyn Snapshot>,
+    mut comparison: Comparison,
     mut heard: impl FnMut(&Mark, u64),
 ) -> Result<Comparison, StoreError> {
-    let (mut left, mut right) = (Side::new(one.snapshot().await?), Side::new(other.snapshot().await?));
-    let mut comparison = Comparison::default();
+    let (mut left, mut right) = (Side::new(one), Side::new(other));
     if left.snapshot.mark().sequence != right.snapshot.mark().sequence {
         comparison.differ("the number of writes".to_owned());
     }

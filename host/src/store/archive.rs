@@ -9,6 +9,8 @@
 //! **Invariant:** values cross in their stored forms (`record`), so that a backup reads as long as these do, whichever backend
 //! wrote it and whichever takes it up.
 
+mod catch_up;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +19,8 @@ use crate::domain::idempotency::RequestName;
 use crate::domain::photo::PhotoDigest;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
+pub use self::catch_up::{Brought, CatchUp, Ends, Held, OLDEST_AUDIT, Since};
+pub(super) use self::catch_up::{WRITTEN_SINCE_MAX, too_many_written};
 use super::StoreError;
 use super::change_log::RegisterId;
 pub use super::record::setting::SettingKind;
@@ -261,6 +265,9 @@ pub trait Snapshot: Send {
 /// An empty store that is being filled with what another one held.
 #[async_trait::async_trait]
 pub trait Refill: Send {
+    /// Tells of what it is filled, and as of which write: whoever can be caught up later keeps it.
+    fn note_origin(&mut self, _mark: &Mark) {}
+
     /// Takes up things, in the order in which they were taken.
     ///
     /// # Errors

@@ -35,6 +35,16 @@ impl RegisterId {
     pub(super) fn draw() -> Self {
         Self(uuid::Uuid::new_v4().into_bytes())
     }
+
+    /// Reads an id as it is shown.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_shown = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_shown {
+            return None;
+        }
+        u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()))
+    }
 }
 
 impl fmt::Display for RegisterId {
@@ -77,4 +87,18 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     async fn history_mark(&self, at: Sequence) -> Result<Option<HistoryMark>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_shown() {
+        let id = RegisterId([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
+        assert_eq!(RegisterId::parse(&id.to_string()), Some(id));
+        for text in ["", "0", "+0102030405060708090a0b0c0d0eff00", "000102030405060708090a0b0c0d0eff0"] {
+            assert_eq!(RegisterId::parse(text), None, "{text}");
+        }
+    }
 }

@@ -57,7 +57,7 @@ use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
-pub use self::archive::PostgresRefill;
+pub use self::archive::{PostgresCatchUp, PostgresRefill};
 use self::database::Database;
 pub use self::feed::{Channel, PostgresFeed};
 use self::index::PostgresIndex;

@@ -3,16 +3,21 @@
 mod refill;
 mod walk;
 
+use sha2::{Digest, Sha256};
+use tokio_postgres::Row;
+
 use crate::domain::change::Sequence;
 use crate::domain::record::RecordKind;
 use crate::store::StoreError;
-use crate::store::archive::{Archive, Entry, Mark, Snapshot};
+use crate::store::archive::{Archive, Ends, Entry, Held, Mark, Since, Snapshot};
+use crate::store::change_log::RegisterId;
 
-pub use self::refill::PostgresRefill;
+pub use self::refill::{PostgresCatchUp, PostgresRefill};
 use self::walk::Walk;
 use super::PostgresStore;
+use super::database::{Link, Values};
 use super::failure::{Failure, corrupt};
-use super::rows::{column, number};
+use super::rows::{column, number, signed};
 
 /// The transaction may wait an hour for who takes things slowly; then the database ends it, as it keeps old rows from being cleared
 /// away. One statement is short.
@@ -20,10 +25,21 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
 const LAST: &str = "SELECT register, sequence, code_table_parts, audit, individual, \"group\", program, membership, consent \
                     FROM daftar.last";
+/// Where the register stands, and what is stored of that write and at that number of the audit log.
+const ENDS: &str = "SELECT register, sequence, code_table_parts, audit, \
+                    (SELECT value FROM daftar.change WHERE sequence = $1), \
+                    (SELECT value FROM daftar.audit WHERE number = $2) FROM daftar.last";
 
-#[async_trait::async_trait]
-impl Archive for PostgresStore {
-    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+/// A transaction that sees the database as it stands now.
+struct Begun {
+    link: Link,
+    mark: Mark,
+    code_table_parts: u64,
+    last_audit: u64,
+}
+
+impl PostgresStore {
+    async fn begin(&self) -> Result<Begun, StoreError> {
         let link = self.database.link("daftar (snapshot)").await?;
         let begun = async {
             link.client.batch_execute(BEGIN).await?;
@@ -32,19 +48,59 @@ impl Archive for PostgresStore {
         let row = tokio::time::timeout(self.database.answer_timeout(), begun).await;
         let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;
         let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
-        let register: &[u8] = column(&row, 0)?;
-        let register = register.try_into().map_err(|_| corrupt("id of the register", "it has not 16 bytes"))?;
         let counts = [number(&row, 4)?, number(&row, 5)?, number(&row, 6)?, number(&row, 7)?, number(&row, 8)?];
         let mut records = RecordKind::ALL.map(|kind| (kind, 0));
         records.iter_mut().zip(counts).for_each(|((_, to), count)| *to = count);
-        let mark = Mark {
-            register: crate::store::change_log::RegisterId(register),
-            sequence: Sequence(number(&row, 1)?),
-            records,
-        };
-        let walk = Walk::new(link, self.database.answer_timeout(), mark.clone(), number(&row, 2)?, number(&row, 3)?);
+        let mark = Mark { register: register_of(&row)?, sequence: Sequence(number(&row, 1)?), records };
+        Ok(Begun { link, mark, code_table_parts: number(&row, 2)?, last_audit: number(&row, 3)? })
+    }
+}
+
+#[async_trait::async_trait]
+impl Archive for PostgresStore {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        let Begun { link, mark, code_table_parts, last_audit } = self.begin().await?;
+        let walk = Walk::new(link, self.database.answer_timeout(), mark.clone(), code_table_parts, last_audit);
         Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
     }
+}
+
+#[async_trait::async_trait]
+impl Since for PostgresStore {
+    async fn ends(&self, held: &Held) -> Result<Ends, StoreError> {
+        let values: Values<'_> = &[&signed(held.sequence.0), &signed(held.audit)];
+        let row = self.database.query_opt(ENDS, values).await?;
+        ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)
+    }
+
+    async fn since(&self, held: &Held) -> Result<Box<dyn Snapshot>, StoreError> {
+        let Begun { link, mark, code_table_parts, last_audit } = self.begin().await?;
+        let (answer_timeout, last) = (self.database.answer_timeout(), (code_table_parts, last_audit));
+        let walk = Walk::since(link, answer_timeout, mark.clone(), last, held.clone()).await?;
+        Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
+    }
+}
+
+/// The id in the first column.
+fn register_of(row: &Row) -> Result<RegisterId, StoreError> {
+    let register: &[u8] = column(row, 0)?;
+    let register = register.try_into().map_err(|_| corrupt("id of the register", "it has not 16 bytes"))?;
+    Ok(RegisterId(register))
+}
+
+/// What a row of [`ENDS`] says.
+fn ends_of(row: &Row) -> Result<Ends, StoreError> {
+    let digest = |at| -> Result<Option<[u8; 32]>, StoreError> {
+        Ok(column::<Option<&[u8]>>(row, at)?.map(|value| Sha256::digest(value).into()))
+    };
+    Ok(Ends {
+        register: register_of(row)?,
+        sequence: Sequence(number(row, 1)?),
+        code_table_parts: number(row, 2)?,
+        audit: number(row, 3)?,
+        change: digest(4)?,
+        audit_value: digest(5)?,
+    })
 }
 
 /// The database as it stood after one write.

@@ -71,6 +71,24 @@ pub enum OpenError {
         /// Which database.
         place: String,
     },
+    /// It was not filled from another store, which could be caught up with.
+    #[error(
+        "no register was moved into the {place} from a folder: name the database that was filled by `daftar migrate --from sled --to postgres --backup FILE`, or fill an empty one so first"
+    )]
+    NotFilled {
+        /// Which database.
+        place: String,
+    },
+    /// It was written to since it was filled.
+    #[error(
+        "the {place} was written to since the register was moved into it: {how}; whatever was written to the folder since cannot be brought after that. Go on with the database as it is, or go on with the folder and fill an empty database from it"
+    )]
+    WrittenSince {
+        /// Which database.
+        place: String,
+        /// Where it stands, and where it would stand.
+        how: String,
+    },
 }
 
 /// The newest layout that this version knows.

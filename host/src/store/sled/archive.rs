@@ -6,6 +6,7 @@
 //! was changed since is told by the order of writes, and its older state is in the history.
 
 mod refill;
+mod since;
 mod touched;
 mod walk;
 
@@ -71,14 +72,15 @@ impl Reader {
 impl Archive for SledStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
         let start = self.ask(Job::Snapshot).await?;
-        let kinds = RecordKind::ALL;
-        let mark = Mark {
-            register: self.register_id().await?,
-            sequence: start.last.sequence,
-            records: kinds.map(|kind| (kind, start.last.key(kind))),
-        };
+        let mark = mark_of(self, &start).await?;
         Ok(Box::new(SledSnapshot { mark, walk: Some(Walk::new(self.reader.clone(), start)) }))
     }
+}
+
+/// After which write that is.
+async fn mark_of(store: &SledStore, start: &Start) -> Result<Mark, StoreError> {
+    let records = RecordKind::ALL.map(|kind| (kind, start.last.key(kind)));
+    Ok(Mark { register: store.register_id().await?, sequence: start.last.sequence, records })
 }
 
 /// The database as it stood after one write.

@@ -7,7 +7,8 @@ use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::store::StoreError;
-use crate::store::archive::{Entry, Refill};
+use crate::store::archive::{Entry, Mark, Refill};
+use crate::store::change_log::RegisterId;
 
 use self::filling::Filling;
 use self::indexes::TakenDown;
@@ -17,17 +18,26 @@ use super::super::group::Broken;
 use super::super::open::{self, OpenError};
 use super::super::options::PostgresOptions;
 
+mod catch_up;
 mod filling;
 mod indexes;
+mod met;
+mod origin;
+
+pub use self::catch_up::PostgresCatchUp;
 
 /// What is asked of the task that fills.
 enum Step {
     Put(Vec<Entry>, oneshot::Sender<Result<(), StoreError>>),
-    Finish(oneshot::Sender<Result<(), StoreError>>),
+    Finish(Option<RegisterId>, oneshot::Sender<Result<(), StoreError>>),
 }
 
 /// A database that is being filled.
-pub struct PostgresRefill(mpsc::Sender<Step>);
+pub struct PostgresRefill {
+    steps: mpsc::Sender<Step>,
+    /// Of which register.
+    origin: Option<RegisterId>,
+}
 
 impl PostgresRefill {
     /// Makes a database ready, which must not hold a register.
@@ -44,12 +54,16 @@ impl PostgresRefill {
         let (begun, is_begun) = oneshot::channel();
         tokio::spawn(fill(connection, waiting, begun));
         let is_empty = is_begun.await.unwrap_or_else(|_| Err(gone())).map_err(refused)?;
-        if is_empty { Ok(Self(steps)) } else { Err(OpenError::NotEmpty { place: database.place().to_owned() }) }
+        if is_empty {
+            Ok(Self { steps, origin: None })
+        } else {
+            Err(OpenError::NotEmpty { place: database.place().to_owned() })
+        }
     }
 
     async fn ask(&self, step: impl FnOnce(oneshot::Sender<Result<(), StoreError>>) -> Step) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(step(answer)).await.map_err(|_| failed_before())?;
+        self.steps.send(step(answer)).await.map_err(|_| failed_before())?;
         answered.await.unwrap_or_else(|_| Err(failed_before()))
     }
 }
@@ -64,12 +78,17 @@ fn failed_before() -> StoreError {
 
 #[async_trait::async_trait]
 impl Refill for PostgresRefill {
+    fn note_origin(&mut self, mark: &Mark) {
+        self.origin = Some(mark.register);
+    }
+
     async fn put(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         self.ask(|answer| Step::Put(entries, answer)).await
     }
 
     async fn finish(self: Box<Self>) -> Result<(), StoreError> {
-        self.ask(Step::Finish).await
+        let origin = self.origin;
+        self.ask(|answer| Step::Finish(origin, answer)).await
     }
 }
 
@@ -124,9 +143,9 @@ async fn filled(
                     return None;
                 }
             }
-            Step::Finish(answer) => {
+            Step::Finish(origin, answer) => {
                 let finished = async {
-                    filling.finish(&transaction).await?;
+                    filling.finish(&transaction, origin).await?;
                     if let Some(taken_down) = taken_down {
                         taken_down.make(&transaction).await?;
                     }

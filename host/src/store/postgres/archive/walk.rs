@@ -1,5 +1,7 @@
 //! The way through the database, from what is small to the last line of the audit log, by keys.
 
+mod later;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::archive::{Entry, Mark};
 use crate::store::{StoreError, record};
 
+use self::later::Later;
 use super::super::database::{Link, Values};
 use super::super::failure::{Failure, corrupt};
 use super::super::reader::setting_kind;
@@ -35,6 +38,7 @@ enum Stage {
     Requests { after: (String, String, i32) },
     Records { kind: RecordKind, after: RecordId },
     Changes { after: Sequence },
+    OldestAudit,
     Audit { after: u64 },
     End,
 }
@@ -51,6 +55,8 @@ pub(super) struct Walk {
     /// How many rows are read at once: fewer where they are large.
     rows: i64,
     photos: HashSet<PhotoDigest>,
+    /// Where only what was written later than something is taken.
+    later: Option<Later>,
 }
 
 impl Walk {
@@ -72,6 +78,7 @@ impl Walk {
             stage: Stage::Settings { after: (0, Vec::new()) },
             rows: ROWS_MAX,
             photos: HashSet::new(),
+            later: None,
         }
     }
 
@@ -87,6 +94,7 @@ impl Walk {
                 Stage::Requests { after } => self.requests(after, &mut entries).await?,
                 Stage::Records { kind, after } => self.records(kind, after, &mut entries).await?,
                 Stage::Changes { after } => self.changes(after, &mut entries).await?,
+                Stage::OldestAudit => self.oldest_audit(&mut entries).await?,
                 Stage::Audit { after } => self.audit(after, &mut entries).await?,
                 Stage::End => Stage::End,
             };
@@ -143,7 +151,8 @@ impl Walk {
         let limit = self.rows;
         let statement = "SELECT name, value FROM daftar.counter WHERE name > $1 ORDER BY name LIMIT $2";
         let rows = self.query(statement, &[&after, &limit]).await?;
-        let Some(last) = rows.last() else { return Ok(Stage::CodeTable { next: 0 }) };
+        let next = self.later.as_ref().map_or(0, |later| later.held.code_table_parts);
+        let Some(last) = rows.last() else { return Ok(Stage::CodeTable { next }) };
         for row in &rows {
             entries.push(Entry::Counter { name: column(row, 0)?, value: number(row, 1)? });
         }
@@ -193,16 +202,12 @@ impl Walk {
         entries: &mut Vec<Entry>,
     ) -> Result<Stage, StoreError> {
         let limit = self.rows;
+        if self.later.is_some() {
+            return self.records_written(kind, entries).await;
+        }
         let last_of_kind = self.mark.records.iter().find(|(of, _)| *of == kind).map_or(0, |(_, last)| *last);
         if after.0 >= last_of_kind {
-            let next = match kind {
-                RecordKind::Individual => RecordKind::Group,
-                RecordKind::Group => RecordKind::Program,
-                RecordKind::Program => RecordKind::ProgramMembership,
-                RecordKind::ProgramMembership => RecordKind::Consent,
-                RecordKind::Consent => return Ok(Stage::Changes { after: Sequence(0) }),
-            };
-            return Ok(Stage::Records { kind: next, after: RecordId(0) });
+            return Ok(self.after_records(kind));
         }
         let statement = "SELECT id, version, value FROM daftar.record WHERE kind = $1 AND id > $2 ORDER BY id LIMIT $3";
         let rows = self.query(statement, &[&kind_number(kind), &signed(after.0), &limit]).await?;
@@ -210,15 +215,45 @@ impl Walk {
         let statement = "SELECT id, version, value FROM daftar.earlier_version \
                          WHERE kind = $1 AND id > $2 AND id <= $3 ORDER BY id, version";
         let older = self.query(statement, &[&kind_number(kind), &signed(after.0), &upper]).await?;
+        let expected: Vec<RecordId> = (after.0.saturating_add(1)..).take(rows.len()).map(RecordId).collect();
+        self.take_all(kind, &expected, &rows, &older, entries).await?;
+        Ok(Stage::Records { kind, after: expected.last().copied().unwrap_or(after) })
+    }
+
+    /// Where the walk goes when there are no more records of a kind.
+    fn after_records(&self, kind: RecordKind) -> Stage {
+        let next = match kind {
+            RecordKind::Individual => RecordKind::Group,
+            RecordKind::Group => RecordKind::Program,
+            RecordKind::Program => RecordKind::ProgramMembership,
+            RecordKind::ProgramMembership => RecordKind::Consent,
+            RecordKind::Consent => {
+                let after = self.later.as_ref().map_or(Sequence(0), |later| later.held.sequence);
+                return Stage::Changes { after };
+            }
+        };
+        Stage::Records { kind: next, after: RecordId(0) }
+    }
+
+    /// Takes all versions of records, which have to be these.
+    async fn take_all(
+        &mut self,
+        kind: RecordKind,
+        expected: &[RecordId],
+        rows: &[Row],
+        older: &[Row],
+        entries: &mut Vec<Entry>,
+    ) -> Result<(), StoreError> {
         let mut earlier: BTreeMap<(u64, u64), &[u8]> = BTreeMap::new();
-        for row in &older {
+        for row in older {
             earlier.insert((number(row, 0)?, number(row, 1)?), column(row, 2)?);
         }
-        let mut expected = after;
-        for row in &rows {
+        if rows.len() != expected.len() {
+            return Err(missing("record"));
+        }
+        for (row, expected) in rows.iter().zip(expected) {
             let (id, present) = (RecordId(number(row, 0)?), VersionId(number(row, 1)?));
-            expected = RecordId(expected.0.saturating_add(1));
-            if id != expected {
+            if id != *expected {
                 return Err(missing("record"));
             }
             let mut version = VersionId::FIRST;
@@ -230,7 +265,7 @@ impl Walk {
                 version = version.next();
             }
         }
-        Ok(Stage::Records { kind, after: expected })
+        Ok(())
     }
 
     /// Takes a version, and its photo before it.
@@ -275,7 +310,7 @@ impl Walk {
     async fn changes(&mut self, after: Sequence, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
         let limit = self.rows;
         if after >= self.mark.sequence {
-            return Ok(Stage::Audit { after: 0 });
+            return Ok(if self.later.is_some() { Stage::OldestAudit } else { Stage::Audit { after: 0 } });
         }
         let statement = "SELECT sequence, value FROM daftar.change WHERE sequence > $1 ORDER BY sequence LIMIT $2";
         let rows = self.query(statement, &[&signed(after.0), &limit]).await?;

@@ -1,5 +1,7 @@
 //! The way through the database, from the mark's small things to the last line of the audit log.
 
+mod later;
+
 use std::collections::{HashSet, VecDeque};
 use std::ops::Bound;
 
@@ -9,6 +11,7 @@ use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::archive::Entry;
 use crate::store::{StoreError, record};
 
+use self::later::Later;
 use super::super::keys;
 use super::super::reader::{Reader, corrupt, number};
 use super::touched::Touched;
@@ -29,6 +32,7 @@ enum Stage {
     Requests,
     Records { kind: RecordKind, after: RecordId },
     Changes { after: Sequence },
+    OldestAudit,
     Audit { after: u64 },
     End,
 }
@@ -54,6 +58,8 @@ pub(super) struct Walk {
     request_after: Vec<u8>,
     tasks: VecDeque<Task>,
     photos: HashSet<PhotoDigest>,
+    /// Where only what was written later than something is taken.
+    later: Option<Later>,
 }
 
 /// What one step gives.
@@ -86,6 +92,7 @@ impl Walk {
             request_after: vec![keys::REQUEST],
             tasks: VecDeque::new(),
             photos: HashSet::new(),
+            later: None,
         }
     }
 
@@ -99,6 +106,7 @@ impl Walk {
                 Stage::Requests => self.requests(&mut step)?,
                 Stage::Records { kind, after } => self.records(kind, after, &mut step)?,
                 Stage::Changes { after } => self.changes(after, &mut step)?,
+                Stage::OldestAudit => self.oldest_audit(&mut step)?,
                 Stage::Audit { after } => self.audit(after, &mut step)?,
                 Stage::End => Stage::End,
             };
@@ -107,8 +115,9 @@ impl Walk {
     }
 
     fn present_only(&mut self, step: &mut Step) -> Stage {
+        let next = self.later.as_ref().map_or(0, |later| later.held.code_table_parts);
         while !step.is_full() {
-            let Some(entry) = self.start.present_only.pop_front() else { return Stage::CodeTable { next: 0 } };
+            let Some(entry) = self.start.present_only.pop_front() else { return Stage::CodeTable { next } };
             step.push(entry);
         }
         Stage::PresentOnly
@@ -154,7 +163,10 @@ impl Walk {
 
     fn records(&mut self, kind: RecordKind, after: RecordId, step: &mut Step) -> Result<Stage, StoreError> {
         if self.tasks.is_empty() {
-            self.read_records(kind, after)?;
+            match self.later {
+                None => self.read_records(kind, after)?,
+                Some(_) => self.read_written(kind)?,
+            }
         }
         let mut after = after;
         while let Some(mut task) = self.tasks.pop_front() {
@@ -165,7 +177,11 @@ impl Walk {
             after = task.id;
             self.touched.forget_up_to(kind, after);
         }
-        if after < self.start.last_of(kind) {
+        let is_last = match &self.later {
+            None => after >= self.start.last_of(kind),
+            Some(later) => later.is_over(kind),
+        };
+        if !is_last {
             return Ok(Stage::Records { kind, after });
         }
         let next = match kind {
@@ -173,7 +189,10 @@ impl Walk {
             RecordKind::Group => RecordKind::Program,
             RecordKind::Program => RecordKind::ProgramMembership,
             RecordKind::ProgramMembership => RecordKind::Consent,
-            RecordKind::Consent => return Ok(Stage::Changes { after: Sequence(0) }),
+            RecordKind::Consent => {
+                let after = self.later.as_ref().map_or(Sequence(0), |later| later.held.sequence);
+                return Ok(Stage::Changes { after });
+            }
         };
         Ok(Stage::Records { kind: next, after: RecordId(0) })
     }
@@ -199,13 +218,18 @@ impl Walk {
             if id != expected {
                 return Err(missing("record"));
             }
-            let (present, photo) = looked_into(kind, id, &value)?;
-            let at_mark = self.touched.version_at_mark(kind, id, present);
-            self.tasks.push_back(Task { id, value, present, photo, at_mark, next: VersionId::FIRST });
+            self.add_task(kind, id, value)?;
         }
         if self.tasks.is_empty() && after < self.start.last_of(kind) {
             return Err(missing("record"));
         }
+        Ok(())
+    }
+
+    fn add_task(&mut self, kind: RecordKind, id: RecordId, value: ::sled::IVec) -> Result<(), StoreError> {
+        let (present, photo) = looked_into(kind, id, &value)?;
+        let at_mark = self.touched.version_at_mark(kind, id, present);
+        self.tasks.push_back(Task { id, value, present, photo, at_mark, next: VersionId::FIRST });
         Ok(())
     }
 
@@ -263,7 +287,8 @@ impl Walk {
             after = after.next();
             step.push(Entry::Change { sequence: after, value: value.to_vec() });
         }
-        if after == last { Ok(Stage::Audit { after: 0 }) } else { Err(missing("change")) }
+        let next = if self.later.is_some() { Stage::OldestAudit } else { Stage::Audit { after: 0 } };
+        if after == last { Ok(next) } else { Err(missing("change")) }
     }
 
     /// What was removed meanwhile, because it is old enough, is not taken.

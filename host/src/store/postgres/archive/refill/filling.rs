@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::types::Type;
 
+use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::photo::Photo;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::store::archive::Entry;
+use crate::store::change_log::RegisterId;
+use crate::store::plan::Last;
 use crate::store::record;
 use crate::store::record::instant::milliseconds;
 use crate::store::record::setting::key_bytes;
@@ -19,15 +22,18 @@ use super::super::super::audit_log::put_summary;
 use super::super::super::copy::{Cell, Table};
 use super::super::super::failure::{Failure, corrupt};
 use super::super::super::feed::{Channel, tell};
-use super::super::super::group::Broken;
+use super::super::super::group::{Broken, Rows};
 use super::super::super::index;
 use super::super::super::rows::{kind_number, signed};
 use super::super::super::state::Locked;
+use super::met::Met;
+use super::origin;
 
-/// After so many bytes rows go to the database.
-const FLUSH_BYTES: usize = 4 * 1024 * 1024;
+/// After so many bytes rows go to the database. Tests with few rows go there often.
+const FLUSH_BYTES: usize = if cfg!(test) { 4 * 1024 } else { 4 * 1024 * 1024 };
 
-const BEGIN: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+/// What a transaction of that length begins with.
+pub(super) const BEGIN: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
 const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS (SELECT FROM daftar.change) \
                         OR EXISTS (SELECT FROM daftar.client) OR EXISTS (SELECT FROM daftar.setting) \
                         OR EXISTS (SELECT FROM daftar.audit) OR EXISTS (SELECT FROM daftar.code_table_part) \
@@ -65,6 +71,14 @@ pub(super) struct Filling {
     segment: OpenSegment,
     locked: Locked,
     bytes: usize,
+    /// The last keys before anything was put: what has a later one is new.
+    before: Last,
+    /// What is in the way; nothing where the database is empty.
+    pub(super) met: Option<Met>,
+    /// The value of the audit log that tells of the last removal.
+    removal: Option<u64>,
+    /// How many photos were not there.
+    pub(super) photos: u64,
 }
 
 struct Tables {
@@ -132,11 +146,27 @@ impl Default for Filling {
             audit: Table::new("COPY daftar.audit (number, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]),
         };
         let (present, segment, locked) = (Vec::new(), OpenSegment::default(), Locked::default());
-        Self { tables, carried: None, present, segment, locked, bytes: 0 }
+        let before = locked.last;
+        Self { tables, carried: None, present, segment, locked, bytes: 0, before, met: None, removal: None, photos: 0 }
     }
 }
 
 impl Filling {
+    /// A database that holds something, and in its audit log the value that tells of the last removal.
+    pub(super) fn on(locked: Locked, removal: Option<u64>) -> Self {
+        Self { locked, before: locked.last, met: Some(Met::default()), removal, ..Self::default() }
+    }
+
+    /// Goes on with the stretch of the audit log that is being written.
+    pub(super) fn go_on_with(&mut self, segment: OpenSegment) {
+        self.segment = segment;
+    }
+
+    /// The last keys and the last write, with all that was put.
+    pub(super) fn last(&self) -> Last {
+        self.locked.last
+    }
+
     /// Takes up things, in the order in which they were taken.
     pub(super) async fn put(&mut self, transaction: &Transaction<'_>, entries: Vec<Entry>) -> Result<(), Broken> {
         for entry in entries {
@@ -146,8 +176,12 @@ impl Filling {
         if self.bytes >= FLUSH_BYTES { self.flush(transaction).await } else { Ok(()) }
     }
 
-    /// Writes what waits, and where the register stands. What is left is to commit.
-    pub(super) async fn finish(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
+    /// Writes what waits, and where the register stands, which came from that one. What is left is to commit.
+    pub(super) async fn finish(
+        &mut self,
+        transaction: &Transaction<'_>,
+        origin: Option<RegisterId>,
+    ) -> Result<(), Broken> {
         if self.carried.is_some() {
             return Err(corrupt("record", "its present version is missing").into());
         }
@@ -160,6 +194,9 @@ impl Filling {
             ..self.locked
         };
         locked.put(transaction).await?;
+        if let Some(register) = origin {
+            origin::put(transaction, register, &locked, self.removal).await?;
+        }
         let generation = locked.clients_generation.saturating_add(locked.deployment_generation);
         tell(transaction, Channel::Generation, signed(generation)).await?;
         tell(transaction, Channel::Changes, signed(locked.last.sequence.0)).await?;
@@ -168,11 +205,14 @@ impl Filling {
 
     async fn flush(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
         self.bytes = 0;
+        if let Some(met) = &mut self.met {
+            met.clear(transaction).await?;
+        }
         for table in self.tables.all() {
             table.flush(transaction).await?;
         }
-        let present = std::mem::take(&mut self.present);
-        Ok(index::write(transaction, &present, |_, _| true).await?)
+        let (present, before) = (std::mem::take(&mut self.present), self.before);
+        Ok(index::write(transaction, &present, |kind, id| Rows::is_new(&before, kind, id)).await?)
     }
 
     async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {
@@ -210,7 +250,8 @@ impl Filling {
                 let statement =
                     "INSERT INTO daftar.photo (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
                 let statement = transaction.prepare_cached(statement).await?;
-                transaction.execute(&statement, &[&digest.0.as_slice(), &photo.bytes().as_ref()]).await?;
+                let digest = digest.0.as_slice();
+                self.photos += transaction.execute(&statement, &[&digest, &photo.bytes().as_ref()]).await?;
             }
             Entry::Version { kind, id, version, is_present, value } => {
                 let record = record::decode_any(kind, id, &value)?;
@@ -218,6 +259,9 @@ impl Filling {
                     return Err(corrupt("version of a record", "it is another one than the backup says").into());
                 }
                 self.carry(&record, kind, id, is_present)?;
+                if let Some(met) = &mut self.met {
+                    met.see(&record, is_present, Rows::is_new(&self.before, kind, id));
+                }
                 let row: Vec<Cell<'static>> = vec![
                     Box::new(kind_number(kind)),
                     Box::new(signed(id.0)),
@@ -252,7 +296,11 @@ impl Filling {
                 self.tables.changes.add(vec![Box::new(signed(sequence.0)), Box::new(value)]);
             }
             Entry::Audit { number, value } => {
-                self.segment.add(number, &record::audit::decode(&value)?);
+                let lines = record::audit::decode(&value)?;
+                if lines.iter().any(AuditEntry::tells_of_removal) {
+                    self.removal = Some(number);
+                }
+                self.segment.add(number, &lines);
                 self.locked.audit = number.max(self.locked.audit);
                 self.tables.audit.add(vec![Box::new(signed(number)), Box::new(value)]);
                 if let Some(full) = self.segment.take_full() {
