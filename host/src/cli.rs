@@ -133,7 +133,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Put a backup back into an empty data folder
     Restore(restore::RestoreArgs),
-    /// Move the register of a stopped server from one backend into another, and compare both thing by thing
+    /// Move the register from one backend into another, and compare both thing by thing: of a stopped server, or of one that goes on
+    /// from its backup first and what was written since at the end
     Migrate(migrate::MigrateArgs),
     /// Say what this program is: version, commit, interfaces that it speaks, forms that it stores
     Version,

@@ -1,5 +1,6 @@
 //! Several servers of one register, in one database: what one of them does counts on the others.
 
+mod caught_up;
 mod commands;
 mod deaf;
 mod keys;

@@ -1,8 +1,10 @@
-//! Moves the register of a stopped server from one backend into another, and compares both.
+//! Moves a register from one backend into another, and compares both: at once, of a stopped server; or from a backup of a server that
+//! goes on, and what was written since once that is stopped.
 //!
-//! **Invariant:** nothing is ever written into the backend that is moved from, and nothing into one that holds a register.
+//! **Invariant:** nothing is ever written into the backend that is moved from, and nothing into one that holds a register, unless it is
+//! an earlier state of that very register.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::StartError;
@@ -11,10 +13,11 @@ use super::open::MIB;
 use super::recovery::open_error;
 use super::restore::cause_of;
 use crate::config::Config;
-use crate::service::migrate::{Comparison, Counts, compare, copy};
+use crate::service::backup::{BackupFile, BackupProblem};
+use crate::service::migrate::{CatchUpError, CaughtUp, Comparison, Counts, catch_up, compare, compare_since, copy};
 use crate::store::StoreError;
-use crate::store::archive::{Archive, Mark, Refill};
-use crate::store::postgres::{OpenError as DatabaseError, PostgresRefill, PostgresStore};
+use crate::store::archive::{Archive, Held, Mark, Refill};
+use crate::store::postgres::{OpenError as DatabaseError, PostgresCatchUp, PostgresRefill, PostgresStore};
 use crate::store::sled::{OpenError as FolderError, SledOptions, SledRefill, SledStore};
 
 /// One of two ends of a move.
@@ -27,10 +30,14 @@ pub enum End {
 }
 
 /// What is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
     /// Everything is copied, then compared.
     CopyAndCompare,
+    /// The new end is filled from a backup and compared with it; the old one is not looked at.
+    FromBackup(PathBuf),
+    /// What was written to the old end since the new one was filled from it is brought, and compared.
+    CatchUp,
     /// Both hold a register already, which are compared.
     CompareOnly,
 }
@@ -40,6 +47,8 @@ pub enum Extent {
 pub enum Step {
     /// Things are copied.
     Copying,
+    /// What was written since is brought.
+    CatchingUp,
     /// Both are read and compared.
     Comparing,
 }
@@ -56,6 +65,20 @@ pub enum MigrateError {
     /// The new end cannot be filled.
     #[error("{0}")]
     Database(#[from] DatabaseError),
+    /// Only what is written into a folder can be brought after it was moved.
+    #[error("only what was written to a folder since can be brought into a database that was filled from it")]
+    NoCatchUp,
+    /// The backup cannot be trusted.
+    #[error("`{}`: {problem}", .path.display())]
+    Backup {
+        /// The backup.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The new end holds no earlier state of the old one.
+    #[error("{0}")]
+    NotEarlier(String),
     /// A store failed, or something that is stored cannot be read or kept.
     #[error("{error}{}", cause_of(.error))]
     Store {
@@ -65,11 +88,24 @@ pub enum MigrateError {
     },
 }
 
+impl From<CatchUpError> for MigrateError {
+    fn from(error: CatchUpError) -> Self {
+        match error {
+            CatchUpError::Store(error) => Self::Store { error },
+            CatchUpError::OtherRegister { .. } | CatchUpError::Ahead { .. } | CatchUpError::OtherHistory { .. } => {
+                Self::NotEarlier(error.to_string())
+            }
+        }
+    }
+}
+
 /// What was done.
 #[derive(Debug, Clone)]
 pub struct Migrated {
     /// As of which write; absent where nothing was copied.
     pub copied: Option<(Mark, Counts)>,
+    /// What was brought of what was written since; absent where that was not asked for.
+    pub caught_up: Option<CaughtUp>,
     /// How both compare.
     pub comparison: Comparison,
 }
@@ -85,18 +121,62 @@ pub async fn migrate(
     extent: Extent,
     mut heard: impl FnMut(Step, u64, u64),
 ) -> Result<Migrated, MigrateError> {
-    let source = open(config, data_dir, from).await?;
-    let copied = match extent {
-        Extent::CompareOnly => None,
-        Extent::CopyAndCompare => {
-            let refill = refill(config, data_dir, to).await?;
-            Some(copy(&*source, refill, |mark, things| heard(Step::Copying, about(mark), things)).await?)
-        }
+    let is_copied = extent != Extent::CompareOnly;
+    let (source, file): (Arc<dyn Archive>, _) = match extent {
+        Extent::CatchUp => return caught_up(config, data_dir, (from, to), heard).await,
+        Extent::FromBackup(path) => (Arc::new(BackupFile(path.clone())), Some(path)),
+        Extent::CopyAndCompare | Extent::CompareOnly => (open(config, data_dir, from).await?, None),
+    };
+    let wrong = |error: StoreError| of_backup(error, file.as_deref());
+    let copied = if is_copied {
+        let refill = refill(config, data_dir, to).await?;
+        let copying = |mark: &Mark, things| heard(Step::Copying, about(mark), things);
+        Some(copy(&*source, refill, copying).await.map_err(wrong)?)
+    } else {
+        None
     };
     let target = open(config, data_dir, to).await?;
     let comparing = |mark: &Mark, things| heard(Step::Comparing, about(mark).saturating_mul(2), things);
-    let comparison = compare(&*source, &*target, comparing).await?;
-    Ok(Migrated { copied, comparison })
+    let comparison = compare(&*source, &*target, comparing).await.map_err(wrong)?;
+    Ok(Migrated { copied, caught_up: None, comparison })
+}
+
+/// Brings what was written to a folder since a database was filled from it, and compares that.
+async fn caught_up(
+    config: &Config,
+    data_dir: &Path,
+    ends: (End, End),
+    mut heard: impl FnMut(Step, u64, u64),
+) -> Result<Migrated, MigrateError> {
+    if ends != (End::Sled, End::Postgres) {
+        return Err(MigrateError::NoCatchUp);
+    }
+    let source = open_folder(config, data_dir).await?;
+    let to = PostgresCatchUp::open(postgres_options(config)?).await?;
+    let catching = |held: &Held, mark: &Mark, things| heard(Step::CatchingUp, since(held, mark), things);
+    let caught_up = catch_up(&source, Box::new(to), catching).await?;
+    let target = PostgresStore::open(postgres_options(config)?).await?;
+    let held = &caught_up.held;
+    let comparing = |mark: &Mark, things| heard(Step::Comparing, since(held, mark).saturating_mul(2), things);
+    let comparison = compare_since(&source, &target, held, comparing).await?;
+    Ok(Migrated { copied: None, caught_up: Some(caught_up), comparison })
+}
+
+/// What is wrong with the backup, where that is why it failed.
+fn of_backup(error: StoreError, path: Option<&Path>) -> MigrateError {
+    let problem = match &error {
+        StoreError::Failed(cause) => cause.downcast_ref::<BackupProblem>().map(ToString::to_string),
+        _ => None,
+    };
+    match (problem, path) {
+        (Some(problem), Some(path)) => MigrateError::Backup { path: path.to_owned(), problem },
+        _ => error.into(),
+    }
+}
+
+/// About how many things were written since: each write touches a record and leaves a line, mostly.
+fn since(held: &Held, mark: &Mark) -> u64 {
+    mark.sequence.0.saturating_sub(held.sequence.0).saturating_mul(3)
 }
 
 /// About how many things there are: each record has a write of its own, mostly.
@@ -107,16 +187,21 @@ fn about(mark: &Mark) -> u64 {
 
 async fn open(config: &Config, data_dir: &Path, end: End) -> Result<Arc<dyn Archive>, MigrateError> {
     match end {
-        End::Sled => {
-            let folder = config.store.folder(data_dir);
-            let options =
-                SledOptions { cache_bytes: config.store.cache_mib.saturating_mul(MIB), ..SledOptions::default() };
-            let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
-            let opened = opened.map_err(|error| StartError::Store(error.to_string()))?;
-            Ok(Arc::new(opened.map_err(|error| open_error(&error))?))
-        }
+        End::Sled => Ok(Arc::new(open_folder(config, data_dir).await?)),
         End::Postgres => Ok(Arc::new(PostgresStore::open(postgres_options(config)?).await?)),
     }
+}
+
+async fn open_folder(config: &Config, data_dir: &Path) -> Result<SledStore, MigrateError> {
+    let folder = config.store.folder(data_dir);
+    if !folder.is_dir() {
+        let told = format!("there is no register in `{}`: name its data folder with --data-dir", folder.display());
+        return Err(StartError::Store(told).into());
+    }
+    let options = SledOptions { cache_bytes: config.store.cache_mib.saturating_mul(MIB), ..SledOptions::default() };
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(&folder, options)).await;
+    let opened = opened.map_err(|error| StartError::Store(error.to_string()))?;
+    Ok(opened.map_err(|error| open_error(&error))?)
 }
 
 async fn refill(config: &Config, data_dir: &Path, end: End) -> Result<Box<dyn Refill>, MigrateError> {

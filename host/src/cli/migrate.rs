@@ -1,13 +1,16 @@
 //! `daftar migrate`
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::backup::Progress;
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::migrate::{End, Extent, MigrateError, Migrated, Step, migrate};
 use crate::config::Config;
+use crate::service::migrate::Counts;
 
 /// Where a register is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,43 +27,83 @@ pub struct MigrateArgs {
     /// Where the register is now
     #[arg(long, value_enum)]
     from: Backend,
-    /// Where it goes: there must be none yet
+    /// Where it goes: there must be none yet, unless it is caught up or compared
     #[arg(long, value_enum)]
     to: Backend,
-    /// Copy nothing: compare the two registers that are there
+    /// Fill the database from this backup, while the server that it was made of goes on
+    #[arg(long, value_name = "FILE")]
+    backup: Option<PathBuf>,
+    /// Bring what was written to the folder since the database was filled from it; its server is stopped
+    #[arg(long)]
+    catch_up: bool,
+    /// Copy nothing: compare the two registers that are there, whole
     #[arg(long)]
     compare: bool,
+}
+
+impl MigrateArgs {
+    /// What is to be done.
+    fn extent(&self) -> Result<Extent, CliError> {
+        if self.from == self.to {
+            return Err(CliError::usage(
+                "a register is moved from one backend into another: `--from` and `--to` are the same",
+            ));
+        }
+        let is_into_database = self.to == Backend::Postgres;
+        let extent = match (&self.backup, self.catch_up, self.compare) {
+            (None, false, false) => Extent::CopyAndCompare,
+            (None, false, true) => Extent::CompareOnly,
+            (Some(file), false, false) if is_into_database => {
+                super::backup::open(file)?;
+                Extent::FromBackup(file.clone())
+            }
+            (None, true, false) if is_into_database => Extent::CatchUp,
+            (Some(_), false, false) => {
+                return Err(CliError::usage(
+                    "a backup is put into a folder with `daftar restore FILE`; `--backup` fills a database: `--from sled --to postgres --backup FILE`",
+                ));
+            }
+            (None, true, false) => {
+                return Err(CliError::usage(
+                    "only a database is caught up with a folder: `--from sled --to postgres --catch-up`; out of a database a register is moved at once, while its servers are stopped: `--from postgres --to sled`",
+                ));
+            }
+            (Some(_), _, _) | (None, true, true) => {
+                return Err(CliError::usage(
+                    "`--backup`, `--catch-up` and `--compare` are steps of their own: first `--backup FILE` while the server goes on, then, once it is stopped, `--catch-up`; `--compare` afterwards, for who wants both compared whole",
+                ));
+            }
+        };
+        Ok(extent)
+    }
 }
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, args: &MigrateArgs) -> Result<(), CliError> {
     if global.admin_url.is_some() {
         return Err(CliError::usage(
-            "a register is moved while no server uses it: stop the server, and name its data folder with --data-dir, on its own machine",
+            "a register is moved by this command itself, and not by a server: name the data folder with --data-dir, on its own machine; or the backup of a server that goes on with --backup",
         ));
     }
-    if args.from == args.to {
-        return Err(CliError::usage(
-            "a register is moved from one backend into another: `--from` and `--to` are the same",
-        ));
-    }
+    let extent = args.extent()?;
     let config = match &global.config {
         Some(path) => Config::load(path)?,
         None => Config::default(),
     };
-    let extent = if args.compare { Extent::CompareOnly } else { Extent::CopyAndCompare };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let mut copying = Progress::new(global.json, "copied");
+    let mut catching_up = Progress::new(global.json, "caught up");
     let mut comparing = Progress::new(global.json, "compared");
     let heard = |step: Step, about: u64, things: u64| match step {
         Step::Copying => copying.at_about(about, things),
+        Step::CatchingUp => catching_up.at_about(about, things),
         Step::Comparing => comparing.at_about(about, things),
     };
     let ends = (args.from.end(), args.to.end());
     let migrated = runtime.block_on(migrate(&config, &global.data_dir, ends, extent, heard));
     let migrated = migrated.map_err(|error| CliError { kind: ErrorKind::from(&error), message: error.to_string() })?;
-    drop((copying, comparing));
-    tell(global, &migrated);
+    drop((copying, catching_up, comparing));
+    tell(global, args, &migrated);
     let differences = migrated.comparison.differences;
     if differences == 0 {
         return Ok(());
@@ -79,40 +122,83 @@ impl Backend {
     }
 }
 
-fn tell(global: &GlobalArgs, migrated: &Migrated) {
-    let Migrated { copied, comparison } = migrated;
-    let named = |counts: &crate::service::migrate::Counts| -> serde_json::Map<String, serde_json::Value> {
+fn tell(global: &GlobalArgs, args: &MigrateArgs, migrated: &Migrated) {
+    if global.json { tell_json(migrated) } else { tell_text(args, migrated) }
+}
+
+fn tell_json(migrated: &Migrated) {
+    let named = |counts: &Counts| -> serde_json::Map<String, Value> {
         counts.iter().map(|(kept, count)| (kept.name().to_owned(), json!(count))).collect()
     };
-    if global.json {
-        output::json(&json!({
-            "sequence": copied.as_ref().map(|(mark, _)| mark.sequence.0),
-            "copied": copied.as_ref().map(|(_, counts)| named(counts)),
-            "same": named(&comparison.same),
-            "differences": comparison.differences,
-            "told": comparison.told,
-        }));
-        return;
+    let Migrated { copied, caught_up, comparison } = migrated;
+    let mark = copied.as_ref().map(|(mark, _)| mark).or(caught_up.as_ref().map(|caught_up| &caught_up.mark));
+    let mut told = json!({
+        "sequence": mark.map(|mark| mark.sequence.0),
+        "copied": copied.as_ref().map(|(_, counts)| named(counts)),
+        "same": named(&comparison.same),
+        "differences": comparison.differences,
+        "told": comparison.told,
+    });
+    if let (Some(caught_up), Some(members)) = (caught_up, told.as_object_mut()) {
+        members.insert("since".to_owned(), json!(caught_up.held.sequence.0));
+        members.insert("caught_up".to_owned(), json!(named(caught_up.written())));
+        members.insert("taken_out".to_owned(), json!(named(caught_up.taken_out())));
     }
-    if let Some((mark, counts)) = copied {
-        output::line(format_args!("copied the register as of write {}", mark.sequence.0));
+    output::json(&told);
+}
+
+fn tell_text(args: &MigrateArgs, migrated: &Migrated) {
+    let listed = |counts: &Counts| {
         for (kept, count) in counts {
             output::line(format_args!("  {count} {}", kept.name()));
         }
+    };
+    let Migrated { copied, caught_up, comparison } = migrated;
+    if let Some((mark, counts)) = copied {
+        output::line(format_args!("copied the register as of write {}", mark.sequence.0));
+        listed(counts);
+    }
+    match caught_up {
+        Some(caught_up) if caught_up.is_nothing() => {
+            output::line(format_args!("there is nothing to bring: both stand at write {}", caught_up.mark.sequence.0))
+        }
+        Some(caught_up) => {
+            let (since, now) = (caught_up.held.sequence.0, caught_up.mark.sequence.0);
+            output::line(format_args!("brought what was written since write {since}, up to write {now}"));
+            listed(caught_up.written());
+            if !caught_up.taken_out().is_empty() {
+                output::line("took out what is not there any more");
+                listed(caught_up.taken_out());
+            }
+        }
+        None => {}
     }
     let same: u64 = comparison.same.values().sum();
-    output::line(format_args!("compared both: {same} things are the same, {} are not", comparison.differences));
+    let what = match (args.backup.is_some(), caught_up.is_some()) {
+        (true, _) => "the backup and the database",
+        (false, true) => "what was written since, in both",
+        (false, false) => "both",
+    };
+    output::line(format_args!("compared {what}: {same} things are the same, {} are not", comparison.differences));
     for told in &comparison.told {
         output::line(format_args!("  {told}"));
+    }
+    if args.backup.is_some() && comparison.differences == 0 {
+        output::line(
+            "the old server goes on; once it is stopped, bring what it wrote since: daftar migrate --from sled --to postgres --catch-up",
+        );
     }
 }
 
 impl From<&MigrateError> for ErrorKind {
     fn from(error: &MigrateError) -> Self {
         match error {
+            MigrateError::Backup { .. } => Self::Input,
+            MigrateError::NoCatchUp => Self::Usage,
             MigrateError::Open(_)
             | MigrateError::Folder(_)
             | MigrateError::Database(_)
+            | MigrateError::NotEarlier(_)
             | MigrateError::Store { .. } => Self::Failed,
         }
     }

@@ -8,6 +8,7 @@
 //!
 //! **Invariant:** a backup is made for one reader at a time, and whoever stops reading ends it.
 
+mod archive;
 mod examine;
 mod format;
 mod item;
@@ -30,6 +31,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
+pub use self::archive::BackupFile;
 pub use self::format::{FORMAT, Head};
 pub use self::item::Item;
 pub use self::problem::BackupProblem;

@@ -90,7 +90,7 @@ fn answers(client: &ApiClient) -> Vec<Value> {
     answers
 }
 
-fn copy_keys(from: &Path, to: &Path) {
+pub fn copy_keys(from: &Path, to: &Path) {
     std::fs::create_dir_all(to.join("keys")).expect("a folder can be made");
     let copied = std::process::Command::new("cp").arg("-a").arg(from.join("keys/.")).arg(to.join("keys")).status();
     assert!(copied.is_ok_and(|status| status.success()));
