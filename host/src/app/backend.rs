@@ -92,8 +92,7 @@ impl Backend {
         let store = Arc::new(opened.map_err(|error| StartError::Store(error.to_string()))?);
         store.record_with(metrics.store_recorders());
         let partitions = PostgresPartitions::of(&store, config.store.postgres.partition_keys);
-        let (partitions, rule_columns_bytes) =
-            (Arc::new(partitions), config.store.rule_columns_mib.saturating_mul(MIB));
+        let (partitions, kept_bytes) = (Arc::new(partitions), config.store.postgres.partitions_mib.saturating_mul(MIB));
         // Nothing is kept in memory that would have to hear of writes.
         store.attach_sink(Arc::new(Unheard)).map_err(store_error)?;
         Ok(Self {
@@ -106,7 +105,7 @@ impl Backend {
             // Another process may have changed the person.
             bodies: Arc::new(Bodies::new(0)),
             checkpoints: None,
-            parted: Some(Arc::new(PartedRegister::new(partitions, rule_columns_bytes))),
+            parted: Some(Arc::new(PartedRegister::new(partitions, kept_bytes))),
             shared: Some(Arc::new(PostgresShared::of(store.clone()))),
             keeper: Keeper::Postgres(store),
         })

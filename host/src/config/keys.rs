@@ -55,6 +55,7 @@ const KNOWN: &[&str] = &[
     "store.postgres.statement_timeout_ms",
     "store.postgres.ca_file",
     "store.postgres.partition_keys",
+    "store.postgres.partitions_mib",
     "plugins",
     "plugins.dir",
     "plugins.engine",

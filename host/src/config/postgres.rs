@@ -24,6 +24,8 @@ pub const STATEMENT_TIMEOUT_MS_DEFAULT: u64 = 10_000;
 
 /// How many successive keys a partition has: what a process has in memory of a register of which it previews rules.
 pub const PARTITION_KEYS_DEFAULT: u32 = 65_536;
+/// How much memory partitions may take that are kept for the next preview, in MiB: a million people and their households.
+pub const PARTITIONS_MIB_DEFAULT: u64 = 1_024;
 
 /// Where the records are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
@@ -59,6 +61,8 @@ pub struct PostgresConfig {
     pub ca_file: Option<PathBuf>,
     /// How many successive keys a partition of the register has when rules are previewed; the same in every process.
     pub partition_keys: u32,
+    /// How much memory partitions may take that are kept for the next preview, in MiB.
+    pub partitions_mib: u64,
 }
 
 impl Default for PostgresConfig {
@@ -73,6 +77,7 @@ impl Default for PostgresConfig {
             statement_timeout_ms: STATEMENT_TIMEOUT_MS_DEFAULT,
             ca_file: None,
             partition_keys: PARTITION_KEYS_DEFAULT,
+            partitions_mib: PARTITIONS_MIB_DEFAULT,
         }
     }
 }
@@ -142,6 +147,7 @@ pub(super) fn collect_problems(backend: StoreBackend, config: &PostgresConfig, p
         ("acquire_timeout_ms", config.acquire_timeout_ms, 100, 60_000),
         ("statement_timeout_ms", config.statement_timeout_ms, 100, 600_000),
         ("partition_keys", u64::from(config.partition_keys), 1_024, 1_048_576),
+        ("partitions_mib", config.partitions_mib, 0, 1_048_576),
     ] {
         if !(least..=most).contains(&value) {
             problems.push(format!("`store.postgres.{key}` lies between {least} and {most}"));
@@ -189,9 +195,9 @@ mod tests {
 
     #[test]
     fn bounds_are_told_all_at_once() {
-        let text = "[store.postgres]\npool_max = 1\nconnect_timeout_ms = 99\nacquire_timeout_ms = 60001\nstatement_timeout_ms = 0\npartition_keys = 1023";
+        let text = "[store.postgres]\npool_max = 1\nconnect_timeout_ms = 99\nacquire_timeout_ms = 60001\nstatement_timeout_ms = 0\npartition_keys = 1023\npartitions_mib = 1048577";
         let told = problems(text);
-        assert_eq!(told.len(), 5, "{told:?}");
+        assert_eq!(told.len(), 6, "{told:?}");
         assert_eq!(told[0], "`store.postgres.pool_max` lies between 2 and 1000");
     }
 

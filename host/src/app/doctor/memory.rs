@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Patient;
 use crate::app::recovery::CHECKPOINTS_FOLDER;
+use crate::config::StoreBackend;
 use crate::domain::checkup::{Check, CheckArea};
 
 const AREA: CheckArea = CheckArea::Memory;
@@ -18,7 +19,11 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// Compares.
 pub(super) fn examine(patient: &Patient) -> Vec<Check> {
     let store = &patient.config.store;
-    let caches = store.cache_mib.saturating_add(store.rule_columns_mib).saturating_mul(MIB);
+    let kept_mib = match store.backend {
+        StoreBackend::Sled => store.cache_mib,
+        StoreBackend::Postgres => store.postgres.partitions_mib,
+    };
+    let caches = kept_mib.saturating_add(store.rule_columns_mib).saturating_mul(MIB);
     // A checkpoint is about the register in memory.
     let register = largest_file(&patient.data_dir.join(CHECKPOINTS_FOLDER));
     let guess = BASE_BYTES.saturating_add(COMPILING_BYTES).saturating_add(caches).saturating_add(register);
@@ -45,7 +50,7 @@ fn judge(allowed: &Allowed, guess: u64) -> Check {
     let message =
         format!("{have} MiB of memory by {}; this register with these settings takes about {want} MiB", allowed.by);
     let remedy = format!(
-        "allow {want} MiB or more (`MemoryMax=` of the unit, the limit of the container), or lower `store.cache_mib` and `store.rule_columns_mib`"
+        "allow {want} MiB or more (`MemoryMax=` of the unit, the limit of the container), or lower `store.cache_mib` (`store.postgres.partitions_mib` in PostgreSQL) and `store.rule_columns_mib`"
     );
     if allowed.bytes < guess / 2 {
         return Check::problem(AREA, "limit", message, remedy);

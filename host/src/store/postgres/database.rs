@@ -25,7 +25,8 @@ use super::{OpenError, tls};
 
 /// How much longer than its statement may take there an answer is waited for here.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
-/// How the planner is told to look up by keys: what the writer asks is nothing else, and its plans must hold while tables grow.
+/// How the planner is told to look up by keys: what is read and written is asked for by nothing else, is planned once, and its plans must
+/// hold while tables grow. Searches have connections of their own.
 const BY_KEYS: &str =
     "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
 /// How many notifications wait to be heard; of more only that there were some.
@@ -40,6 +41,7 @@ pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 /// The database.
 pub(super) struct Database {
     readers: Pool,
+    searchers: Pool,
     writers: Pool,
     target: Target,
     tls: Option<MakeRustlsConnect>,
@@ -81,13 +83,16 @@ impl Database {
                 .build()
                 .map_err(|error| OpenError::Url(error.to_string()))
         };
-        let mut of_writer = target.config.clone();
-        of_writer.options([of_writer.get_options().unwrap_or_default(), BY_KEYS].join(" "));
-        let mut of_readers = target.config.clone();
-        of_readers.options([of_readers.get_options().unwrap_or_default(), super::index::SEARCH_OPTIONS].join(" "));
+        let with = |options: &str| {
+            let mut config = target.config.clone();
+            config.options([config.get_options().unwrap_or_default(), options].join(" "));
+            config
+        };
+        let searchers = options.connections_max.div_euclid(2).max(1);
         Ok(Self {
-            readers: pool(of_readers, options.connections_max.max(1))?,
-            writers: pool(of_writer, 1)?,
+            readers: pool(with(BY_KEYS), options.connections_max.saturating_sub(searchers).max(1))?,
+            searchers: pool(with(super::index::SEARCH_OPTIONS), searchers)?,
+            writers: pool(with(BY_KEYS), 1)?,
             tls,
             connect_timeout: options.connect_timeout,
             answer_timeout: options.statement_timeout.saturating_add(ANSWER_GRACE),
@@ -102,9 +107,15 @@ impl Database {
         &self.target.place
     }
 
-    /// How many connections for reads there are, are idle and are waited for.
+    /// How many connections for reads and searches there are, are idle and are waited for.
     pub(super) fn status(&self) -> Status {
-        self.readers.status()
+        let (readers, searchers) = (self.readers.status(), self.searchers.status());
+        Status {
+            max_size: readers.max_size.saturating_add(searchers.max_size),
+            size: readers.size.saturating_add(searchers.size),
+            available: readers.available.saturating_add(searchers.available),
+            waiting: readers.waiting.saturating_add(searchers.waiting),
+        }
     }
 
     /// Whether the last that was asked of it failed for want of a database.
@@ -154,14 +165,24 @@ impl Database {
         Ok(self.answer(statement, values).await?)
     }
 
+    /// As [`Database::query`], of a connection whose statements are planned for what is asked.
+    pub(super) async fn search(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.answer_of(&self.searchers, statement, values).await?)
+    }
+
     /// As [`Database::query`], with the failure itself.
     pub(super) async fn answer(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        self.answer_of(&self.readers, statement, values).await
+    }
+
+    async fn answer_of(&self, pool: &Pool, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        let ask = async || self.taken(pool).await?.query(statement, values).await;
         let asked = async {
-            let first = self.ask(statement, values).await;
+            let first = ask().await;
             match first {
                 Err(failure) if failure.meaning == Meaning::Unreachable => {
                     self.outages.note_retry();
-                    self.ask(statement, values).await
+                    ask().await
                 }
                 answered => answered,
             }
@@ -174,10 +195,6 @@ impl Database {
     /// As [`Database::query`], where one row at most is the answer.
     pub(super) async fn query_opt(&self, statement: &str, values: Values<'_>) -> Result<Option<Row>, StoreError> {
         Ok(self.query(statement, values).await?.into_iter().next())
-    }
-
-    async fn ask(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
-        self.connection().await?.query(statement, values).await
     }
 
     /// A connection of its own, in no pool, with what the database notifies it of.
@@ -199,6 +216,7 @@ impl Database {
     /// Closes the connections of the pools.
     pub(super) fn close(&self) {
         self.readers.close();
+        self.searchers.close();
         self.writers.close();
     }
 

@@ -64,9 +64,14 @@ const FEW_MAX: u32 = 5_000;
 pub const SEARCH_OPTIONS: &str = "-c plan_cache_mode=force_custom_plan -c random_page_cost=1.1";
 
 impl PostgresIndex {
-    /// Searches in that database, whose connections for reads have the [`SEARCH_OPTIONS`].
+    /// Searches in that database, whose connections for searches have the [`SEARCH_OPTIONS`].
     pub(super) fn new(database: Arc<Database>) -> Self {
         Self { database, few_max: FEW_MAX }
+    }
+
+    /// What is planned anew for what it asks.
+    async fn search(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {
+        self.database.search(statement, &parameters.values()).await
     }
 
     async fn query(&self, statement: &str, parameters: &Parameters) -> Result<Vec<Row>, StoreError> {

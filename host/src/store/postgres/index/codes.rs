@@ -41,7 +41,7 @@ pub(super) async fn records_using(index: &PostgresIndex, numbers: &[CodeNumber])
         holds(Kind::Individual, &numbers),
         holds(Kind::Group, &numbers)
     );
-    let rows = index.query(&statement, &parameters).await?;
+    let rows = index.search(&statement, &parameters).await?;
     let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(told)?;
     Ok(count.unsigned_abs())
 }
@@ -61,7 +61,7 @@ pub(super) async fn records_by_code(
         Kind::Individual as i16,
         Kind::Group as i16
     );
-    let rows = index.query(&statement, &parameters).await?;
+    let rows = index.search(&statement, &parameters).await?;
     let mut counts = BTreeMap::new();
     for row in &rows {
         let (code, count): (i64, i64) = (row.try_get(0).map_err(told)?, row.try_get(1).map_err(told)?);
@@ -88,7 +88,7 @@ pub(super) async fn holders_of(
         holds(Kind::Individual, &numbers),
         holds(Kind::Group, &numbers)
     );
-    let rows = index.query(&statement, &parameters).await?;
+    let rows = index.search(&statement, &parameters).await?;
     let (mut individuals, mut groups) = (Vec::new(), Vec::new());
     for row in &rows {
         let (is_group, id): (bool, i64) = (row.try_get(0).map_err(told)?, row.try_get(1).map_err(told)?);

@@ -30,7 +30,7 @@ impl Search<'_> {
     /// Runs it. A position has been put into the order before.
     pub(super) async fn run(self, index: &PostgresIndex, mut parameters: Parameters) -> Result<Found, StoreError> {
         let statement = self.statement(index.few_max, &mut parameters);
-        let rows = index.query(&statement, &parameters).await?;
+        let rows = index.search(&statement, &parameters).await?;
         let told = |error: tokio_postgres::Error| unreadable("answer of the index", &error);
         let mut found = Found::default();
         let count = self.window.count as usize;
