@@ -9,6 +9,7 @@ mod catch_up;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
 
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::StoreError;
@@ -18,6 +19,9 @@ pub use self::catch_up::{CatchUpError, CaughtUp, catch_up, compare_since};
 
 /// The most differences that are named; the others are counted.
 pub const DIFFERENCES_TOLD_MAX: usize = 100;
+
+/// How many answers of the store that is copied from wait while the other one is at work; about a megabyte each.
+const READ_AHEAD: usize = 16;
 
 /// What was copied or compared: how many things of each kind.
 pub type Counts = BTreeMap<Kept, u64>;
@@ -47,18 +51,28 @@ pub async fn copy(
     to.note_origin(&mark);
     let (mut counts, mut copied) = (Counts::new(), 0_u64);
     heard(&mark, copied);
-    loop {
-        let entries = snapshot.next().await?;
-        if entries.is_empty() {
-            break;
+    let (ahead, mut read) = mpsc::channel(READ_AHEAD);
+    let reading = async move {
+        loop {
+            let entries = snapshot.next().await?;
+            // Nobody takes them any more where something could not be kept.
+            if entries.is_empty() || ahead.send(entries).await.is_err() {
+                return Ok::<_, StoreError>(());
+            }
         }
-        for entry in &entries {
-            *counts.entry(entry.kept()).or_default() += 1;
+    };
+    let keeping = async {
+        while let Some(entries) = read.recv().await {
+            for entry in &entries {
+                *counts.entry(entry.kept()).or_default() += 1;
+            }
+            copied = copied.saturating_add(entries.len() as u64);
+            to.put(entries).await?;
+            heard(&mark, copied);
         }
-        copied = copied.saturating_add(entries.len() as u64);
-        to.put(entries).await?;
-        heard(&mark, copied);
-    }
+        Ok(())
+    };
+    tokio::try_join!(reading, keeping)?;
     to.finish().await?;
     Ok((mark, counts))
 }

@@ -66,7 +66,6 @@ pub use self::meters::PostgresUsage;
 pub use self::open::OpenError;
 pub use self::options::PostgresOptions;
 pub use self::partitions::PostgresPartitions;
-use self::rows::signed;
 pub use self::shared::PostgresShared;
 use self::state::State;
 use self::writer::{Answer, Asked, JOBS_PER_GROUP_MAX, Job, Writer};
@@ -165,26 +164,6 @@ impl PostgresStore {
     #[must_use]
     pub fn feed(&self) -> &PostgresFeed {
         &self.feed
-    }
-
-    /// Tells every process of something, this one included.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn notify(&self, channel: Channel, number: u64) -> Result<(), StoreError> {
-        let number = signed(number).to_string();
-        self.database.query("SELECT pg_notify($1, $2)", &[&channel.name(), &number]).await.map(drop)
-    }
-
-    /// How often clients, and what the deployment decided, were changed so far, by any process.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn generation(&self) -> Result<(u64, u64), StoreError> {
-        let statement = "SELECT clients_generation, deployment_generation FROM daftar.last";
-        let row = self.database.query_opt(statement, &[]).await?;
-        let row = row.ok_or_else(|| failure::corrupt("row of last numbers", "it is not there"))?;
-        Ok((rows::number(&row, 0)?, rows::number(&row, 1)?))
     }
 
     fn send(&self, job: Job) -> Result<(), StoreError> {

@@ -18,13 +18,13 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
     let client = processes.client_of(deaf, &credentials);
     let listening = || figure(&processes.admin(deaf).metrics(), "daftar_follower_listening");
     eventually("it listens", || listening() == 1.0);
-    // Enough connections to go on with: it gets no new ones.
+    // Enough connections to go on with, for searches too: it gets no new ones.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE usename LIKE 'bounded%' AND datname = current_database()";
     eventually("it has connections enough", || {
         std::thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| client.get("/Individual?_count=1"));
+                scope.spawn(|| client.get("/Group?_count=1"));
             }
         });
         database.sql(connected).trim().parse::<usize>().unwrap() >= 6

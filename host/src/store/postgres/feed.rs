@@ -11,8 +11,13 @@ use deadpool_postgres::Transaction;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::store::StoreError;
+use crate::store::generation::Generation;
+
+use super::PostgresStore;
 use super::database::{Database, Link};
-use super::failure::Failure;
+use super::failure::{Failure, corrupt};
+use super::rows::{number, signed};
 
 /// The first pause before it is tried again to listen.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -186,4 +191,26 @@ pub(super) async fn tell(transaction: &Transaction<'_>, channel: Channel, number
     let statement = transaction.prepare_cached("SELECT pg_notify($1, $2)").await?;
     transaction.query(&statement, &[&channel.name(), &number.to_string()]).await?;
     Ok(())
+}
+
+impl PostgresStore {
+    /// Tells every process of something, this one included.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn notify(&self, channel: Channel, number: u64) -> Result<(), StoreError> {
+        let number = signed(number).to_string();
+        self.database.query("SELECT pg_notify($1, $2)", &[&channel.name(), &number]).await.map(drop)
+    }
+
+    /// How often clients, and what the deployment decided, were changed so far, by any process.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn generation(&self) -> Result<Generation, StoreError> {
+        let statement = "SELECT clients_generation, deployment_generation FROM daftar.last";
+        let row = self.database.query_opt(statement, &[]).await?;
+        let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
+        Ok(Generation { clients: number(&row, 0)?, deployment: number(&row, 1)? })
+    }
 }

@@ -46,11 +46,7 @@ impl PostgresShared {
 #[async_trait::async_trait]
 impl Feed for PostgresShared {
     async fn generation(&self) -> Result<Generation, StoreError> {
-        let asked = "SELECT clients_generation, deployment_generation FROM daftar.last";
-        let row = self.database().query_opt(asked, &[]).await?;
-        let row = row.ok_or_else(|| StoreError::Failed("the database holds no register any more".into()))?;
-        let number = |index| row.try_get::<_, i64>(index).map(i64::unsigned_abs).map_err(|error| Failure::from(&error));
-        Ok(Generation { clients: number(0)?, deployment: number(1)? })
+        self.store.generation().await
     }
 
     async fn heard(&self) {

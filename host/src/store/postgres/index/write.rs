@@ -54,14 +54,14 @@ pub(in crate::store::postgres) async fn write(
             ChangedRecord::Program(_) => {}
         }
     }
-    let (copied, others) = apart(&individuals, |id| is_new(RecordKind::Individual, id));
+    let [copied, others] = apart(&individuals, |id| is_new(RecordKind::Individual, id));
     for page in copied.chunks(ROWS_MAX) {
         bulk::write_individuals(transaction, page.iter().map(|person| PersonRow::of(person)).collect()).await?;
     }
     for page in others.chunks(ROWS_MAX) {
         write_individuals(transaction, page).await?;
     }
-    let (copied, others) = apart(&groups, |id| is_new(RecordKind::Group, id));
+    let [copied, others] = apart(&groups, |id| is_new(RecordKind::Group, id));
     for page in copied.chunks(ROWS_MAX) {
         bulk::write_groups(transaction, page.iter().map(|group| GroupRow::of(group)).collect()).await?;
         write_members(transaction, page).await?;
@@ -75,7 +75,7 @@ pub(in crate::store::postgres) async fn write(
         }
         write_members(transaction, page).await?;
     }
-    let (copied, others) = apart(&memberships, |id| is_new(RecordKind::ProgramMembership, id));
+    let [copied, others] = apart(&memberships, |id| is_new(RecordKind::ProgramMembership, id));
     for page in copied.chunks(ROWS_MAX) {
         let rows = page.iter().map(|membership| MembershipRow::of(membership)).collect();
         bulk::write_memberships(transaction, rows).await?;
@@ -94,12 +94,9 @@ fn values<'c, D>(latest: &Latest<'c, D>) -> Vec<&'c Arc<Record<D>>> {
 }
 
 /// Those that are copied, and the others: all of them where few are new.
-fn apart<'c, D>(
-    latest: &Latest<'c, D>,
-    is_new: impl Fn(RecordId) -> bool,
-) -> (Vec<&'c Arc<Record<D>>>, Vec<&'c Arc<Record<D>>>) {
+fn apart<'c, D>(latest: &Latest<'c, D>, is_new: impl Fn(RecordId) -> bool) -> [Vec<&'c Arc<Record<D>>>; 2] {
     let (new, others): (Vec<_>, Vec<_>) = latest.values().copied().partition(|record| is_new(record.id));
-    if new.len() < COPIED_MIN { (Vec::new(), values(latest)) } else { (new, others) }
+    if new.len() < COPIED_MIN { [Vec::new(), values(latest)] } else { [new, others] }
 }
 
 async fn execute(
