@@ -111,7 +111,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`Store::attach_sink`].
     fn readiness(&self) -> Result<(), StoreError>;
 
-    /// How many writes of one import are worth having on their way at once: about two groups of what is written together, so that one
+    /// How many writes of one import are worth having on their way at once: up to two groups of what is written together, so that one
     /// is worked out while the other is told of. A write of somebody else waits behind so many at most.
     fn writes_at_once(&self) -> usize {
         256

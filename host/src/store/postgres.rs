@@ -216,7 +216,7 @@ impl Store for PostgresStore {
 
     fn writes_at_once(&self) -> usize {
         // A group is a dozen statements and a commit, whatever it holds.
-        (2 * JOBS_PER_GROUP_MAX).min(self.queue_writes_max / 2).max(1)
+        (JOBS_PER_GROUP_MAX + JOBS_PER_GROUP_MAX / 2).min(self.queue_writes_max / 2).max(1)
     }
 
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {

@@ -84,9 +84,9 @@ impl Writer {
         self.state.forget(jobs.iter().any(|job| matches!(job, Job::Number(..))));
         match failed {
             Tried::Broken(broken) => {
-                if let Broken::Database(failure) = &broken {
-                    connection.keep_unless(Some(failure));
-                }
+                // A COPY may be on its way behind the statement that failed, and what is answered to it would be taken for the answer to
+                // something else.
+                connection.keep_unless(Some(&Failure::slow()));
                 Err(broken.into())
             }
             Tried::Unknown(finished) => {

@@ -39,6 +39,9 @@ struct Question {
     answer: oneshot::Sender<Owners>,
 }
 
+/// A lane at work; given back however its work ends.
+struct Lane(Option<Lookups>);
+
 #[derive(Default)]
 struct Waiting {
     questions: VecDeque<Question>,
@@ -71,32 +74,9 @@ impl Lookups {
         };
         if begins {
             // Not in the request that asks: others wait for the same statement when it is given up.
-            tokio::spawn(self.clone().work());
+            tokio::spawn(Lane(Some(self.clone())).work());
         }
         answered.await.unwrap_or_else(|_| Err(StoreError::Failed("the question was dropped".into())))
-    }
-
-    async fn work(self) {
-        loop {
-            let together: Vec<Question> = {
-                let mut waiting = self.lock();
-                let count = waiting.questions.len().min(TOGETHER_MAX);
-                if count == 0 {
-                    waiting.lanes -= 1;
-                    return;
-                }
-                waiting.questions.drain(..count).filter(|question| !question.answer.is_closed()).collect()
-            };
-            let answers = self.answers(&together).await;
-            for (at, Question { answer, .. }) in together.into_iter().enumerate() {
-                let owners = match &answers {
-                    Ok(rows) => rows.get(&at).into_iter().flatten().map(owner).collect(),
-                    Err(failure) => Err(failure.clone().into()),
-                };
-                // Whoever asked may have stopped waiting.
-                let _is_told = answer.send(owners);
-            }
-        }
     }
 
     /// The answers: each row with the place of the question that it is of, in their order.
@@ -127,6 +107,43 @@ impl Lookups {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         // Each change leaves it sound.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    /// Asks for as long as somebody waits.
+    async fn work(mut self) {
+        let Some(lookups) = self.0.clone() else { return };
+        loop {
+            let together: Vec<Question> = {
+                let mut waiting = lookups.lock();
+                let count = waiting.questions.len().min(TOGETHER_MAX);
+                if count == 0 {
+                    // Under the same lock: whoever comes now begins a lane.
+                    waiting.lanes -= 1;
+                    self.0 = None;
+                    return;
+                }
+                waiting.questions.drain(..count).filter(|question| !question.answer.is_closed()).collect()
+            };
+            let answers = lookups.answers(&together).await;
+            for (at, Question { answer, .. }) in together.into_iter().enumerate() {
+                let owners = match &answers {
+                    Ok(rows) => rows.get(&at).into_iter().flatten().map(owner).collect(),
+                    Err(failure) => Err(failure.clone().into()),
+                };
+                // Whoever asked may have stopped waiting.
+                let _is_told = answer.send(owners);
+            }
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let Some(lookups) = self.0.take() {
+            lookups.lock().lanes -= 1;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
@@ -25,6 +26,10 @@ use crate::store::{StoreError, record};
 pub const FORMAT_VERSION: u32 = 1;
 /// Held while the folder is in use. Its content says nothing.
 const LOCK_FILE: &str = "daftar.lock";
+/// How often, and after which pause, it is tried again: a program that was started while the folder was in use holds the lock with us until it
+/// runs, and so for a moment after we have let go.
+const LOCK_ATTEMPTS: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// The file of the database.
 const DATABASE_FILE: &str = "db";
 /// The database's unit of disk space. Part of the layout: the database refuses a folder written with another one. Values of
@@ -269,10 +274,17 @@ fn make(path: &Path) -> io::Result<()> {
 fn lock(path: &Path) -> Result<File, OpenError> {
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
     let file = File::options().create(true).truncate(false).write(true).open(path.join(LOCK_FILE)).map_err(io_error)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Locked(path.to_owned())),
-        Err(error) => Err(io_error(error.into())),
+    let mut attempts = 0;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if attempts < LOCK_ATTEMPTS => {
+                attempts += 1;
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(OpenError::Locked(path.to_owned())),
+            Err(error) => return Err(io_error(error.into())),
+        }
     }
 }
 

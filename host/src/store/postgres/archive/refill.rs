@@ -1,7 +1,7 @@
 //! Filling an empty database with what a backup holds, by COPY.
 //!
-//! **Invariant:** everything is one transaction: until it is finished the database is empty for everybody else, and what breaks off
-//! leaves it so.
+//! **Invariant:** everything is one transaction: until it is finished nobody else sees anything of it (who searches waits meanwhile,
+//! since indexes are made anew), and what breaks off leaves the database empty.
 
 use deadpool_postgres::Transaction;
 use tokio::sync::{mpsc, oneshot};

@@ -10,7 +10,10 @@ use tempfile::TempDir;
 
 use self::world::World;
 use super::*;
-use crate::domain::record::RecordId;
+use crate::domain::calendar::Period;
+use crate::domain::individual::IndividualDetails;
+use crate::domain::person_name::PersonName;
+use crate::domain::record::{RecordId, VersionId};
 use crate::service::migrate::{CatchUpError, CaughtUp, Comparison, catch_up, compare, compare_since, copy};
 use crate::store::Operation;
 use crate::store::archive::{CatchUp, Ends, Entry, Held, Kept, Since};
@@ -246,6 +249,42 @@ async fn what_breaks_off_leaves_the_database_as_it_was() {
     assert!(matches!(begun.finish(&mark).await, Err(StoreError::Corrupt { what: "register", .. })));
     assert!(database.everything() == before);
     assert!(!database.catch_up(&from).await.unwrap().is_nothing());
+    assert_same(&from, &database).await;
+}
+
+#[tokio::test]
+async fn rows_may_be_written_in_the_middle_of_a_record_that_gave_something_up() {
+    let folder_path = TempDir::new().unwrap();
+    let from = folder(folder_path.path());
+    let database = Database::new();
+    let taker = create(&from, person(&["urn:x:a|taker"])).await;
+    // Each version is more than is kept in memory in tests.
+    let large = |identifiers: &[&str]| {
+        let name = PersonName { text: Some("x".repeat(8_000)), ..PersonName::default() };
+        IndividualDetails { name: Some(name), ..person(identifiers) }
+    };
+    let giver = create(&from, large(&["urn:x:a|giver"])).await;
+    let update = |id, version, details| vec![Operation::UpdateIndividual(id, VersionId(version), details)];
+    commit(&from, update(giver.id, 1, large(&["urn:x:a|giver", "urn:x:a|given"]))).await.unwrap();
+    database.fill(&from).await;
+    let mut ended = large(&["urn:x:a|giver", "urn:x:a|given"]);
+    let end = Some(jiff::civil::date(2026, 1, 1));
+    ended.identifiers[1].period = Some(Period { start: None, end });
+    commit(&from, update(giver.id, 2, ended)).await.unwrap();
+    commit(&from, update(taker.id, 1, person(&["urn:x:a|taker", "urn:x:a|given"]))).await.unwrap();
+    let mut begun = Box::new(database.begin().await.unwrap());
+    let mut snapshot = from.since(begun.held()).await.unwrap();
+    loop {
+        let entries = snapshot.next().await.unwrap();
+        if entries.is_empty() {
+            break;
+        }
+        for entry in entries {
+            begun.put(vec![entry]).await.unwrap();
+        }
+    }
+    let mark = snapshot.mark().clone();
+    begun.finish(&mark).await.unwrap();
     assert_same(&from, &database).await;
 }
 

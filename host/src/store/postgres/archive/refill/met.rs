@@ -45,6 +45,9 @@ impl Met {
         let place = (kind_number(kind), signed(id.0));
         if version == VersionId::FIRST && !is_new {
             self.records.push(place);
+        }
+        if is_present {
+            // Not with an earlier one: rows may be written between two versions.
             self.owing.remove(&place);
         }
         for identifier in record.identifiers().iter() {
