@@ -100,7 +100,7 @@ async fn agrees(keeper: &Keeper) -> Result<(), String> {
         return Err(format!("of a day it gave {given:?}"));
     }
     let mut given = Vec::new();
-    // A call comes back after an hour's sixtieth part, which is not waited for.
+    // The next call comes back after half a minute, which is not waited for.
     for (least, most) in [(1, 1), (1, 1), (2, 9), (1, 9)] {
         given.push(keeper.lease("a minute", Lease { per_minute: 2, least, most }).await?);
     }

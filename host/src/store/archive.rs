@@ -226,6 +226,11 @@ impl Kept {
     }
 }
 
+/// The kind whose records are taken after those of this one; nothing after the last.
+pub(super) fn kind_after(kind: RecordKind) -> Option<RecordKind> {
+    RecordKind::ALL.into_iter().skip_while(|before| *before != kind).nth(1)
+}
+
 /// The write after which everything stood as it is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {

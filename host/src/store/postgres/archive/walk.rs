@@ -11,7 +11,7 @@ use tokio_postgres::{Row, Statement};
 use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::photo::{PhotoDigest, PhotoReference};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
-use crate::store::archive::{Entry, Mark};
+use crate::store::archive::{Entry, Mark, kind_after};
 use crate::store::{StoreError, record};
 
 use self::later::Later;
@@ -222,17 +222,10 @@ impl Walk {
 
     /// Where the walk goes when there are no more records of a kind.
     fn after_records(&self, kind: RecordKind) -> Stage {
-        let next = match kind {
-            RecordKind::Individual => RecordKind::Group,
-            RecordKind::Group => RecordKind::Program,
-            RecordKind::Program => RecordKind::ProgramMembership,
-            RecordKind::ProgramMembership => RecordKind::Consent,
-            RecordKind::Consent => {
-                let after = self.later.as_ref().map_or(Sequence(0), |later| later.held.sequence);
-                return Stage::Changes { after };
-            }
-        };
-        Stage::Records { kind: next, after: RecordId(0) }
+        match kind_after(kind) {
+            Some(kind) => Stage::Records { kind, after: RecordId(0) },
+            None => Stage::Changes { after: self.later.as_ref().map_or(Sequence(0), |later| later.held.sequence) },
+        }
     }
 
     /// Takes all versions of records, which have to be these.

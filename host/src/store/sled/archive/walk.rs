@@ -8,7 +8,7 @@ use std::ops::Bound;
 use crate::domain::change::Sequence;
 use crate::domain::photo::{PhotoDigest, PhotoReference};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
-use crate::store::archive::Entry;
+use crate::store::archive::{Entry, kind_after};
 use crate::store::{StoreError, record};
 
 use self::later::Later;
@@ -184,17 +184,10 @@ impl Walk {
         if !is_last {
             return Ok(Stage::Records { kind, after });
         }
-        let next = match kind {
-            RecordKind::Individual => RecordKind::Group,
-            RecordKind::Group => RecordKind::Program,
-            RecordKind::Program => RecordKind::ProgramMembership,
-            RecordKind::ProgramMembership => RecordKind::Consent,
-            RecordKind::Consent => {
-                let after = self.later.as_ref().map_or(Sequence(0), |later| later.held.sequence);
-                return Ok(Stage::Changes { after });
-            }
-        };
-        Ok(Stage::Records { kind: next, after: RecordId(0) })
+        Ok(match kind_after(kind) {
+            Some(kind) => Stage::Records { kind, after: RecordId(0) },
+            None => Stage::Changes { after: self.later.as_ref().map_or(Sequence(0), |later| later.held.sequence) },
+        })
     }
 
     /// Reads the next records, and only then what has been changed: whatever was read newer than the mark is known then.
