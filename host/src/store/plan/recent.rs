@@ -31,6 +31,11 @@ impl Recent {
         Self { forgotten: last, ..Self::default() }
     }
 
+    /// Of this write and those before it nothing is known.
+    pub(in crate::store) fn forgotten(&self) -> Sequence {
+        self.forgotten
+    }
+
     /// Checks that nothing was touched on which a write rests.
     ///
     /// # Errors

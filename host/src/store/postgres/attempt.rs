@@ -81,8 +81,7 @@ impl Writer {
             }
             Err(failed) => failed,
         };
-        self.state.forget(jobs.iter().any(|job| matches!(job, Job::Number(..))));
-        match failed {
+        let outcome = match failed {
             Tried::Broken(broken) => {
                 // A COPY may be on its way behind the statement that failed, and what is answered to it would be taken for the answer to
                 // something else.
@@ -94,7 +93,11 @@ impl Writer {
                 drop(connection);
                 self.find_out(*finished, lines).await
             }
+        };
+        if outcome.is_err() {
+            self.state.forget(jobs.iter().any(|job| matches!(job, Job::Number(..))));
         }
+        outcome
     }
 
     async fn tried(&mut self, object: &mut Object, jobs: &[Job], lines: &[AuditEntry]) -> Result<Finished, Tried> {
@@ -129,15 +132,19 @@ impl Writer {
         let locked = Locked::lock(transaction).await?;
         let mut asked = Asked::default();
         let mut audit_asked = Vec::new();
+        let mut since = None;
         for job in jobs {
             match job {
-                Job::Commit(write, request, _) => asked.add(&write.operations, request.as_deref()),
+                Job::Commit(write, request, _) => {
+                    asked.add(&write.operations, request.as_deref());
+                    since = write.rests_on.iter().map(|rests_on| rests_on.since).chain(since).min();
+                }
                 Job::RemoveAudit(removal, _) => audit_asked.extend(removal.0.iter().map(|number| signed(*number))),
                 Job::Number(..) | Job::WriteAudit(_) | Job::AuditWaits => {}
             }
         }
         let ((), present, audit_there) = tokio::try_join!(
-            self.state.catch_up(transaction, &locked),
+            self.state.catch_up(transaction, &locked, since),
             asked.fetch(transaction),
             audit_lines(transaction, &audit_asked),
         )?;

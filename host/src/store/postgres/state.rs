@@ -15,8 +15,9 @@ use super::failure::{Failure, Meaning, corrupt};
 use super::group::{Broken, places_of_bytes};
 use super::rows::{column, number, signed};
 
-/// How many writes of other processes are looked through for what they touched; what was touched before counts as touched.
-const CAUGHT_UP_MAX: u64 = 1_024;
+/// How many writes of other processes are looked through for what they touched, which takes some tens of milliseconds; what was touched
+/// before counts as touched. It is half a second of another process's fastest import.
+const CAUGHT_UP_MAX: u64 = 8_192;
 
 /// The row of last numbers.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,11 +115,17 @@ impl State {
         self.code_table_parts = locked.code_table_parts;
     }
 
-    /// Takes up what other processes did since.
-    pub(super) async fn catch_up(&mut self, transaction: &Transaction<'_>, locked: &Locked) -> Result<(), Broken> {
+    /// Takes up what other processes did; what they touched only as far as it is asked for: `since` is the earliest write on which
+    /// something rests that is to be written.
+    pub(super) async fn catch_up(
+        &mut self,
+        transaction: &Transaction<'_>,
+        locked: &Locked,
+        since: Option<Sequence>,
+    ) -> Result<(), Broken> {
         tokio::try_join!(
             numbered(transaction, &mut self.numbering, &mut self.code_table_parts, locked.code_table_parts),
-            touched(transaction, &mut self.recent, &mut self.touched_up_to, locked.last.sequence),
+            touched(transaction, &mut self.recent, &mut self.touched_up_to, locked.last.sequence, since),
         )?;
         Ok(())
     }
@@ -159,16 +166,25 @@ async fn touched(
     recent: &mut Recent,
     known: &mut Option<Sequence>,
     last: Sequence,
+    since: Option<Sequence>,
 ) -> Result<(), Broken> {
-    if *known == Some(last) {
+    let Some(since) = since else {
+        if *known != Some(last) {
+            // Whoever asks for it later has it read then.
+            (*recent, *known) = (Recent::after(last), Some(last));
+        }
         return Ok(());
-    }
-    let looked_at_from = Sequence(last.0.saturating_sub(CAUGHT_UP_MAX));
+    };
+    let first = Sequence(last.0.saturating_sub(CAUGHT_UP_MAX));
+    // What lies before the first counts as touched however much is read.
+    let reaches_back = since >= recent.forgotten() || since < first;
     let from = match *known {
-        Some(known) if known >= looked_at_from && known < last => known,
+        Some(known) if known == last && reaches_back => return Ok(()),
+        Some(known) if known >= first && known < last && reaches_back => known,
         _ => {
-            *recent = Recent::after(looked_at_from);
-            looked_at_from
+            let from = since.clamp(first, last);
+            *recent = Recent::after(from);
+            from
         }
     };
     let statement =

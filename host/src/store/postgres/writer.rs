@@ -159,6 +159,10 @@ impl Writer {
             audit_due = self.write(group).await;
         }
         self.write(Vec::new()).await;
+        if !self.lines_wait.load(Ordering::Acquire) {
+            // What was found out to be unwritten by the first.
+            self.write(Vec::new()).await;
+        }
         let unresolved = self.unresolved.as_ref().map_or(0, |unresolved| unresolved.lines.len());
         let lost = self.audit.waiting().0.saturating_add(unresolved);
         if lost > 0 {
@@ -173,7 +177,7 @@ impl Writer {
         self.unresolved.as_ref().map(|unresolved| unresolved.group)
     }
 
-    /// Writes a group, and says when lines of the audit log that could not be written are due again.
+    /// Writes a group, and says when lines of the audit log that wait still are due.
     async fn write(&mut self, group: Vec<Asked>) -> Option<Instant> {
         let now = Instant::now();
         let mut jobs = Vec::with_capacity(group.len());
@@ -186,11 +190,16 @@ impl Writer {
         }
         // Only now: whoever asked for lines to be written added them before asking.
         let lines = self.audit.take();
-        if jobs.is_empty() && lines.is_empty() {
+        if jobs.is_empty() && lines.is_empty() && self.unresolved.is_none() {
             return None;
         }
         let is_written = self.write_jobs(jobs, lines).await;
-        if is_written { None } else { Instant::now().checked_add(AUDIT_AGAIN) }
+        if !is_written {
+            return Instant::now().checked_add(AUDIT_AGAIN);
+        }
+        // Lines of a group that turned out to be unwritten: nobody tells of those a second time.
+        let waits = self.audit.waiting().0 > 0 || self.unresolved.is_some();
+        waits.then(|| Instant::now() + AUDIT_DELAY)
     }
 
     /// Writes jobs and lines together; where the database refuses something of it, each by itself.

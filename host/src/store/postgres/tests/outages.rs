@@ -7,6 +7,7 @@ use daftar_test_postgres::Stop;
 use super::proxy::{Commit, Proxy};
 use super::*;
 use crate::domain::change::Sequence;
+use crate::domain::code::CodeUri;
 use crate::domain::record::RecordId;
 use crate::store::Operation;
 use crate::store::suite::{Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person};
@@ -184,6 +185,79 @@ async fn a_commit_that_cannot_be_found_out_in_time_is_found_out_before_the_next_
     assert_eq!(everybody(&store).await, [1, 2]);
     let heard: Vec<_> = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect();
     assert_eq!(heard, [1, 2], "the sink heard of each once");
+}
+
+#[tokio::test]
+async fn lines_of_the_audit_log_whose_commit_is_found_out_late_are_there_once_and_reads_go_on_by_themselves() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let proxy = Proxy::start(server.port()).await;
+    let (store, _) = hasty(&proxy.url(&url)).await;
+    let mut accepted = 0;
+    for fate in [Commit::LosesItsAnswer, Commit::IsLost] {
+        let broken = proxy.broken();
+        proxy.next_commit(fate, true);
+        store.append_audit(vec![audit_entry("before")]).await.unwrap();
+        until(|| proxy.broken() > broken).await;
+        // Nothing more is shown as soon as it is known that lines cannot be written.
+        let mut meanwhile = 0;
+        while store.append_audit(vec![audit_entry("meanwhile")]).await.is_ok() {
+            meanwhile += 1;
+            tokio::time::sleep(Duration::from_millis(25)).await;
+            assert!(meanwhile < 400, "{fate:?}");
+        }
+        proxy.cut(false);
+        // No write comes, and nobody asks for the log.
+        let mut asked = 0;
+        while store.append_audit(vec![audit_entry("after")]).await.is_err() {
+            asked += 1;
+            tokio::time::sleep(Duration::from_millis(25)).await;
+            assert!(asked < 400, "{fate:?}");
+        }
+        accepted += 1 + meanwhile + 1;
+        assert_eq!(store.audit(usize::MAX).await.unwrap().len(), accepted, "{fate:?}");
+    }
+}
+
+#[tokio::test]
+async fn lines_that_were_found_out_to_be_unwritten_are_written_when_the_store_is_closed() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let proxy = Proxy::start(server.port()).await;
+    let (store, _) = hasty(&proxy.url(&url)).await;
+    proxy.next_commit(Commit::IsLost, true);
+    store.append_audit(vec![audit_entry("before")]).await.unwrap();
+    let mut accepted = 1;
+    while store.append_audit(vec![audit_entry("meanwhile")]).await.is_ok() {
+        accepted += 1;
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    proxy.cut(false);
+    store.close().await;
+    let again = PostgresStore::open(options(&url)).await.unwrap();
+    assert_eq!(again.audit(usize::MAX).await.unwrap().len(), accepted);
+}
+
+#[tokio::test]
+async fn codes_whose_commit_lost_its_answer_have_one_number_each() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let proxy = Proxy::start(server.port()).await;
+    let (one, _) = patient(&proxy.url(&url)).await;
+    let two = PostgresStore::open(options(&url)).await.unwrap();
+    let number = async |store: &PostgresStore, codes: &[&str]| {
+        let uris = codes.iter().map(|code| CodeUri::from_parts("urn:x:codes", code).unwrap());
+        store.number_codes(uris.collect(), Vec::new()).await.unwrap().0
+    };
+    for (fate, [first, second]) in [(Commit::LosesItsAnswer, ["a", "b"]), (Commit::IsLost, ["c", "d"])] {
+        proxy.next_commit(fate, false);
+        let of_first = number(&one, &[first]).await;
+        let of_second = number(&two, &[second]).await;
+        let both = number(&one, &[first, second]).await;
+        assert_eq!(both, [of_first, of_second].concat(), "{fate:?}");
+    }
+    assert_eq!(one.usage().unknown_commits, 2);
+    assert_eq!(two.code_table().await.unwrap().codes.len(), 4);
 }
 
 #[tokio::test]

@@ -84,6 +84,30 @@ async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_look_that_many_writes_of_another_process_followed_still_counts() {
+    let (_server, one, two) = two().await;
+    let looked_at = create(&one, person(&[])).await.id;
+    let rests = |since: u64, id: RecordId| Write {
+        rests_on: vec![RestsOn { since: Sequence(since), records: vec![(RecordKind::Individual, id)] }],
+        ..write(vec![Operation::CreateIndividual(person(&[]))])
+    };
+    // As an import of another process does while a rule is asked here.
+    let others = (0..3_000_u64).map(|number| {
+        let store = &two;
+        async move { commit(store, vec![Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")]))]).await }
+    });
+    let written = futures_join(others).await.into_iter().filter(Result::is_ok).count();
+    assert!(written > 2_000, "{written}");
+    // Groups that rest on nothing have looked at none of it.
+    let own = create(&one, person(&[])).await.id;
+    assert!(one.commit(rests(1, looked_at)).await.is_ok());
+    assert!(matches!(one.commit(rests(1, own)).await, Err(StoreError::Overtaken)));
+    let foreign = RecordId(looked_at.0 + 1);
+    assert!(matches!(one.commit(rests(1, foreign)).await, Err(StoreError::Overtaken)), "created since");
+    assert!(one.commit(rests(1, looked_at)).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_code_has_one_number_whoever_numbers_it() {
     let (_server, one, two) = two().await;
     let uri = |code: usize| CodeUri::from_parts("urn:x:codes", &code.to_string()).unwrap();
