@@ -162,10 +162,11 @@ impl Writer {
         if !finished.is_empty() {
             let changed: Vec<ChangedRecord> =
                 finished.rows.records.values().map(|(record, _)| record.clone()).collect();
+            // Worked out while the records themselves are on their way.
+            let rows = index::Apart::begin(changed, move |kind, id| Rows::is_new(&locked.last, kind, id));
             // The statements of both follow one another on their way, and wait for no answers between them.
             tokio::try_join!(put(transaction, &finished, &present, &locked, &self.id, self.group), async {
-                let is_new = |kind, id| Rows::is_new(&locked.last, kind, id);
-                Ok(index::write(transaction, &changed, is_new).await?)
+                Ok(index::write(transaction, rows).await?)
             })?;
         }
         Ok(finished)

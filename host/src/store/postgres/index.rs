@@ -4,6 +4,7 @@
 //!
 //! **Invariant:** an answer is one statement's: its total and its page are of one state of the register.
 
+mod apart;
 mod bulk;
 mod codes;
 mod entry;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use tokio_postgres::{Client, Row};
 
+pub(super) use self::apart::Apart;
 use self::row::{key, subject_of, unreadable};
 use self::sees::Sight;
 use self::sql::Parameters;

@@ -45,8 +45,15 @@ const MEMBERSHIPS: &str = "COPY daftar.search_membership (id, beneficiary, progr
                            exit_date, last_updated) FROM STDIN BINARY";
 const MEMBERSHIP: &[Type] = &[Type::INT8, Type::INT8, Type::INT8, Type::INT2, Type::INT4, Type::INT4, Type::INT8];
 
-/// Writes people of whom there are no rows.
-pub(super) async fn write_individuals(transaction: &Transaction<'_>, rows: Vec<PersonRow>) -> Result<(), Failure> {
+/// Many new rows of one table, ready to be copied.
+pub(super) struct Bulk {
+    table: Table<'static>,
+    /// What tallies of that kind gain by them.
+    gained: Option<(Kind, Gained)>,
+}
+
+/// People of whom there are no rows.
+pub(super) fn individuals(rows: Vec<PersonRow>) -> Bulk {
     let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
     let mut table = Table::new(INDIVIDUALS, INDIVIDUAL);
     for row in rows {
@@ -55,12 +62,11 @@ pub(super) async fn write_individuals(transaction: &Transaction<'_>, rows: Vec<P
         cells.extend(row.codes.map(cell));
         table.add(cells);
     }
-    table.flush(transaction).await?;
-    gain(transaction, Kind::Individual, &gained).await
+    Bulk { table, gained: Some((Kind::Individual, gained)) }
 }
 
-/// Writes groups of which there are no rows, without their members.
-pub(super) async fn write_groups(transaction: &Transaction<'_>, rows: Vec<GroupRow>) -> Result<(), Failure> {
+/// Groups of which there are no rows, without their members.
+pub(super) fn groups(rows: Vec<GroupRow>) -> Bulk {
     let gained = Gained::of_all(rows.iter().map(|row| &row.terms));
     let mut table = Table::new(GROUPS, GROUP);
     for row in rows {
@@ -68,12 +74,11 @@ pub(super) async fn write_groups(transaction: &Transaction<'_>, rows: Vec<GroupR
         cells.extend([cell(row.last_updated), cell(row.group_type), cell(row.housing_type)]);
         table.add(cells);
     }
-    table.flush(transaction).await?;
-    gain(transaction, Kind::Group, &gained).await
+    Bulk { table, gained: Some((Kind::Group, gained)) }
 }
 
-/// Writes members of groups none of whose members have rows.
-pub(super) async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>) -> Result<(), Failure> {
+/// Members of groups none of whose members have rows.
+pub(super) fn members(rows: Vec<MemberRow>) -> Bulk {
     let mut table = Table::new(MEMBERS, MEMBER);
     for row in rows {
         table.add(vec![
@@ -86,11 +91,11 @@ pub(super) async fn write_members(transaction: &Transaction<'_>, rows: Vec<Membe
             cell(row.is_set_aside),
         ]);
     }
-    table.flush(transaction).await
+    Bulk { table, gained: None }
 }
 
-/// Writes memberships of which there are no rows.
-pub(super) async fn write_memberships(transaction: &Transaction<'_>, rows: Vec<MembershipRow>) -> Result<(), Failure> {
+/// Memberships of which there are no rows.
+pub(super) fn memberships(rows: Vec<MembershipRow>) -> Bulk {
     let gained = Gained::of_records(rows.len());
     let mut table = Table::new(MEMBERSHIPS, MEMBERSHIP);
     for row in rows {
@@ -104,8 +109,21 @@ pub(super) async fn write_memberships(transaction: &Transaction<'_>, rows: Vec<M
             cell(row.last_updated),
         ]);
     }
-    table.flush(transaction).await?;
-    gain(transaction, Kind::Membership, &gained).await
+    Bulk { table, gained: Some((Kind::Membership, gained)) }
+}
+
+impl Bulk {
+    /// Copies them.
+    ///
+    /// # Errors
+    /// When the database fails or one of the rows is there already; the transaction cannot go on then.
+    pub(super) async fn write(mut self, transaction: &Transaction<'_>) -> Result<(), Failure> {
+        self.table.flush(transaction).await?;
+        match &self.gained {
+            Some((kind, gained)) => gain(transaction, *kind, gained).await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// The columns with which rows of people and of groups begin.

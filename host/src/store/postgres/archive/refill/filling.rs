@@ -208,11 +208,12 @@ impl Filling {
         if let Some(met) = &mut self.met {
             met.clear(transaction).await?;
         }
+        let (present, before) = (std::mem::take(&mut self.present), self.before);
+        let rows = index::Apart::begin(present, move |kind, id| Rows::is_new(&before, kind, id));
         for table in self.tables.all() {
             table.flush(transaction).await?;
         }
-        let (present, before) = (std::mem::take(&mut self.present), self.before);
-        Ok(index::write(transaction, &present, |kind, id| Rows::is_new(&before, kind, id)).await?)
+        Ok(index::write(transaction, rows).await?)
     }
 
     async fn add(&mut self, transaction: &Transaction<'_>, entry: Entry) -> Result<(), Broken> {

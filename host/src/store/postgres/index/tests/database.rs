@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use daftar_test_postgres::Server;
 use secrecy::SecretString;
 
-use super::super::{FEW_MAX, PostgresIndex, matching, write};
+use super::super::{Apart, FEW_MAX, PostgresIndex, matching, write};
 use crate::domain::change::ChangedRecord;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::search::SubjectQuery;
@@ -63,7 +63,9 @@ impl Database {
         self.wait(async {
             let mut connection = self.database.connection().await.unwrap();
             let transaction = connection.object_mut().unwrap().transaction().await.unwrap();
-            write(&transaction, changed, |kind, id| !written.contains(&(kind, id))).await.unwrap();
+            let known = written.clone();
+            let rows = Apart::begin(changed.to_vec(), move |kind, id| !known.contains(&(kind, id)));
+            write(&transaction, rows).await.unwrap();
             transaction.commit().await.unwrap();
         });
         written.extend(changed.iter().map(|record| (record.place().0, record.place().1)));
