@@ -12,6 +12,7 @@ mod archive;
 mod attempt;
 mod audit_log;
 mod change_log;
+mod connection;
 mod copy;
 mod database;
 mod failure;

@@ -180,15 +180,16 @@ impl Writer {
     pub(super) async fn sum_up(&self) -> Result<(), StoreError> {
         let mut connection = self.database.writer().await?;
         let summed = tokio::time::timeout(self.database.answer_timeout().saturating_mul(2), async {
-            let transaction = connection.object_mut()?.transaction().await?;
+            let transaction = connection.at_work()?.transaction().await?;
             sum_up_in(&transaction).await?;
             transaction.commit().await?;
             Ok::<_, Broken>(())
         });
         let summed = summed.await.unwrap_or_else(|_| Err(Failure::slow().into()));
-        if let Err(Broken::Database(failure)) = &summed {
-            connection.keep_unless(Some(failure));
-        }
+        connection.keep_unless(match &summed {
+            Err(Broken::Database(failure)) => Some(failure),
+            Ok(()) | Err(Broken::Stored(_)) => None,
+        });
         Ok(summed?)
     }
 }

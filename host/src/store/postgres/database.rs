@@ -1,23 +1,21 @@
 //! The connections to the database: some for reads, one that writes, and those that somebody has for a while.
 //!
 //! **Invariant:** nothing waits for the database without an end: taking a connection, making one and every statement are bounded here
-//! as well as there. What was not answered in time takes its connection with it.
+//! as well as there. What was not answered in time, or is not waited for any more, takes its connection with it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Status};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_postgres::tls::MakeTlsConnect;
+use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Row, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Config, NoTls, Row};
 use tracing::{Instrument, info_span};
 
 use crate::store::StoreError;
 
+use super::connection::Canceller;
+pub(super) use super::connection::{Connection, Link};
 use super::failure::{Failure, Meaning};
 use super::meters::Outages;
 use super::options::{PostgresOptions, Target};
@@ -29,11 +27,6 @@ const ANSWER_GRACE: Duration = Duration::from_secs(2);
 /// hold while tables grow. Searches have connections of their own.
 const BY_KEYS: &str =
     "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
-/// How many notifications wait to be heard; of more only that there were some.
-const NOTIFICATIONS_MAX: usize = 1024;
-
-/// The most prepared statements of one connection: there are more orders of searches than anybody asks for.
-const STATEMENTS_MAX: usize = 200;
 
 /// Values of a statement.
 pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
@@ -44,7 +37,7 @@ pub(super) struct Database {
     searchers: Pool,
     writers: Pool,
     target: Target,
-    tls: Option<MakeRustlsConnect>,
+    canceller: Canceller,
     connect_timeout: Duration,
     answer_timeout: Duration,
     pub(super) outages: Arc<Outages>,
@@ -93,7 +86,7 @@ impl Database {
             readers: pool(with(BY_KEYS), options.connections_max.saturating_sub(searchers).max(1))?,
             searchers: pool(with(super::index::SEARCH_OPTIONS), searchers)?,
             writers: pool(with(BY_KEYS), 1)?,
-            tls,
+            canceller: Canceller::new(tls, options.connect_timeout),
             connect_timeout: options.connect_timeout,
             answer_timeout: options.statement_timeout.saturating_add(ANSWER_GRACE),
             outages,
@@ -157,7 +150,7 @@ impl Database {
         if taken.is_err() {
             self.note(&taken);
         }
-        Ok(Connection { object: Some(taken?), answer_timeout: self.answer_timeout })
+        Ok(Connection::new(taken?, self.answer_timeout, self.canceller.clone()))
     }
 
     /// Asks one thing; once more on another connection where the first was gone.
@@ -201,12 +194,7 @@ impl Database {
     pub(super) async fn link(&self, application: &str) -> Result<Link, Failure> {
         let mut config = self.target.config.clone();
         config.application_name(application);
-        let connecting = async {
-            match &self.tls {
-                Some(tls) => linked(&config, tls.clone()).await,
-                None => linked(&config, NoTls).await,
-            }
-        };
+        let connecting = Link::connect(&config, self.canceller.clone());
         let linked = tokio::time::timeout(self.connect_timeout, connecting).await;
         linked.unwrap_or_else(|_| {
             Err(Failure::new(Meaning::Unreachable, "the database did not take a connection in time"))
@@ -224,83 +212,4 @@ impl Database {
     pub(super) fn answer_timeout(&self) -> Duration {
         self.answer_timeout
     }
-}
-
-async fn linked<T>(config: &Config, tls: T) -> Result<Link, Failure>
-where
-    T: MakeTlsConnect<Socket>,
-    T::Stream: Send + 'static,
-{
-    let (client, mut connection) = config.connect(tls).await?;
-    let (heard, notifications) = mpsc::channel(NOTIFICATIONS_MAX);
-    let task = tokio::spawn(async move {
-        // Ends when the connection does, or the client goes.
-        while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(notification) = message {
-                // Whoever does not listen needs none; where too many wait, those that wait tell enough.
-                let _is_heard = heard.try_send(notification);
-            }
-        }
-    });
-    Ok(Link { client, notifications, task })
-}
-
-/// A connection of its own.
-pub(super) struct Link {
-    pub(super) client: Client,
-    /// Ends when the connection does.
-    pub(super) notifications: mpsc::Receiver<Notification>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// A connection of a pool. Goes back into it, unless what happened on it says otherwise.
-pub(super) struct Connection {
-    /// Absent only while it is being dropped.
-    object: Option<Object>,
-    answer_timeout: Duration,
-}
-
-impl Connection {
-    /// Asks one thing.
-    pub(super) async fn query(&mut self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
-        let asked = async {
-            let object = self.object()?;
-            if object.statement_cache.size() >= STATEMENTS_MAX {
-                object.statement_cache.clear();
-            }
-            let statement = object.prepare_cached(statement).await?;
-            Ok(object.query(&statement, values).await?)
-        };
-        let answered = tokio::time::timeout(self.answer_timeout, asked).await;
-        let answered = answered.unwrap_or_else(|_| Err(Failure::slow()));
-        self.keep_unless(answered.as_ref().err());
-        answered
-    }
-
-    /// The connection itself.
-    pub(super) fn object(&self) -> Result<&Object, Failure> {
-        self.object.as_ref().ok_or_else(gone)
-    }
-
-    /// The connection itself, for a transaction.
-    pub(super) fn object_mut(&mut self) -> Result<&mut Object, Failure> {
-        self.object.as_mut().ok_or_else(gone)
-    }
-
-    /// Closes the connection where the failure says that it is of no more use.
-    pub(super) fn keep_unless(&mut self, failure: Option<&Failure>) {
-        if failure.is_some_and(Failure::is_of_connection) {
-            drop(self.object.take().map(Object::take));
-        }
-    }
-}
-
-fn gone() -> Failure {
-    Failure::new(Meaning::Unreachable, "the connection is closed")
 }

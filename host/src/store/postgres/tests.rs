@@ -2,6 +2,7 @@
 
 mod catching_up;
 mod crossing;
+mod left;
 mod opening;
 mod outages;
 mod proxy;

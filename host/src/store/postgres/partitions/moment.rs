@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::{Client, Row};
@@ -28,6 +29,8 @@ pub(super) struct PostgresMoment {
     link: Link,
     name: String,
     sequence: Sequence,
+    /// How many questions are not answered.
+    unanswered: AtomicUsize,
     /// Released when the connection is.
     _held: OwnedSemaphorePermit,
 }
@@ -69,7 +72,13 @@ impl PostgresMoment {
                 None => link.client.query_one("SELECT pg_export_snapshot()", &[]).await?.try_get(0)?,
             };
             let sequence: i64 = link.client.query_one("SELECT sequence FROM daftar.last", &[]).await?.try_get(0)?;
-            Ok::<_, Failure>(Self { link, name, sequence: Sequence(sequence.unsigned_abs()), _held: held })
+            Ok::<_, Failure>(Self {
+                link,
+                name,
+                sequence: Sequence(sequence.unsigned_abs()),
+                unanswered: AtomicUsize::new(0),
+                _held: held,
+            })
         };
         let begun = begun.await;
         database.note(&begun);
@@ -77,13 +86,30 @@ impl PostgresMoment {
     }
 
     async fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        let answered = self.link.client.query(statement, values).await;
+        let answered = self.answered(self.link.client.query(statement, values)).await;
         answered.map_err(|error| Failure::from(error).into())
+    }
+
+    /// Waits for an answer, and notes that there was one: what is dropped before stays unanswered.
+    async fn answered<T>(&self, asked: impl Future<Output = T>) -> T {
+        self.unanswered.fetch_add(1, Ordering::AcqRel);
+        let answer = asked.await;
+        self.unanswered.fetch_sub(1, Ordering::AcqRel);
+        answer
     }
 
     async fn keys(&self, statement: &str, values: Values<'_>) -> Result<Vec<RecordId>, StoreError> {
         let rows = self.query(statement, values).await?;
         rows.iter().map(|row| number(row, 0).map(RecordId)).collect()
+    }
+}
+
+/// A preview that is over leaves no search behind, which may take minutes.
+impl Drop for PostgresMoment {
+    fn drop(&mut self) {
+        if self.unanswered.load(Ordering::Acquire) > 0 {
+            self.link.cancel();
+        }
     }
 }
 
@@ -135,7 +161,7 @@ impl Moment for PostgresMoment {
     }
 
     async fn matching(&self, query: &SubjectQuery, sees: Option<Sees<'_>>) -> Result<Vec<RecordId>, StoreError> {
-        index::matching(self.as_ref(), query, sees).await
+        self.answered(index::matching(self.as_ref(), query, sees)).await
     }
 
     async fn surroundings(&self, partition: Partition) -> Result<Surroundings, StoreError> {

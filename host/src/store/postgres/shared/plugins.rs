@@ -25,9 +25,9 @@ impl SharedPlugins for PostgresShared {
 
     async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError> {
         let named: Vec<&[u8]> = named.iter().map(<[u8; 32]>::as_slice).collect();
+        let mut connection = self.database().connection().await?;
         let replaced = async {
-            let mut connection = self.database().connection().await?;
-            let transaction = connection.object_mut()?.transaction().await?;
+            let transaction = connection.at_work()?.transaction().await?;
             let row = transaction.query_opt(REPLACE, &[&number(seen), &list, &named]).await?;
             let Some(row) = row else { return Ok(None) };
             let before: Vec<Vec<u8>> = row.try_get(0)?;
@@ -38,7 +38,9 @@ impl SharedPlugins for PostgresShared {
             Ok::<_, Failure>(Some(seen.saturating_add(1)))
         };
         let answered = tokio::time::timeout(self.database().answer_timeout(), replaced).await;
-        answered.unwrap_or_else(|_| Err(Failure::slow()))?.ok_or(StoreError::Overtaken)
+        let answered = answered.unwrap_or_else(|_| Err(Failure::slow()));
+        connection.keep_unless(answered.as_ref().err());
+        answered?.ok_or(StoreError::Overtaken)
     }
 
     async fn plugin_file(&self, digest: [u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
