@@ -20,6 +20,7 @@ mod feed;
 mod gather;
 mod group;
 pub mod index;
+mod locks;
 mod lookups;
 mod meters;
 mod open;

@@ -17,6 +17,7 @@ use super::PostgresStore;
 use super::database::Database;
 use super::failure::Failure;
 use super::group::Broken;
+use super::locks;
 use super::rows::{column, number, signed};
 use super::writer::{Job, Writer};
 
@@ -28,8 +29,6 @@ const VALUES_AT_ONCE: i64 = 64;
 const SUMMARIES_AT_ONCE: i64 = 32;
 /// How many values one summing up reads: it holds up those that write.
 const SUMMED_VALUES_MAX: i64 = 16_384;
-/// Held by who sums up: `daftar` in ASCII, and one more.
-const SUM_LOCK: i64 = 0x6461_6674_6173;
 
 /// One look through the log.
 struct Look<'q> {
@@ -195,7 +194,7 @@ impl Writer {
 }
 
 async fn sum_up_in(transaction: &Transaction<'_>) -> Result<(), Broken> {
-    let row = transaction.query_one("SELECT pg_try_advisory_xact_lock($1)", &[&SUM_LOCK]).await?;
+    let row = transaction.query_one("SELECT pg_try_advisory_xact_lock($1)", &[&locks::AUDIT_SUMS]).await?;
     if !column::<bool>(&row, 0)? {
         return Ok(());
     }

@@ -10,12 +10,11 @@ use crate::store::change_log::RegisterId;
 
 use super::database::{Database, Link};
 use super::failure::{Failure, Meaning};
+use super::locks;
 use super::rows::signed;
 
 /// The tables in which it is noted which steps were done.
 const HISTORY: &str = "daftar.schema_history";
-/// Held while tables are changed: `daftar` in ASCII.
-const LOCK: i64 = 0x6461_6674_6172;
 /// The longest that another process which changes tables is waited for.
 const LOCK_WAIT: Duration = Duration::from_secs(120);
 
@@ -164,7 +163,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     let wait =
         format!("SET statement_timeout = {}; SET idle_in_transaction_session_timeout = 0", LOCK_WAIT.as_millis());
     link.client.batch_execute(&wait).await.map_err(told)?;
-    let locked = link.client.query_one("SELECT pg_advisory_lock($1)", &[&LOCK]).await;
+    let locked = link.client.query_one("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await;
     locked.map_err(|error| {
         if Failure::from(&error).meaning == Meaning::Slow {
             return refused(format!(
@@ -195,7 +194,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     let id = RegisterId::draw();
     let row = "INSERT INTO daftar.last (register) VALUES ($1) ON CONFLICT DO NOTHING";
     link.client.execute(row, &[&id.0.as_slice()]).await.map_err(told)?;
-    link.client.execute("SELECT pg_advisory_unlock($1)", &[&LOCK]).await.map_err(told)?;
+    link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(told)?;
     let known = signed(known.unsigned_abs());
     tracing::info!(layout = known, "the tables of the database are as this version knows them");
     Ok(link)

@@ -12,13 +12,11 @@ use tokio::time::Instant;
 use super::database::{Database, Link};
 use super::failure::{Failure, Meaning};
 use super::rows::signed;
-use super::{Channel, PostgresStore};
+use super::{Channel, PostgresStore, locks};
 use crate::store::StoreError;
 use crate::store::generation::{Feed, Generation};
 use crate::store::shared::{Shared, Turn};
 
-/// Held while plugins or settings are changed: `daftar` in ASCII, and what comes after it.
-const TURN: i64 = 0x6461_6674_6173;
 /// The longest that the turn is waited for: a plugin may take its compiler's whole time.
 const TURN_WAIT: Duration = Duration::from_secs(120);
 /// How often it is asked whether it has come.
@@ -74,7 +72,7 @@ impl Shared for PostgresShared {
         let link = self.database().link("daftar (turn)").await?;
         let until = Instant::now() + TURN_WAIT;
         loop {
-            let asked = link.client.query_one("SELECT pg_try_advisory_lock($1)", &[&TURN]);
+            let asked = link.client.query_one("SELECT pg_try_advisory_lock($1)", &[&locks::TURN]);
             let answered = tokio::time::timeout(self.database().answer_timeout(), asked).await;
             let row = answered.map_err(|_| Failure::slow())?.map_err(|error| Failure::from(&error))?;
             if row.try_get::<_, bool>(0).map_err(|error| Failure::from(&error))? {

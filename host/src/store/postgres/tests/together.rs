@@ -7,6 +7,7 @@ use crate::domain::change::Sequence;
 use crate::domain::code::CodeUri;
 use crate::domain::record::RecordId;
 use crate::store::record::samples;
+use crate::store::shared::Shared as _;
 use crate::store::suite::{
     Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person, write,
 };
@@ -30,13 +31,29 @@ fn update(id: RecordId, version: u64, identifiers: &[&str]) -> Vec<Operation> {
 #[tokio::test]
 async fn many_open_an_empty_database_at_once_and_it_is_one_register() {
     let server = Server::shared();
-    let url = server.create_database();
-    let opening = (0..8).map(|_| PostgresStore::open(options(&url)));
-    let mut ids = BTreeSet::new();
-    for opened in futures_join(opening).await {
-        ids.insert(opened.unwrap().register_id().await.unwrap().to_string());
+    for _ in 0..4 {
+        let url = server.create_database();
+        let opening = (0..8).map(|_| PostgresStore::open(options(&url)));
+        let mut ids = BTreeSet::new();
+        for opened in futures_join(opening).await {
+            ids.insert(opened.unwrap().register_id().await.unwrap().to_string());
+        }
+        assert_eq!(ids.len(), 1);
     }
-    assert_eq!(ids.len(), 1);
+}
+
+#[tokio::test]
+async fn the_audit_log_is_summed_up_while_somebody_changes_plugins() {
+    let (_server, one, _) = two().await;
+    let one = Arc::new(one);
+    let _turn = PostgresShared::of(Arc::clone(&one)).turn().await.unwrap();
+    // Far more than one stretch.
+    for number in 0..10 {
+        one.append_audit(vec![audit_entry(&format!("call {number}")); 1_000]).await.unwrap();
+        one.audit(1).await.unwrap();
+    }
+    let row = one.database.query_opt("SELECT count(*) FROM daftar.audit_segment", &[]).await.unwrap().unwrap();
+    assert!(row.get::<_, i64>(0) > 0);
 }
 
 #[tokio::test]
