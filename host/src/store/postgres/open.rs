@@ -18,6 +18,13 @@ const HISTORY: &str = "daftar.schema_history";
 /// The longest that another process which changes tables is waited for.
 const LOCK_WAIT: Duration = Duration::from_secs(120);
 
+/// The row that everything begins with. Never beside what a register has left whose row was lost: its keys would be given again.
+const FIRST_ROW: &str = "INSERT INTO daftar.last (register) SELECT $1::bytea \
+    WHERE NOT EXISTS (SELECT FROM daftar.record) AND NOT EXISTS (SELECT FROM daftar.change) \
+    AND NOT EXISTS (SELECT FROM daftar.audit) AND NOT EXISTS (SELECT FROM daftar.client) \
+    AND NOT EXISTS (SELECT FROM daftar.setting) AND NOT EXISTS (SELECT FROM daftar.code_table_part) \
+    ON CONFLICT DO NOTHING";
+
 mod steps {
     refinery::embed_migrations!("src/store/postgres/migrations");
 }
@@ -110,12 +117,13 @@ pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
         }
     };
     let known = known_layout();
-    let mut found = layout(&link.client).await.map_err(failed)?;
-    if found < Some(known) {
-        let link = migrated(database, link).await?;
-        found = layout(&link.client).await.map_err(failed)?;
+    let found = layout(&link.client).await.map_err(failed)?;
+    let is_ready = found > Some(known) || (found == Some(known) && has_row(&link.client).await.map_err(failed)?);
+    if is_ready {
         return checked(database, &link, found, known).await;
     }
+    let link = migrated(database, link).await?;
+    let found = layout(&link.client).await.map_err(failed)?;
     checked(database, &link, found, known).await
 }
 
@@ -145,7 +153,13 @@ async fn layout(client: &Client) -> Result<Option<i64>, Failure> {
     Ok(newest.try_get(0)?)
 }
 
-/// Brings the tables to the layout of this version, while nobody else does.
+/// Whether there is the row that everything begins with. It is put in after the tables were made: another process may be about to, or was
+/// ended before it could.
+async fn has_row(client: &Client) -> Result<bool, Failure> {
+    Ok(client.query_one("SELECT EXISTS (SELECT FROM daftar.last)", &[]).await?.try_get(0)?)
+}
+
+/// Brings the tables to the layout of this version, and puts the first row into empty ones, while nobody else does.
 async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError> {
     let refused = |reason: String| OpenError::Tables { place: database.place().to_owned(), reason };
     let told = |error: tokio_postgres::Error| {
@@ -192,8 +206,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
         None => refused(error.to_string()),
     })?;
     let id = RegisterId::draw();
-    let row = "INSERT INTO daftar.last (register) VALUES ($1) ON CONFLICT DO NOTHING";
-    link.client.execute(row, &[&id.0.as_slice()]).await.map_err(told)?;
+    link.client.execute(FIRST_ROW, &[&id.0.as_slice()]).await.map_err(told)?;
     link.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.map_err(told)?;
     let known = signed(known.unsigned_abs());
     tracing::info!(layout = known, "the tables of the database are as this version knows them");

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use daftar_test_postgres::Stop;
 
 use super::*;
+use crate::store::suite::audit_entry;
 
 fn name_of(url: &str) -> &str {
     url.rsplit_once('/').unwrap().1
@@ -42,6 +43,46 @@ async fn a_database_that_a_newer_daftar_changed_is_left_as_it_is() {
     let error = PostgresStore::open(options(&url)).await.err().unwrap();
     assert!(matches!(error, OpenError::Newer { found: 1000, .. }), "{error}");
     assert!(error.to_string().contains("use the newer daftar"), "{error}");
+}
+
+/// The row is put in when the tables are there, in another transaction.
+#[tokio::test]
+async fn a_database_whose_tables_were_made_and_nothing_else_is_opened_by_whoever_comes_next() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let before = PostgresStore::open(options(&url)).await.unwrap();
+    server.run_sql(name_of(&url), "DELETE FROM daftar.last");
+    let first = PostgresStore::open(options(&url)).await.unwrap();
+    assert_ne!(first.register.0, before.register.0);
+    // Somebody is about to put it in: he is waited for.
+    let about_to = first.database.link("about to").await.unwrap();
+    about_to.client.batch_execute("DELETE FROM daftar.last").await.unwrap();
+    about_to.client.execute("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await.unwrap();
+    let put_in = async {
+        let waits = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
+                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        while about_to.client.query(waits, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let row = "INSERT INTO daftar.last (register) VALUES ($1)";
+        about_to.client.execute(row, &[&[7_u8; 16].as_slice()]).await.unwrap();
+        about_to.client.execute("SELECT pg_advisory_unlock($1)", &[&locks::TABLES]).await.unwrap();
+    };
+    let opened = async { tokio::join!(PostgresStore::open(options(&url)), put_in).0 };
+    let opened = tokio::time::timeout(Duration::from_secs(30), opened).await.expect("it waits for the lock").unwrap();
+    assert_eq!(opened.register.0, [7; 16]);
+}
+
+#[tokio::test]
+async fn a_register_that_lost_its_row_is_not_begun_anew() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let store = PostgresStore::open(options(&url)).await.unwrap();
+    store.append_audit(vec![audit_entry("before")]).await.unwrap();
+    store.close().await;
+    server.run_sql(name_of(&url), "DELETE FROM daftar.last");
+    let told = refused(&url).await;
+    assert!(told.contains("has lost its row: restore the database from a backup"), "{told}");
 }
 
 #[tokio::test]
