@@ -1,5 +1,6 @@
 //! The store on a PostgreSQL of the tests' own.
 
+mod board;
 mod catching_up;
 mod crossing;
 mod left;

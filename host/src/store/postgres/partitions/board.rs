@@ -2,6 +2,9 @@
 //!
 //! **Invariant:** a claim is a lock that a transaction holds, so that it ends with the connection of whoever claimed: a process that is killed
 //! leaves nothing claimed, and what it did not hand in was never done.
+//!
+//! **Invariant:** nobody who puts a job up or takes one down waits for whoever has claimed a part: a job is first marked as withdrawn, after which
+//! nobody claims of it or looks at it any more, and its rows go when nobody has them locked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,18 +35,20 @@ struct PostgresClaim {
     part: Vec<u8>,
 }
 
-const POST: &str = "WITH old AS (DELETE FROM daftar.job WHERE seen_at < now() - interval '5 minutes'), \
-                    posted AS (INSERT INTO daftar.job (task) VALUES ($1) RETURNING id), \
+const POST: &str = "WITH posted AS (INSERT INTO daftar.job (task) VALUES ($1) RETURNING id), \
                     parts AS (INSERT INTO daftar.job_part (job, number, part) \
                     SELECT posted.id, of.number, of.part FROM posted, unnest($2::bigint[], $3::bytea[]) AS of (number, part)) \
                     SELECT id, pg_notify($4, id::text) FROM posted";
-/// Whether there is anything to claim: it locks nothing for longer than it takes.
-const LOOK: &str = "SELECT part.job FROM daftar.job_part AS part \
+/// Whether there is anything to claim: it locks nothing for longer than it takes. Of a job that was withdrawn, or that nobody looks at any
+/// more, nothing is.
+const LOOK: &str = "SELECT part.job FROM daftar.job_part AS part JOIN daftar.job AS job ON job.id = part.job \
                     WHERE part.outcome IS NULL AND ($1::bigint IS NULL OR part.job = $1) AND part.job <> ALL($2) \
-                    ORDER BY part.job, part.number FOR UPDATE SKIP LOCKED LIMIT 1";
+                    AND job.seen_at > now() - interval '5 minutes' \
+                    ORDER BY part.job, part.number FOR UPDATE OF part SKIP LOCKED LIMIT 1";
 const CLAIM: &str = "SELECT part.job, part.number, part.part, job.task \
                      FROM daftar.job_part AS part JOIN daftar.job AS job ON job.id = part.job \
                      WHERE part.outcome IS NULL AND ($1::bigint IS NULL OR part.job = $1) AND part.job <> ALL($2) \
+                     AND job.seen_at > now() - interval '5 minutes' \
                      ORDER BY part.job, part.number FOR UPDATE OF part SKIP LOCKED LIMIT 1";
 const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; BEGIN";
 const FINISH: &str = "UPDATE daftar.job_part SET outcome = $3 WHERE job = $1 AND number = $2";
@@ -51,14 +56,35 @@ const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 const FINISHED: &str = "SELECT number, outcome FROM daftar.job_part \
                         WHERE job = $1 AND outcome IS NOT NULL AND number <> ALL($2) ORDER BY number";
 const SEEN: &str = "WITH seen AS (UPDATE daftar.job SET seen_at = now() \
-                    WHERE id = $1 AND seen_at < now() - interval '10 seconds') \
-                    SELECT id FROM daftar.job WHERE id = $1";
-const WITHDRAW: &str = "DELETE FROM daftar.job WHERE id = $1 RETURNING id";
+                    WHERE id = $1 AND seen_at < now() - interval '10 seconds' AND seen_at > '-infinity') \
+                    SELECT id FROM daftar.job WHERE id = $1 AND seen_at > '-infinity'";
+const WITHDRAW: &str = "UPDATE daftar.job SET seen_at = '-infinity' WHERE id = $1";
+/// How rows go that nobody needs any more, one after the other: jobs that nobody looks at are withdrawn, then go the parts of what was
+/// withdrawn, but for those that somebody has locked, then jobs that have no part left.
+const CLEAR: [&str; 3] = [
+    "UPDATE daftar.job SET seen_at = '-infinity' WHERE id = ANY(ARRAY(SELECT id FROM daftar.job \
+     WHERE seen_at < now() - interval '5 minutes' AND seen_at > '-infinity' FOR UPDATE SKIP LOCKED))",
+    "DELETE FROM daftar.job_part WHERE ctid = ANY(ARRAY(SELECT part.ctid \
+     FROM daftar.job_part AS part JOIN daftar.job AS job ON job.id = part.job \
+     WHERE job.seen_at = '-infinity' FOR UPDATE OF part SKIP LOCKED))",
+    "DELETE FROM daftar.job WHERE id = ANY(ARRAY(SELECT id FROM daftar.job WHERE seen_at = '-infinity' \
+     AND NOT EXISTS (SELECT FROM daftar.job_part AS part WHERE part.job = job.id) FOR UPDATE SKIP LOCKED))",
+];
 
 impl PostgresBoard {
     /// The board of a database; `heard` changes when something happens on it.
     pub(super) fn new(database: Arc<Database>, heard: watch::Receiver<u64>) -> Self {
         Self { database, heard }
+    }
+
+    /// Takes away what nobody needs any more, as far as nobody has it locked: what is left goes with the next job that is withdrawn.
+    async fn clear(&self) {
+        for statement in CLEAR {
+            if let Err(error) = self.database.query(statement, &[]).await {
+                tracing::debug!(error = %error, "what was withdrawn of the board is left there for now");
+                return;
+            }
+        }
     }
 
     async fn claimed(&self, job: Option<i64>, others: &[i64]) -> Result<Option<Box<dyn Claim>>, Failure> {
@@ -114,6 +140,7 @@ impl Board for PostgresBoard {
 
     async fn withdraw(&self, job: JobId) -> Result<(), StoreError> {
         self.database.query(WITHDRAW, &[&signed(job.0)]).await?;
+        self.clear().await;
         Ok(())
     }
 
