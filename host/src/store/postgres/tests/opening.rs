@@ -85,6 +85,24 @@ async fn a_register_that_lost_its_row_is_not_begun_anew() {
     assert!(told.contains("has lost its row: restore the database from a backup"), "{told}");
 }
 
+/// On every connection: a host that is gone without a word holds nothing for longer.
+#[tokio::test]
+async fn the_server_is_told_to_find_out_soon_that_a_host_is_gone() {
+    let server = Server::shared();
+    let store = PostgresStore::open(options(&server.create_database())).await.unwrap();
+    let asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), \
+                 current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout')";
+    let link = store.database.link("link").await.unwrap();
+    for row in [
+        store.database.query_opt(asked, &[]).await.unwrap().unwrap(),
+        store.database.search(asked, &[]).await.unwrap().pop().unwrap(),
+        store.database.writer().await.unwrap().query(asked, &[]).await.unwrap().pop().unwrap(),
+        link.client.query_one(asked, &[]).await.unwrap(),
+    ] {
+        assert_eq!([0, 1, 2, 3].map(|at| row.get::<_, String>(at)), ["10", "5", "3", "30000"]);
+    }
+}
+
 #[tokio::test]
 async fn a_role_that_may_not_make_tables_is_told_what_it_lacks() {
     let server = Server::shared();
