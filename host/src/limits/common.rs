@@ -11,6 +11,9 @@
 //! **Invariant:** over all processes no more calls are let through than a minute's bucket gives, and for each process a chunk that it took
 //! before: a twentieth of the limit.
 //!
+//! **Invariant:** what was taken of a day is noted here whether or not whoever asked still waits for it: else clients that give up and come again,
+//! as they do when the store is slow, would use a day up without a call.
+//!
 //! **Invariant:** where the store does not answer, what is held is used up, and then nothing is let through.
 
 mod entry;
@@ -23,6 +26,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use jiff::civil::Date;
+use tokio::sync::OwnedMutexGuard;
+use tracing::Instrument as _;
 
 use self::entry::{Ask, Entry, nanoseconds};
 use super::Quota;
@@ -100,7 +105,7 @@ pub trait CommonCounts: Send + Sync + 'static {
 pub(super) struct CommonBucket<K> {
     name: &'static str,
     hasher: RandomState,
-    shards: Box<[Shard<K>]>,
+    shards: Box<[Arc<Shard<K>>]>,
     keys_max: usize,
     counts: Arc<dyn CommonCounts>,
 }
@@ -108,7 +113,7 @@ pub(super) struct CommonBucket<K> {
 struct Shard<K> {
     keys: Mutex<Keys<K>>,
     /// Whose turn it is to ask for this shard's keys: one call asks for all that wait.
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct Keys<K> {
@@ -117,12 +122,12 @@ struct Keys<K> {
     evict_at_ns: u64,
 }
 
-impl<K: Clone + Eq + Hash + Display> CommonBucket<K> {
+impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
     /// Nothing held yet; the name is part of the names of its counts.
     pub(super) fn new(name: &'static str, keys_max: usize, counts: Arc<dyn CommonCounts>) -> Self {
-        let shard = |_| Shard {
-            keys: Mutex::new(Keys { entries: HashMap::new(), evict_at_ns: 0 }),
-            turn: tokio::sync::Mutex::new(()),
+        let shard = |_| {
+            let keys = Mutex::new(Keys { entries: HashMap::new(), evict_at_ns: 0 });
+            Arc::new(Shard { keys, turn: Arc::default() })
         };
         Self { name, hasher: RandomState::new(), shards: (0..SHARDS).map(shard).collect(), keys_max, counts }
     }
@@ -139,62 +144,85 @@ impl<K: Clone + Eq + Hash + Display> CommonBucket<K> {
         if let Ok(decision) = self.attempt(shard, key, quota, calls, moment()) {
             return Ok(decision);
         }
-        let _turn = shard.turn.lock().await;
+        let mut turn = Arc::clone(&shard.turn).lock_owned().await;
         for _ in 0..ATTEMPTS_MAX {
             // Whoever had the turn before may have taken enough for this call too.
             let ask = match self.attempt(shard, key, quota, calls, moment()) {
                 Ok(decision) => return Ok(decision),
                 Err(ask) => ask,
             };
-            if let Some(refused) = self.ask(shard, key, (quota, calls), ask, &moment).await? {
+            let refused;
+            (turn, refused) = match ask {
+                Ask::Day(wanted) => self.ask_of_day(turn, shard, key, (quota, calls), wanted, &moment).await?,
+                Ask::Minute(wanted) => (turn, self.ask_of_minute(shard, key, (quota, calls), wanted, &moment).await?),
+            };
+            if let Some(refused) = refused {
                 return Ok(refused);
             }
         }
         Err(AppError::Busy)
     }
 
-    /// Asks the store, and notes what it gives; a refusal where it gives nothing.
-    async fn ask(
+    /// Asks the store for calls of the day, and notes what it gives; a refusal where it gives nothing. It is asked in a task of its own, which
+    /// has the turn meanwhile: what it gives is noted also when nobody waits for it any more.
+    async fn ask_of_day(
+        &self,
+        turn: OwnedMutexGuard<()>,
+        shard: &Arc<Shard<K>>,
+        key: &K,
+        (quota, calls): (Quota, Calls),
+        wanted: Wanted,
+        moment: &impl Fn() -> Moment,
+    ) -> Result<(OwnedMutexGuard<()>, Option<Decision>), AppError> {
+        let asked_at = moment();
+        let day = asked_at.today;
+        let taking = {
+            let (counts, shard, key) = (Arc::clone(&self.counts), Arc::clone(shard), key.clone());
+            let name = self.name_of(&key);
+            async move {
+                let given = counts.take_of_day(day, &name, wanted, quota.per_day).await?;
+                with_entry(&shard, &key, asked_at, |entry| {
+                    if entry.day == day {
+                        entry.day_count = given.count;
+                        entry.day_held = entry.day_held.saturating_add(given.taken);
+                    }
+                });
+                Ok::<_, Cause>((turn, given))
+            }
+        };
+        let taken = tokio::spawn(taking.in_current_span()).await.map_err(|error| AppError::Internal(error.into()))?;
+        let (turn, given) = taken.map_err(AppError::Unavailable)?;
+        let now = moment();
+        let refused = with_entry(shard, key, now, |entry| {
+            let is_refused = given.taken == 0 && entry.day == day;
+            is_refused.then(|| entry.refuse(Refusal::Day, quota, calls, now))
+        });
+        Ok((turn, refused))
+    }
+
+    /// Asks the store for calls of the minute, as [`Self::ask_of_day`]. What nobody waits for any more is lost: a minute has it back soon.
+    async fn ask_of_minute(
         &self,
         shard: &Shard<K>,
         key: &K,
         (quota, calls): (Quota, Calls),
-        ask: Ask,
+        wanted: Wanted,
         moment: &impl Fn() -> Moment,
     ) -> Result<Option<Decision>, AppError> {
-        let name = self.name_of(key);
-        match ask {
-            Ask::Day(wanted) => {
-                let day = moment().today;
-                let given = self.counts.take_of_day(day, &name, wanted, quota.per_day).await;
-                let given = given.map_err(AppError::Unavailable)?;
-                let now = moment();
-                Ok(self.with_entry(shard, key, now, |entry| {
-                    if entry.day != day {
-                        return None;
-                    }
-                    entry.day_count = given.count;
-                    entry.day_held = entry.day_held.saturating_add(given.taken);
-                    (given.taken == 0).then(|| entry.refuse(Refusal::Day, quota, calls, now))
-                }))
+        let given = self.counts.take_of_minute(&self.name_of(key), wanted, quota.per_minute).await;
+        let given = given.map_err(AppError::Unavailable)?;
+        let now = moment();
+        Ok(with_entry(shard, key, now, |entry| {
+            entry.full_at_ns = now.steady_ns.saturating_add(nanoseconds(given.until_full));
+            if given.taken == 0 {
+                return Some(entry.refuse(Refusal::Minute, quota, calls, now));
             }
-            Ask::Minute(wanted) => {
-                let given = self.counts.take_of_minute(&name, wanted, quota.per_minute).await;
-                let given = given.map_err(AppError::Unavailable)?;
-                let now = moment();
-                Ok(self.with_entry(shard, key, now, |entry| {
-                    entry.full_at_ns = now.steady_ns.saturating_add(nanoseconds(given.until_full));
-                    if given.taken == 0 {
-                        return Some(entry.refuse(Refusal::Minute, quota, calls, now));
-                    }
-                    entry.minute_held = entry.minute_held.saturating_add(given.taken);
-                    entry.lease_ends_ns = now.steady_ns.saturating_add(LEASE_NS);
-                    entry.leased_at_ns = now.steady_ns;
-                    entry.chunk = wanted.most;
-                    None
-                }))
-            }
-        }
+            entry.minute_held = entry.minute_held.saturating_add(given.taken);
+            entry.lease_ends_ns = now.steady_ns.saturating_add(LEASE_NS);
+            entry.leased_at_ns = now.steady_ns;
+            entry.chunk = wanted.most;
+            None
+        }))
     }
 
     fn attempt(&self, shard: &Shard<K>, key: &K, quota: Quota, calls: Calls, moment: Moment) -> Result<Decision, Ask> {
@@ -211,10 +239,6 @@ impl<K: Clone + Eq + Hash + Display> CommonBucket<K> {
         entry.attempt(quota, calls, moment)
     }
 
-    fn with_entry<T>(&self, shard: &Shard<K>, key: &K, moment: Moment, note: impl FnOnce(&mut Entry) -> T) -> T {
-        note(lock(shard).entries.entry(key.clone()).or_insert_with(|| Entry::new(moment)))
-    }
-
     /// Drops keys that are idle, and gives back what of their day they hold.
     pub(super) async fn prune(&self, moment: Moment) -> Result<(), AppError> {
         self.give_back_of(moment, |entry| entry.is_idle(moment)).await
@@ -222,6 +246,11 @@ impl<K: Clone + Eq + Hash + Display> CommonBucket<K> {
 
     /// Gives back what every key holds: the server stops.
     pub(super) async fn give_back(&self, moment: Moment) -> Result<(), AppError> {
+        self.give_back_of(moment, |_| true).await?;
+        // What somebody asked for who left is waited for.
+        for shard in &self.shards {
+            drop(shard.turn.lock().await);
+        }
         self.give_back_of(moment, |_| true).await
     }
 
@@ -258,7 +287,7 @@ impl<K: Clone + Eq + Hash + Display> CommonBucket<K> {
     }
 
     #[expect(clippy::indexing_slicing, reason = "a remainder by the number of shards is the index of one")]
-    fn shard(&self, key: &K) -> &Shard<K> {
+    fn shard(&self, key: &K) -> &Arc<Shard<K>> {
         &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
     }
 
@@ -279,7 +308,15 @@ impl<K: Eq + Hash> Keys<K> {
     }
 }
 
-/// The time in which one call comes back; at least a nanosecond.
+fn with_entry<K: Clone + Eq + Hash, T>(
+    shard: &Shard<K>,
+    key: &K,
+    moment: Moment,
+    note: impl FnOnce(&mut Entry) -> T,
+) -> T {
+    note(lock(shard).entries.entry(key.clone()).or_insert_with(|| Entry::new(moment)))
+}
+
 fn lock<K>(shard: &Shard<K>) -> MutexGuard<'_, Keys<K>> {
     shard.keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

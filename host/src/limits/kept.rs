@@ -26,7 +26,7 @@ pub(super) enum Kept<K> {
     Common(CommonBucket<K>),
 }
 
-impl<K: Clone + Eq + Hash + Display> Kept<K> {
+impl<K: Clone + Eq + Hash + Display + Send + 'static> Kept<K> {
     pub(super) fn new(name: &'static str, keys_max: usize, counts: &Counts) -> Self {
         match counts {
             Counts::Own(counts) => Self::Own(Bucket::new(name, keys_max, Arc::clone(counts))),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use jiff::SignedDuration;
 use jiff::civil::Date;
 use proptest::prelude::*;
@@ -23,6 +24,8 @@ struct Common {
     minutes: Mutex<BTreeMap<String, (u128, u32)>>,
     asked: AtomicUsize,
     is_broken: AtomicBool,
+    /// What was taken of a day is answered when this can be had.
+    answers: tokio::sync::Mutex<()>,
 }
 
 impl Common {
@@ -37,12 +40,16 @@ impl CommonCounts for Common {
     async fn take_of_day(&self, day: Date, name: &str, wanted: Wanted, limit: u32) -> Result<OfDay, Cause> {
         self.ask()?;
         tokio::task::yield_now().await;
-        let mut days = self.days.lock().unwrap();
-        let count = days.entry((day, name.to_owned())).or_default();
-        let left = u32::try_from(u64::from(limit).saturating_sub(*count)).unwrap();
-        let taken = if left < wanted.least { 0 } else { left.min(wanted.most) };
-        *count += u64::from(taken);
-        Ok(OfDay { taken, count: *count })
+        let given = {
+            let mut days = self.days.lock().unwrap();
+            let count = days.entry((day, name.to_owned())).or_default();
+            let left = u32::try_from(u64::from(limit).saturating_sub(*count)).unwrap();
+            let taken = if left < wanted.least { 0 } else { left.min(wanted.most) };
+            *count += u64::from(taken);
+            OfDay { taken, count: *count }
+        };
+        let _answers = self.answers.lock().await;
+        Ok(given)
     }
 
     async fn give_back(&self, day: Date, name: &str, calls: u32) -> Result<(), Cause> {
@@ -92,6 +99,7 @@ impl Several {
             minutes,
             asked: AtomicUsize::new(0),
             is_broken: AtomicBool::new(false),
+            answers: tokio::sync::Mutex::default(),
         });
         let start = |_| Arc::new(Limits::common(Arc::new(clock.clone()), common.clone() as Arc<dyn CommonCounts>));
         let processes = (0..count).map(start).collect();
@@ -158,6 +166,37 @@ async fn what_an_idle_caller_holds_is_given_back_and_others_find_it() {
     assert_eq!(several.processes[0].usage()[1].keys, 0);
     assert_eq!(allowed(&several.processes[1], &caller, 100).await, 3);
     assert_eq!(several.count(), 40);
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_before_the_answer_loses_nothing_of_its_day() {
+    let several = Several::new(1);
+    let (limits, caller) = (&several.processes[0], client("c", Some(1_000), Some(1_000)));
+    let held = several.common.answers.lock().await;
+    for _ in 0..20 {
+        // Each is polled as long as it does anything, then left.
+        let mut charge = Box::pin(limits.charge_client(&caller));
+        for _ in 0..20 {
+            assert!((&mut charge).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(several.count(), u64::from(block(1_000)), "the next one waits for what the first one asked");
+    drop(held);
+    assert_eq!(allowed(limits, &caller, 1).await, 1);
+    assert_eq!(several.count(), u64::from(block(1_000)), "a block, of which the call is one");
+    let held = several.common.answers.lock().await;
+    let other = client("d", Some(1_000), Some(1_000));
+    assert!(Box::pin(limits.charge_client(&other)).now_or_never().is_none());
+    while several.count() == u64::from(block(1_000)) {
+        tokio::task::yield_now().await;
+    }
+    let stopped = tokio::join!(limits.give_back(), async {
+        tokio::task::yield_now().await;
+        drop(held);
+    });
+    stopped.0.unwrap();
+    assert_eq!(several.count(), 1, "what was asked when the server stops is given back with the rest");
 }
 
 #[tokio::test]
