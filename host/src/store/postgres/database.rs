@@ -122,7 +122,8 @@ impl Database {
             Ok(_) => false,
             Err(failure) => match failure.meaning {
                 Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
-                Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => return,
+                // It is there, and what else is asked of it may be done.
+                Meaning::BrokenOff | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => return,
             },
         };
         if self.is_away.swap(is_away, Ordering::AcqRel) != is_away {

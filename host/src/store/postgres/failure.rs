@@ -18,8 +18,10 @@ const OF_VALUES: [&str; 6] =
 pub(super) enum Meaning {
     /// The database is not there, or the connection to it is gone.
     Unreachable,
-    /// It took too long.
+    /// It did not answer in time.
     Slow,
+    /// It broke the work off that took too long, or waited too long for somebody else's, and said so.
+    BrokenOff,
     /// Every connection is in use.
     Exhausted,
     /// It took the work back in favour of somebody else's: to be done again.
@@ -57,7 +59,7 @@ impl Failure {
     pub(super) fn is_passing(&self) -> bool {
         match self.meaning {
             Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly => true,
-            Meaning::Slow | Meaning::Exhausted | Meaning::Refused => false,
+            Meaning::Slow | Meaning::BrokenOff | Meaning::Exhausted | Meaning::Refused => false,
         }
     }
 
@@ -65,7 +67,7 @@ impl Failure {
     pub(super) fn is_of_connection(&self) -> bool {
         match self.meaning {
             Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
-            Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
+            Meaning::BrokenOff | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
         }
     }
 }
@@ -83,7 +85,7 @@ impl From<&tokio_postgres::Error> for Failure {
         let meaning = match code.code() {
             "40001" | "40P01" => Meaning::Conflict,
             "25006" => Meaning::ReadOnly,
-            "57014" | "55P03" => Meaning::Slow,
+            "57014" | "55P03" => Meaning::BrokenOff,
             code if is_fatal || is_of_connection(code) => Meaning::Unreachable,
             _ => Meaning::Refused,
         };

@@ -112,7 +112,7 @@ pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
             reason: "it takes no writes: name the primary, or end its read-only state".to_owned(),
         },
         Meaning::Unreachable => unreachable(database, &failure),
-        Meaning::Slow | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => {
+        Meaning::Slow | Meaning::BrokenOff | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => {
             OpenError::Tables { place: place(), reason: failure.to_string() }
         }
     };
@@ -179,7 +179,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     link.client.batch_execute(&wait).await.map_err(told)?;
     let locked = link.client.query_one("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await;
     locked.map_err(|error| {
-        if Failure::from(&error).meaning == Meaning::Slow {
+        if Failure::from(&error).meaning == Meaning::BrokenOff {
             return refused(format!(
                 "another process has been changing them for {} seconds: look what it does, and try again",
                 LOCK_WAIT.as_secs()

@@ -80,7 +80,7 @@ impl Shared for PostgresShared {
             }
             if Instant::now() >= until {
                 let reason = "another process has been changing plugins or settings for two minutes";
-                return Err(Failure::new(Meaning::Slow, reason).into());
+                return Err(Failure::new(Meaning::Exhausted, reason).into());
             }
             tokio::time::sleep(TURN_PAUSE).await;
         }

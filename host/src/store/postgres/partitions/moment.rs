@@ -16,7 +16,7 @@ use crate::store::partition::{Moment, Partition, Surroundings};
 use crate::store::{StoreError, record};
 
 use super::super::database::{Database, Link, Values};
-use super::super::failure::{Failure, corrupt};
+use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::index;
 use super::super::rows::{column, kind_number, number, record_of, signed};
 
@@ -61,7 +61,10 @@ impl PostgresMoment {
     ) -> Result<Self, StoreError> {
         let begun = async {
             let waited = tokio::time::timeout(database.answer_timeout(), Arc::clone(moments).acquire_owned()).await;
-            let held = waited.ok().and_then(Result::ok).ok_or_else(Failure::slow)?;
+            let held = waited.ok().and_then(Result::ok).ok_or_else(|| {
+                let said = "previews have every connection to the database that they may have";
+                Failure::new(Meaning::Exhausted, said)
+            })?;
             let link = database.link("daftar (preview)").await?;
             link.client.batch_execute(BEGIN).await?;
             let name = match shared {

@@ -10,6 +10,7 @@ use crate::domain::change::Sequence;
 use crate::domain::code::CodeUri;
 use crate::domain::record::RecordId;
 use crate::store::Operation;
+use crate::store::partition::Partitions;
 use crate::store::suite::{Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person};
 
 /// A store that finds out in its own time what became of a commit.
@@ -271,12 +272,33 @@ async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
     let failed = commit(&store, somebody(2)).await.unwrap_err();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
+    assert!(!store.database.is_away(), "somebody holds one lock, and everything else is done");
     assert!(store.individual(RecordId(1)).await.unwrap().is_some(), "reads wait for nobody");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(at_last(&store, 2).await, 2);
+    let made = store.usage().connections_made;
     let failed = store.database.query("SELECT pg_sleep(30)", &[]).await.err().unwrap();
-    assert!(matches!(failed, StoreError::Failed(_)));
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
+    assert!(!store.database.is_away(), "it answered that it broke the statement off");
     assert!(store.individual(RecordId(2)).await.unwrap().is_some());
+    assert_eq!(store.usage().connections_made, made, "on the same connection");
+}
+
+#[tokio::test]
+async fn previews_that_have_every_connection_they_may_have_are_no_outage() {
+    let server = Server::shared();
+    let (store, _) = hasty(&server.create_database()).await;
+    let partitions = PostgresPartitions::of(&store, 1_024);
+    let mut moments = Vec::new();
+    for _ in 0..8 {
+        moments.push(partitions.moment().await.unwrap());
+    }
+    let failed = partitions.moment().await.err().unwrap();
+    let said = "previews have every connection";
+    assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(said)), "{failed:?}");
+    assert!(!store.database.is_away());
+    moments.pop();
+    partitions.moment().await.unwrap();
 }
 
 #[tokio::test]
