@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::OpenError;
 
@@ -70,6 +70,9 @@ impl PostgresOptions {
         if config.get_user().is_none() {
             return Err(OpenError::Url("it names no role".to_owned()));
         }
+        if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
+            return Err(OpenError::Url("its `target_session_attrs` is `read-write` or absent".to_owned()));
+        }
         let is_here = config.get_hosts().iter().all(is_this_machine);
         let is_tls = match mode {
             Some(Mode::Off) => false,
@@ -92,6 +95,11 @@ impl PostgresOptions {
         }
         config.connect_timeout(self.connect_timeout).tcp_user_timeout(self.statement_timeout);
         config.keepalives_idle(Duration::from_secs(10));
+        if config.get_hosts().len() > 1 {
+            // One of them is the primary, another may be the next. Whoever connects to the first that answers reads for hours what an
+            // old primary had.
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
         Ok(Target { config, is_tls, place })
     }
 }
@@ -192,6 +200,22 @@ mod tests {
     }
 
     #[test]
+    fn of_several_hosts_the_one_is_taken_that_takes_writes() {
+        use TargetSessionAttrs::{Any, ReadWrite};
+        for (url, expected) in [
+            ("postgres://d@a.example.org/r", Any),
+            ("postgres://d@a.example.org/r?target_session_attrs=read-write", ReadWrite),
+            ("postgres://d@a.example.org,b.example.org/r", ReadWrite),
+            ("postgres://d@a.example.org,b.example.org/r?target_session_attrs=any", ReadWrite),
+        ] {
+            match target(url) {
+                Ok(target) => assert_eq!(target.config.get_target_session_attrs(), expected, "{url}"),
+                Err(told) => panic!("{url}: {told}"),
+            }
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_url_is_told_without_its_password() {
         for (url, says) in [
             ("mysql://d:geheim@h/r", "does not begin with `postgres://`"),
@@ -201,6 +225,7 @@ mod tests {
             ("postgres://d:geheim?x@h:port/r", "cannot be read"),
             ("postgres://d:geheim@h/r?geheim=1", "cannot be read"),
             ("postgres://h.example.org/r", "names no role"),
+            ("postgres://d:geheim@h,i/r?target_session_attrs=read-only", "`read-write` or absent"),
         ] {
             let told = target(url).unwrap_err();
             assert!(told.contains(says) && !told.contains("geheim"), "{url}: {told}");

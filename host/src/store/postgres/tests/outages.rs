@@ -402,3 +402,18 @@ async fn more_writes_than_may_wait_are_refused_and_nothing_of_them_is_done() {
     assert!(refused.iter().all(|outcome| matches!(outcome, Err(StoreError::Overloaded))) && !refused.is_empty());
     assert_eq!(everybody(store).await.len(), done.len());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_hosts_a_standby_is_never_read() {
+    let server = Server::start(&[]);
+    let url = server.create_database();
+    PostgresStore::open(options(&url)).await.unwrap().close().await;
+    let standby = tokio::task::block_in_place(|| server.start_standby());
+    let primary = format!("127.0.0.1:{}", server.port());
+    let both = url.replace(&primary, &format!("127.0.0.1:{},{primary}", standby.port()));
+    let store = PostgresStore::open(options(&both)).await.unwrap();
+    let asked = "SELECT pg_is_in_recovery()";
+    for rows in [store.database.query(asked, &[]).await.unwrap(), store.database.search(asked, &[]).await.unwrap()] {
+        assert!(!rows[0].get::<_, bool>(0));
+    }
+}
