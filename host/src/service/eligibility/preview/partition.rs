@@ -1,7 +1,8 @@
 //! The register in memory, partition by partition: what was read for one preview is there for the next.
 //!
 //! **Invariant:** the columns of a partition show what stood in the register at the moment that was asked for: they are brought forward by what
-//! was written since they were made, or made anew.
+//! was written since they were made, or made anew. While they are brought forward they are nobody's: where that is left in the middle they are
+//! made anew.
 //!
 //! **Invariant:** how much is kept has a bound; what was used longest ago goes first.
 
@@ -141,15 +142,28 @@ impl PartedRegister {
     ) -> Result<Arc<Snapshot>, StoreError> {
         let slot = self.slot(partition);
         let mut held = slot.lock().await;
-        if let Some(present) = held.as_mut()
-            && (present.sequence == moment.sequence() || present.bring_forward(moment, partition).await?)
+        if let Some(present) = held.as_ref()
+            && present.sequence == moment.sequence()
         {
             return Ok(present.columns.snapshot());
         }
+        let since = held.as_ref().map(|present| present.sequence);
+        // An older moment than what is kept is asked for by whoever began before: what is kept is of more use.
+        let is_past = since.is_some_and(|since| since > moment.sequence());
+        if let Some(since) = since.filter(|_| !is_past) {
+            let touched = moment.touched_since(since, TOUCHED_MAX).await?;
+            let present = held.take();
+            if let (Some(mut present), Some(touched)) = (present, touched)
+                && present.bring_forward(moment, partition, touched).await?
+            {
+                let snapshot = present.columns.snapshot();
+                *held = Some(present);
+                return Ok(snapshot);
+            }
+        }
         let made = PartitionColumns::read(moment, partition).await?;
         let snapshot = made.columns.snapshot();
-        // An older moment than what is kept is asked for by whoever began before: what is kept is of more use.
-        if held.as_ref().is_none_or(|present| present.sequence <= made.sequence) {
+        if !is_past {
             self.note(partition, made.records.saturating_mul(RECORD_BYTES));
             *held = Some(made);
         }
@@ -207,13 +221,14 @@ impl PartitionColumns {
         Ok(Self { columns, sequence: moment.sequence(), records })
     }
 
-    /// Takes up what was written until the moment. False where it has to be made anew: it is newer, too much was written, or a record
-    /// belongs between those that are there.
-    async fn bring_forward(&mut self, moment: &dyn Moment, partition: Partition) -> Result<bool, StoreError> {
-        if self.sequence > moment.sequence() {
-            return Ok(false);
-        }
-        let Some(touched) = moment.touched_since(self.sequence, TOUCHED_MAX).await? else { return Ok(false) };
+    /// Takes up what was written until the moment. False where it has to be made anew: a record belongs between those that are there. Unless
+    /// it comes to its end, and that is true, it holds a part of what was written.
+    async fn bring_forward(
+        &mut self,
+        moment: &dyn Moment,
+        partition: Partition,
+        touched: Vec<(RecordKind, RecordId)>,
+    ) -> Result<bool, StoreError> {
         let mut by_kind: BTreeMap<RecordKind, BTreeSet<RecordId>> = BTreeMap::new();
         for (kind, id) in touched {
             by_kind.entry(kind).or_default().insert(id);
@@ -295,3 +310,6 @@ impl PartitionColumns {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
