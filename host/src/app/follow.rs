@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::App;
 use crate::auth::{AuthFault, ClientDirectory, KeyRing};
 use crate::error::AppError;
-use crate::service::plugin::PluginAdministration;
+use crate::service::plugin::{PluginAdministration, TakenUp};
 use crate::store::Store;
 use crate::store::generation::Generation;
 use crate::store::shared::Shared;
@@ -218,8 +218,8 @@ impl Follower {
         }
         let _taking_up = self.deployment.lock().await;
         let now = self.shared.generation().await?.deployment;
-        if now != self.seen().deployment {
-            self.plugins.take_up_settings().await?;
+        // What is not taken up while this process has the turn stays unseen, so that it is tried again when the turn is over.
+        if now != self.seen().deployment && self.plugins.take_up_settings().await? == TakenUp::Now {
             self.seen().deployment = now;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
         }

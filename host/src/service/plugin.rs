@@ -21,6 +21,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 pub(super) use self::deployment::Decision;
 use self::follow::Common;
+pub use self::follow::TakenUp;
 use self::packs::{Packs, Reasons};
 pub use self::report::{CodeChange, RECORDS_TOLD_MAX, TouchedCode, TouchedRecord, UpgradeReport, VocabularyChange};
 use super::audit;

@@ -6,6 +6,7 @@ use crate::context::trail::Trail;
 use crate::context::{FakeClock, OpContext, RandomIds};
 use crate::domain::audit::Actor;
 use crate::domain::client::{Client, ClientId, ClientName};
+use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
 use crate::domain::grant::Grants;
 use crate::domain::identifier::SystemUri;
@@ -180,6 +181,23 @@ async fn settings_of_two_processes_stand_side_by_side() {
         assert_eq!(registered, ["urn:a"]);
     }
     assert_eq!(store.settings().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_arrives_while_a_process_has_the_turn_is_taken_up_after_it() {
+    let (one, other, store, _keys) = two().await;
+    let code = CodeUri::parse("urn:open#first").unwrap();
+    let is_known = |process: &Process| process.plugins.registry().vocabularies.current().number_of(&code).is_some();
+    let turn = other.plugins.hold_turn().await.unwrap();
+    // A code gets its number without a turn.
+    store.number_codes(vec![code.clone()], Vec::new()).await.unwrap();
+    for process in [&one, &other] {
+        process.follower.compare().await.unwrap();
+    }
+    assert!(is_known(&one) && !is_known(&other));
+    drop(turn);
+    other.follower.compare().await.unwrap();
+    assert!(is_known(&other));
 }
 
 #[tokio::test]

@@ -25,6 +25,15 @@ pub(super) struct Common {
     failed: Reasons,
 }
 
+/// Whether what other processes changed was taken up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenUp {
+    /// It was, and is in force.
+    Now,
+    /// Not while this process has the turn itself: it has to be asked for again.
+    Later,
+}
+
 /// Plugins that passed the steps of an install, by the digests of their files.
 pub(super) type Ahead = BTreeMap<Digest, Prepared>;
 
@@ -63,13 +72,14 @@ impl PluginAdministration {
     ///
     /// # Errors
     /// When the store fails; what was in force stays so.
-    pub async fn take_up_settings(&self) -> Result<(), AppError> {
+    pub async fn take_up_settings(&self) -> Result<TakenUp, AppError> {
         if self.has_turn.load(Ordering::Acquire) {
-            // They are what this process found when its turn came, and nobody else changes any.
-            return Ok(());
+            // Settings are what this process found when its turn came. Codes get numbers without a turn, and a turn may be lost.
+            return Ok(TakenUp::Later);
         }
         let _changing = self.changing.lock().await;
-        self.take_up_alone().await
+        self.take_up_alone().await?;
+        Ok(TakenUp::Now)
     }
 
     /// Takes up plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
@@ -88,6 +98,12 @@ impl PluginAdministration {
     #[must_use]
     pub fn not_taken_up(&self) -> usize {
         self.in_force().common.failed.len()
+    }
+
+    /// As [`Self::turn`], for tests of what others do meanwhile.
+    #[cfg(test)]
+    pub(crate) async fn hold_turn(&self) -> Result<impl Sized + use<>, AppError> {
+        self.turn().await
     }
 
     async fn take_up_alone(&self) -> Result<(), AppError> {
