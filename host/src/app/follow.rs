@@ -150,7 +150,9 @@ impl Follower {
             tokio::time::sleep(INTERVAL).await;
             let deployment = self.seen().deployment;
             let is_due = |(seen, at): (u64, Instant)| {
-                seen != deployment || (self.plugins.not_taken_up() > 0 && at.elapsed() >= PLUGINS_AGAIN)
+                seen != deployment
+                    || self.plugins.must_load()
+                    || (self.plugins.not_taken_up() > 0 && at.elapsed() >= PLUGINS_AGAIN)
             };
             if !taken_up.is_none_or(is_due) {
                 continue;

@@ -239,10 +239,12 @@ impl Store for MemoryStore {
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {
+        self.hearing.answer()?;
         Ok(self.state().records.clients.values().map(|client| Client::clone(client)).collect())
     }
 
     async fn settings(&self) -> Result<Vec<Setting>, StoreError> {
+        self.hearing.answer()?;
         Ok(self.state().settings.values().map(|setting| Setting::clone(setting)).collect())
     }
 

@@ -129,6 +129,53 @@ async fn what_cannot_be_taken_up_is_told_and_leaves_what_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answers() {
+    let store = Arc::new(MemoryStore::new());
+    let (one, other) = (Process::start(&store).await, Process::start(&store).await);
+    one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
+    // The plugin comes here, and then settings cannot be read.
+    store.set_away(true);
+    other.plugins.take_up_plugins().await.unwrap_err();
+    assert_eq!((other.versions(), other.published()), (vec!["1.0.0".to_owned()], 0));
+    assert!(other.plugins.must_load());
+    store.set_away(false);
+    other.plugins.take_up_plugins().await.unwrap();
+    assert_eq!(other.published(), 1);
+    assert!(!other.plugins.must_load());
+
+    store.set_away(true);
+    one.plugins.remove(&administrator(), &name(), false).await.unwrap_err();
+    store.set_away(false);
+    one.plugins.remove(&administrator(), &name(), false).await.unwrap();
+    store.set_away(true);
+    other.plugins.take_up_plugins().await.unwrap_err();
+    assert_eq!((other.versions(), other.published()), (vec![], 1));
+    store.set_away(false);
+    other.plugins.take_up_plugins().await.unwrap();
+    assert_eq!(other.published(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others() {
+    let store = Arc::new(MemoryStore::new());
+    let (one, other) = (Process::start(&store).await, Process::start(&store).await);
+    let package = PackGuest::default().build();
+    // In the place of its file is a folder.
+    let digest = crate::plugin::Digest::of(&package);
+    let in_place = one.test.folder.path().join(format!("{}.wasm", digest.to_hex()));
+    std::fs::create_dir(&in_place).unwrap();
+    one.plugins.install(&administrator(), package).await.unwrap_err();
+    assert_eq!((one.versions(), one.plugins.not_taken_up()), (vec![], 1));
+    assert_eq!(one.plugins.unloaded()[0].name, name());
+    other.plugins.take_up_plugins().await.unwrap();
+    assert_eq!(other.published(), 1, "it counts for all");
+    std::fs::remove_dir(&in_place).unwrap();
+    one.plugins.take_up_plugins().await.unwrap();
+    assert_eq!((one.versions(), one.published()), (other.versions(), 1));
+    assert_eq!((one.plugins.not_taken_up(), one.plugins.unloaded()), (0, vec![]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_that_install_at_the_same_time_come_one_after_the_other() {
     let store = Arc::new(MemoryStore::new());
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);

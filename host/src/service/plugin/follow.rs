@@ -23,6 +23,8 @@ pub(super) struct Common {
     plugins: CommonPlugins,
     /// What of it could not be taken up here, and why.
     failed: Reasons,
+    /// Whether plugins here were changed by it since packs were read and published.
+    must_load: bool,
 }
 
 /// Whether what other processes changed was taken up.
@@ -53,6 +55,16 @@ impl Common {
     /// What of the list could not be taken up here, and why.
     pub(super) fn failed(&self) -> Reasons {
         self.failed.clone()
+    }
+
+    /// Notes that packs were read and published as plugins are here.
+    pub(super) fn note_loaded(&mut self) {
+        self.must_load = false;
+    }
+
+    /// Notes that a plugin is here as the list says.
+    pub(super) fn note_in_line(&mut self, name: &PluginName) {
+        self.failed.remove(name);
     }
 }
 
@@ -100,6 +112,23 @@ impl PluginAdministration {
         self.in_force().common.failed.len()
     }
 
+    /// Whether plugins changed here that are not in force yet, because the store failed in between: [`Self::take_up_plugins`] goes on.
+    #[must_use]
+    pub fn must_load(&self) -> bool {
+        self.in_force().common.must_load
+    }
+
+    /// Notes that a plugin is not here as the list says that this process has just written: it is tried again as one of another process.
+    pub(super) fn note_out_of_line(&self, name: &PluginName, reason: String) {
+        if self.shared.is_none() {
+            return;
+        }
+        tracing::error!(plugin.name = %name, reason, "a change of a plugin counts for all processes and could not be made here; it is tried again");
+        let mut in_force = self.in_force();
+        in_force.unloaded.insert(name.clone(), reason.clone());
+        in_force.common.failed.insert(name.clone(), reason);
+    }
+
     /// As [`Self::turn`], for tests of what others do meanwhile.
     #[cfg(test)]
     pub(crate) async fn hold_turn(&self) -> Result<impl Sized + use<>, AppError> {
@@ -143,31 +172,29 @@ impl PluginAdministration {
     }
 
     async fn follow_alone(&self, shared: &dyn Shared, ahead: Ahead) -> Result<(), AppError> {
-        if self.bring_in_line(shared, ahead).await? {
-            self.load_anew().await?;
-        }
-        Ok(())
+        self.bring_in_line(shared, ahead).await?;
+        // Also what an earlier try brought in line and did not come to load.
+        if self.must_load() { self.load_anew().await } else { Ok(()) }
     }
 
-    /// Makes the library what the list of all processes says, as far as that goes; whether anything changed. Where there never was a list,
-    /// what is installed here becomes it.
-    pub(super) async fn bring_in_line(&self, shared: &dyn Shared, mut ahead: Ahead) -> Result<bool, AppError> {
+    /// Makes the library what the list of all processes says, as far as that goes; where anything changed, packs must be loaded. Where there
+    /// never was a list, what is installed here becomes it.
+    pub(super) async fn bring_in_line(&self, shared: &dyn Shared, mut ahead: Ahead) -> Result<(), AppError> {
         let known = self.in_force().common.clone();
         let stored = shared.plugin_list().await?;
         if stored.revision == 0 {
-            self.put_up(shared).await?;
-            return Ok(false);
+            return self.put_up(shared).await;
         }
         if stored.revision == known.revision && known.failed.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
-        let mut is_changed = false;
         for name in self.library.unwanted(&plugins) {
             let (library, gone) = (self.library.clone(), name.clone());
+            // Before: whatever fails after it, what is in force is not what is here any more.
+            self.in_force().common.must_load = true;
             blocking(move || library.remove(&gone)).await?.map_err(|error| AppError::Unavailable(error.into()))?;
             tracing::info!(plugin.name = %name, "a plugin that another process removed is removed here");
-            is_changed = true;
         }
         let mut failed = Reasons::new();
         for wanted in self.library.wanted(&plugins) {
@@ -175,8 +202,8 @@ impl PluginAdministration {
             let prepared = ahead.remove(&wanted.digest);
             match self.take_up_plugin(shared, wanted, prepared).await? {
                 Ok(()) => {
-                    tracing::info!(plugin.name = %name, "a plugin that another process installed is in force here");
-                    is_changed = true;
+                    self.in_force().common.must_load = true;
+                    tracing::info!(plugin.name = %name, "a plugin that another process installed is here");
                 }
                 Err(reason) => {
                     if known.failed.get(&name) != Some(&reason) {
@@ -194,8 +221,9 @@ impl PluginAdministration {
             in_force.unloaded.remove(name);
         }
         in_force.unloaded.extend(failed.clone());
-        in_force.common = Common { revision: stored.revision, plugins, failed };
-        Ok(is_changed)
+        let must_load = in_force.common.must_load;
+        in_force.common = Common { revision: stored.revision, plugins, failed, must_load };
+        Ok(())
     }
 
     /// Fetches a plugin and takes it through the steps of an install; the reason where one of them refuses it.
@@ -251,7 +279,9 @@ impl PluginAdministration {
             in_force.left_out.clear();
             in_force.unloaded = reasons;
         }
-        self.serve(packs).await
+        self.serve(packs).await?;
+        self.in_force().common.note_loaded();
+        Ok(())
     }
 
     /// Puts what is installed here into the store, for all processes, unless another one was quicker.

@@ -121,12 +121,17 @@ impl PluginAdministration {
         // Before it is on disk: no plugin runs of which the audit log knows nothing. That the disk failed is a line of its own.
         self.audit_install(ctx, &prepared, unsigned_allowed_by).await?;
         self.tell_installed(&prepared, now).await?;
-        let library = self.library.clone();
+        let (library, name) = (self.library.clone(), prepared.manifest().name.clone());
         let installed = match blocking(move || library.commit(prepared, now)).await? {
             Ok(installed) => installed,
-            Err(error) => return Ok(Err((error, None))),
+            Err(error) => {
+                // The others have heard of it: this process must not be the one that never has it.
+                self.note_out_of_line(&name, error.to_string());
+                return Ok(Err((error, None)));
+            }
         };
-        self.forget_reasons(&installed.manifest().name);
+        self.forget_reasons(&name);
+        self.in_force().common.note_in_line(&name);
         if let Some((packs, generation)) = changed {
             self.publish(packs, generation).await?;
         }

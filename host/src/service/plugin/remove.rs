@@ -125,7 +125,11 @@ impl PluginAdministration {
         let (library, removed) = (self.library.clone(), name.clone());
         blocking(move || library.remove(&removed)).await?.map_err(|error| match error {
             LibraryError::NotInstalled(name) => AppError::UnknownPlugin(name.to_string()),
-            LibraryError::Folder(_) | LibraryError::InUse(_) => AppError::Unavailable(error.into()),
+            LibraryError::Folder(_) | LibraryError::InUse(_) => {
+                // The others have heard of it and remove theirs.
+                self.note_out_of_line(name, error.to_string());
+                AppError::Unavailable(error.into())
+            }
         })
     }
 

@@ -48,6 +48,7 @@ impl PluginAdministration {
             in_force.unloaded.extend(failed);
         }
         self.serve(loaded).await?;
+        self.in_force().common.note_loaded();
         let Some(folder) = folder else { return Ok(()) };
         let report = self.sync(&folder, now).await?;
         tell(&report);

@@ -28,6 +28,7 @@ pub(super) struct Common {
 pub(super) struct Hearing {
     heard: Notify,
     is_deaf: AtomicBool,
+    is_away: AtomicBool,
     turn: Arc<tokio::sync::Mutex<()>>,
     since: Instant,
 }
@@ -35,7 +36,7 @@ pub(super) struct Hearing {
 impl Default for Hearing {
     fn default() -> Self {
         let (heard, turn) = (Notify::new(), Arc::default());
-        Self { heard, is_deaf: AtomicBool::new(false), turn, since: Instant::now() }
+        Self { heard, is_deaf: AtomicBool::default(), is_away: AtomicBool::default(), turn, since: Instant::now() }
     }
 }
 
@@ -46,6 +47,11 @@ impl Hearing {
             self.heard.notify_waiters();
             self.heard.notify_one();
         }
+    }
+
+    /// Fails while nothing answers.
+    pub(super) fn answer(&self) -> Result<(), StoreError> {
+        if self.is_away.load(Ordering::Acquire) { Err(StoreError::Failed("it is away".into())) } else { Ok(()) }
     }
 }
 
@@ -62,11 +68,17 @@ impl MemoryStore {
         self.hearing.heard.notify_waiters();
         self.hearing.heard.notify_one();
     }
+
+    /// What processes keep in memory cannot be read from now on, as when a database does not answer; or it can again.
+    pub fn set_away(&self, is_away: bool) {
+        self.hearing.is_away.store(is_away, Ordering::Release);
+    }
 }
 
 #[async_trait::async_trait]
 impl Feed for MemoryStore {
     async fn generation(&self) -> Result<Generation, StoreError> {
+        self.hearing.answer()?;
         Ok(self.state().common.generation)
     }
 
