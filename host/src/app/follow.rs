@@ -1,7 +1,8 @@
 //! Keeps what this process has in memory as other processes of the register left it: clients, settings, plugins, signing keys.
 //!
 //! **Invariant:** what another process wrote counts here a second later at most, and for every request that begins after it where this
-//! process does not hear of changes: each then compares the generation before anything is decided.
+//! process does not hear of changes: each then compares the generation before anything is decided. What it heard of and could not take
+//! up of clients counts for every request that begins after it was heard: each compares clients for itself until that is done.
 //!
 //! **Invariant:** a process that can neither hear nor compare lets nobody in: what it knows of clients may be out of date.
 
@@ -36,6 +37,8 @@ pub(super) struct Follower {
     ring: Arc<KeyRing>,
     /// The generation that what is in memory shows at least.
     seen: Mutex<Generation>,
+    /// Of how many changes it was known, when clients were compared last, that clients in memory show those among them.
+    compared_up_to: AtomicU64,
     /// Held by whoever takes clients up.
     clients: AsyncMutex<()>,
     /// Held by whoever takes settings up.
@@ -105,9 +108,23 @@ impl Follower {
         ring: Arc<KeyRing>,
         seen: Generation,
     ) -> Self {
+        let compared_up_to = AtomicU64::new(seen.changes());
         let (seen, clients, deployment) = (Mutex::new(seen), AsyncMutex::default(), AsyncMutex::default());
         let (heard, looked_for_key, counts) = (Notify::new(), AsyncMutex::default(), Counts::default());
-        Self { shared, store, directory, plugins, ring, seen, clients, deployment, heard, looked_for_key, counts }
+        Self {
+            shared,
+            store,
+            directory,
+            plugins,
+            ring,
+            seen,
+            compared_up_to,
+            clients,
+            deployment,
+            heard,
+            looked_for_key,
+            counts,
+        }
     }
 
     /// Works until it is dropped.
@@ -182,12 +199,26 @@ impl Follower {
         }
     }
 
-    /// Makes sure that what is in memory is as new as this moment, where this process does not hear of changes.
+    /// Makes sure that what is in memory is as new as this moment, where this process does not hear of changes; and that clients are,
+    /// where it heard of one that is not taken up yet: somebody who was let in before may have been shut out.
     ///
     /// # Errors
     /// When the store does not answer.
     pub(super) async fn be_current(&self) -> Result<(), AppError> {
-        if self.shared.is_listening() { Ok(()) } else { self.compare().await }
+        if !self.shared.is_listening() {
+            self.compare().await
+        } else if self.are_clients_behind() {
+            self.compare_clients().await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether clients are known to be behind, or were when it was tried last to compare them.
+    fn are_clients_behind(&self) -> bool {
+        let is_behind = self.counts.is_behind.get(Part::Clients as usize);
+        is_behind.is_some_and(|is_behind| is_behind.load(Ordering::Relaxed))
+            || self.shared.heard_of() > self.compared_up_to.load(Ordering::Acquire)
     }
 
     /// Makes sure that clients and settings in memory are as new as this moment.
@@ -200,17 +231,20 @@ impl Follower {
     }
 
     async fn compare_clients(&self) -> Result<(), AppError> {
-        if self.generation().await?.clients == self.seen().clients {
+        let now = self.generation().await?;
+        if now.clients == self.seen().clients {
+            self.compared_up_to.store(now.changes(), Ordering::Release);
             return Ok(());
         }
         let _taking_up = self.clients.lock().await;
         // Before what it counts is read: what is written meanwhile is read once more.
-        let now = self.shared.generation().await?.clients;
-        if now != self.seen().clients {
+        let now = self.shared.generation().await?;
+        if now.clients != self.seen().clients {
             self.directory.take_up(self.store.clients().await?);
-            self.seen().clients = now;
+            self.seen().clients = now.clients;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
         }
+        self.compared_up_to.store(now.changes(), Ordering::Release);
         Ok(())
     }
 

@@ -14,6 +14,14 @@ pub struct Generation {
     pub deployment: u64,
 }
 
+impl Generation {
+    /// How often anything was changed: what is told of to those who listen.
+    #[must_use]
+    pub fn changes(self) -> u64 {
+        self.clients.saturating_add(self.deployment)
+    }
+}
+
 /// Tells of changes by other processes.
 #[async_trait::async_trait]
 pub trait Feed: Send + Sync + 'static {
@@ -29,4 +37,7 @@ pub trait Feed: Send + Sync + 'static {
 
     /// Whether changes are heard of as they are made. Whoever needs the newest compares the generation while this is not so.
     fn is_listening(&self) -> bool;
+
+    /// How often anything was changed, as far as that was heard of: see [`Generation::changes`].
+    fn heard_of(&self) -> u64;
 }

@@ -63,14 +63,14 @@ impl MemoryStore {
     }
 
     fn write(&self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
-        let (committed, is_changed) = {
+        let (committed, before, now) = {
             let mut state = self.state();
             let before = state.common.generation;
             let committed = state.commit(write, request)?;
-            (committed, state.common.generation != before)
+            (committed, before, state.common.generation)
         };
-        if is_changed {
-            self.hearing.tell();
+        if now != before {
+            self.hearing.tell(now);
         }
         Ok(committed)
     }
@@ -262,7 +262,7 @@ impl Store for MemoryStore {
         let added = numbered.added;
         if !(added.codes.is_empty() && added.editions.is_empty()) {
             state.common.generation.deployment += 1;
-            self.hearing.tell();
+            self.hearing.tell(state.common.generation);
         }
         state.numbering.take_up(added.clone());
         state.code_table.codes.extend(added.codes);

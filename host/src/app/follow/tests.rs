@@ -125,6 +125,42 @@ async fn who_does_not_hear_asks_each_time_and_who_hears_does_not() {
     assert!(!usage.is_listening && usage.compared > before && usage.failed == 0 && !usage.is_behind);
 }
 
+#[tokio::test]
+async fn who_heard_that_a_client_changed_lets_nobody_in_before_it_is_compared() {
+    let (one, other, store, _keys) = two().await;
+    let id = one.create().await;
+    other.follower.compare().await.unwrap();
+    // Nothing follows here: as where that waits for a connection.
+    one.clients.disable(&context(), &id).await.unwrap();
+    store.set_away(true);
+    other.follower.be_current().await.unwrap_err();
+    store.set_away(false);
+    other.follower.be_current().await.unwrap();
+    assert!(!other.client(&id).unwrap().is_active());
+
+    let before = other.follower.usage().compared;
+    identifier_system::add(&context(), &one.plugins, SystemUri::parse("urn:a").unwrap()).await.unwrap();
+    other.follower.be_current().await.unwrap();
+    assert_eq!(other.follower.usage().compared, before + 1, "it may have been a client");
+    other.follower.be_current().await.unwrap();
+    assert_eq!(
+        other.follower.usage().compared,
+        before + 1,
+        "and is asked for once, though settings are not taken up yet"
+    );
+}
+
+#[tokio::test]
+async fn who_could_not_compare_clients_lets_nobody_in_before_it_could() {
+    let (_one, other, store, _keys) = two().await;
+    store.set_away(true);
+    let failed = other.follower.compare_clients().await;
+    other.follower.note(failed, Part::Clients);
+    other.follower.be_current().await.unwrap_err();
+    store.set_away(false);
+    other.follower.be_current().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_taken_up_without_anybody_asking() {
     let (one, other, _, _keys) = two().await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use tokio::sync::{Notify, OwnedMutexGuard};
@@ -27,6 +27,8 @@ pub(super) struct Common {
 /// How those hear of changes who follow them.
 pub(super) struct Hearing {
     heard: Notify,
+    /// How many changes were heard of.
+    heard_of: AtomicU64,
     is_deaf: AtomicBool,
     is_away: AtomicBool,
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -35,15 +37,17 @@ pub(super) struct Hearing {
 
 impl Default for Hearing {
     fn default() -> Self {
-        let (heard, turn) = (Notify::new(), Arc::default());
-        Self { heard, is_deaf: AtomicBool::default(), is_away: AtomicBool::default(), turn, since: Instant::now() }
+        let (heard, heard_of, turn) = (Notify::new(), AtomicU64::default(), Arc::default());
+        let (is_deaf, is_away) = (AtomicBool::default(), AtomicBool::default());
+        Self { heard, heard_of, is_deaf, is_away, turn, since: Instant::now() }
     }
 }
 
 impl Hearing {
     /// Tells those who wait; one that follows is told even where it does not wait now.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(&self, now: Generation) {
         if !self.is_deaf.load(Ordering::Acquire) {
+            self.heard_of.fetch_max(now.changes(), Ordering::AcqRel);
             self.heard.notify_waiters();
             self.heard.notify_one();
         }
@@ -88,6 +92,10 @@ impl Feed for MemoryStore {
 
     fn is_listening(&self) -> bool {
         !self.hearing.is_deaf.load(Ordering::Acquire)
+    }
+
+    fn heard_of(&self) -> u64 {
+        self.hearing.heard_of.load(Ordering::Acquire)
     }
 }
 
@@ -134,7 +142,7 @@ impl SharedPlugins for MemoryStore {
     }
 
     async fn replace_plugin_list(&self, seen: u64, list: &[u8], named: &[[u8; 32]]) -> Result<u64, StoreError> {
-        let revision = {
+        let (revision, now) = {
             let common = &mut self.state().common;
             if common.list.revision != seen {
                 return Err(StoreError::Overtaken);
@@ -143,9 +151,9 @@ impl SharedPlugins for MemoryStore {
             common.files.retain(|digest, _| named.contains(digest) || before.contains(digest));
             common.list = StoredList { revision: seen + 1, bytes: list.to_vec() };
             common.generation.deployment += 1;
-            common.list.revision
+            (common.list.revision, common.generation)
         };
-        self.hearing.tell();
+        self.hearing.tell(now);
         Ok(revision)
     }
 

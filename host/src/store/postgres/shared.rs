@@ -26,14 +26,16 @@ const TURN_PAUSE: Duration = Duration::from_millis(25);
 pub struct PostgresShared {
     store: Arc<PostgresStore>,
     heard: Mutex<watch::Receiver<u64>>,
+    /// The same, for whoever looks and does not wait.
+    last_heard: watch::Receiver<u64>,
 }
 
 impl PostgresShared {
     /// What the processes of that register share.
     #[must_use]
     pub fn of(store: Arc<PostgresStore>) -> Self {
-        let heard = Mutex::new(store.feed().subscribe(Channel::Generation));
-        Self { store, heard }
+        let last_heard = store.feed().subscribe(Channel::Generation);
+        Self { store, heard: Mutex::new(last_heard.clone()), last_heard }
     }
 
     fn database(&self) -> &Database {
@@ -56,6 +58,10 @@ impl Feed for PostgresShared {
 
     fn is_listening(&self) -> bool {
         self.store.feed().is_listening()
+    }
+
+    fn heard_of(&self) -> u64 {
+        *self.last_heard.borrow()
     }
 }
 
