@@ -5,6 +5,7 @@ mod commands;
 mod deaf;
 mod keys;
 mod limits;
+mod lost;
 mod moved;
 mod outages;
 mod plugins;

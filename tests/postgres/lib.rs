@@ -106,6 +106,28 @@ impl Server {
         standby
     }
 
+    /// Hears no more of what the server does that this one follows, once it has all of it until now.
+    ///
+    /// # Panics
+    /// When it does not come to that.
+    pub fn stop_following(&self, primary: &Self) {
+        let until = primary.run_sql("postgres", "SELECT pg_current_wal_lsn()");
+        self.wait_for(&format!("SELECT pg_last_wal_replay_lsn() >= '{until}'"));
+        self.run_sql("postgres", "ALTER SYSTEM SET primary_conninfo = ''");
+        self.run_sql("postgres", "SELECT pg_reload_conf()");
+        self.wait_for("SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)");
+    }
+
+    fn wait_for(&self, condition: &str) {
+        for _ in 0..600 {
+            if self.run_sql("postgres", condition) == "t" {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("it never came to that: {condition}");
+    }
+
     /// The server that all tests of this process share while one of them holds it. Nobody stops it.
     ///
     /// # Panics

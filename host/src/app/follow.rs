@@ -5,6 +5,11 @@
 //! up of clients counts for every request that begins after it was heard: each compares clients for itself until that is done.
 //!
 //! **Invariant:** a process that can neither hear nor compare lets nobody in: what it knows of clients may be out of date.
+//!
+//! **Invariant:** where another database answers than before, as after a copy took over that had not all writes, everything is read anew and
+//! nothing is kept for being newer.
+
+mod keys;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +20,17 @@ use tokio::time::Instant;
 
 use super::App;
 use crate::auth::{AuthFault, ClientDirectory, KeyRing};
+use crate::context::Clock;
 use crate::error::AppError;
 use crate::service::plugin::{PluginAdministration, TakenUp};
 use crate::store::Store;
-use crate::store::generation::Generation;
+use crate::store::generation::{Generation, History};
 use crate::store::shared::Shared;
 
 /// How often the generation is compared and the file of signing keys looked at, whatever is heard.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// How long a plugin that could not be taken up waits to be tried again.
 const PLUGINS_AGAIN: Duration = Duration::from_secs(30);
-/// From one look at the file of signing keys for a key that is not known to the next, at least.
-const KEY_LOOKS_APART: Duration = Duration::from_millis(100);
 
 /// Follows the changes of other processes.
 pub(super) struct Follower {
@@ -35,8 +39,9 @@ pub(super) struct Follower {
     directory: Arc<ClientDirectory>,
     plugins: PluginAdministration,
     ring: Arc<KeyRing>,
-    /// The generation that what is in memory shows at least.
-    seen: Mutex<Generation>,
+    clock: Arc<dyn Clock>,
+    /// What is in memory shows at least that.
+    seen: Mutex<Seen>,
     /// Of how many changes it was known, when clients were compared last, that clients in memory show those among them.
     compared_up_to: AtomicU64,
     /// Held by whoever takes clients up.
@@ -57,6 +62,23 @@ struct Counts {
     failed: AtomicU64,
     /// Of what the last try failed.
     is_behind: [AtomicBool; Part::ALL.len()],
+}
+
+/// How often something was changed, in the history in which that was counted.
+type Count = (History, u64);
+
+/// What was taken up.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    clients: Count,
+    deployment: Count,
+}
+
+impl From<Generation> for Seen {
+    fn from(generation: Generation) -> Self {
+        let Generation { clients, deployment, history } = generation;
+        Self { clients: (history, clients), deployment: (history, deployment) }
+    }
 }
 
 /// What is followed by itself.
@@ -105,11 +127,12 @@ impl Follower {
         store: Arc<dyn Store>,
         directory: Arc<ClientDirectory>,
         plugins: PluginAdministration,
-        ring: Arc<KeyRing>,
+        (ring, clock): (Arc<KeyRing>, Arc<dyn Clock>),
         seen: Generation,
     ) -> Self {
+        shared.rest_on(seen.history, None);
         let compared_up_to = AtomicU64::new(seen.changes());
-        let (seen, clients, deployment) = (Mutex::new(seen), AsyncMutex::default(), AsyncMutex::default());
+        let (seen, clients, deployment) = (Mutex::new(seen.into()), AsyncMutex::default(), AsyncMutex::default());
         let (heard, looked_for_key, counts) = (Notify::new(), AsyncMutex::default(), Counts::default());
         Self {
             shared,
@@ -117,6 +140,7 @@ impl Follower {
             directory,
             plugins,
             ring,
+            clock,
             seen,
             compared_up_to,
             clients,
@@ -166,7 +190,7 @@ impl Follower {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let deployment = self.seen().deployment;
-            let is_due = |(seen, at): (u64, Instant)| {
+            let is_due = |(seen, at): (Count, Instant)| {
                 seen != deployment
                     || self.plugins.must_load()
                     || (self.plugins.not_taken_up() > 0 && at.elapsed() >= PLUGINS_AGAIN)
@@ -232,16 +256,25 @@ impl Follower {
 
     async fn compare_clients(&self) -> Result<(), AppError> {
         let now = self.generation().await?;
-        if now.clients == self.seen().clients {
+        if Seen::from(now).clients == self.seen().clients {
             self.compared_up_to.store(now.changes(), Ordering::Release);
             return Ok(());
         }
         let _taking_up = self.clients.lock().await;
         // Before what it counts is read: what is written meanwhile is read once more.
         let now = self.shared.generation().await?;
-        if now.clients != self.seen().clients {
-            self.directory.take_up(self.store.clients().await?);
-            self.seen().clients = now.clients;
+        let (before, clients) = (self.seen().clients, Seen::from(now).clients);
+        if clients != before {
+            let stored = self.store.clients().await?;
+            if now.history == before.0 {
+                self.directory.take_up(stored);
+            } else {
+                tracing::warn!(
+                    "another database answers, or the same one was started again; what is known of it is read anew"
+                );
+                self.directory.go_back_to(stored);
+            }
+            self.seen().clients = clients;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
         }
         self.compared_up_to.store(now.changes(), Ordering::Release);
@@ -249,15 +282,25 @@ impl Follower {
     }
 
     async fn compare_deployment(&self) -> Result<(), AppError> {
-        if self.generation().await?.deployment == self.seen().deployment {
+        if Seen::from(self.generation().await?).deployment == self.seen().deployment {
             return Ok(());
         }
         let _taking_up = self.deployment.lock().await;
-        let now = self.shared.generation().await?.deployment;
+        let now = Seen::from(self.shared.generation().await?).deployment;
+        let before = self.seen().deployment;
+        if now == before {
+            return Ok(());
+        }
+        let (history, is_same) = (now.0, now.0 == before.0);
+        let taken_up =
+            if is_same { self.plugins.take_up_settings().await? } else { self.plugins.take_up_settings_anew().await? };
         // What is not taken up while this process has the turn stays unseen, so that it is tried again when the turn is over.
-        if now != self.seen().deployment && self.plugins.take_up_settings().await? == TakenUp::Now {
+        if taken_up == TakenUp::Now {
             self.seen().deployment = now;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
+            if !is_same {
+                self.shared.rest_on(history, Some(self.clock.now()));
+            }
         }
         Ok(())
     }
@@ -265,41 +308,6 @@ impl Follower {
     async fn generation(&self) -> Result<Generation, AppError> {
         self.counts.compared.fetch_add(1, Ordering::Relaxed);
         Ok(self.shared.generation().await?)
-    }
-
-    /// Looks whether another process wrote a signing key that is not known here. For tokens of unknown keys: whoever sends many of them
-    /// does not make this process read its disk for each, as one look is for all that wait for it.
-    pub(super) async fn look_for_key(&self) {
-        let asked = Instant::now();
-        let mut looked = self.looked_for_key.lock().await;
-        if looked.is_some_and(|began| began >= asked) {
-            return;
-        }
-        if let Some(pause) = looked.and_then(|began| KEY_LOOKS_APART.checked_sub(began.elapsed())) {
-            tokio::time::sleep(pause).await;
-        }
-        *looked = Some(Instant::now());
-        self.take_up_keys().await;
-    }
-
-    async fn take_up_keys(&self) -> bool {
-        let ring = Arc::clone(&self.ring);
-        match tokio::task::spawn_blocking(move || ring.take_up()).await {
-            Ok(Ok(is_new)) => {
-                if is_new {
-                    tracing::info!("signing keys that another process wrote are in force");
-                }
-                is_new
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
-                false
-            }
-            Err(error) => {
-                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
-                false
-            }
-        }
     }
 
     /// How following goes.
@@ -313,7 +321,7 @@ impl Follower {
         }
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, Generation> {
+    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

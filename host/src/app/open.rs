@@ -168,8 +168,8 @@ impl App {
         };
         access.warn_of_old_secrets();
         let follower = shared.map(|shared| {
-            let (directory, ring) = (directory.clone(), token_keys.clone());
-            Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), ring, generation))
+            let (directory, keys) = (directory.clone(), (token_keys.clone(), clock.clone()));
+            Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), keys, generation))
         });
         let previews = Arc::new(PreviewDesk::new(library.background_threads()));
         let sharing = Sharing::new(registry.clone(), library.clone(), previews.clone());

@@ -101,6 +101,20 @@ impl ClientDirectory {
         });
     }
 
+    /// Takes up clients as they are on disk where that may be an earlier state than the one that is known here, as after a database was put
+    /// back: who is not there is nobody's any more. One that is the same stays as it is: it may be about to change.
+    pub fn go_back_to(&self, stored: impl IntoIterator<Item = Client>) {
+        let stored: Vec<_> = stored.into_iter().map(Arc::new).collect();
+        self.clients.rcu(|clients| {
+            let mut changed = Clients::default();
+            for client in &stored {
+                let same = clients.find(&client.id).filter(|present| present.updated_at == client.updated_at);
+                changed.put(Arc::clone(same.unwrap_or(client)));
+            }
+            changed
+        });
+    }
+
     /// Every client, by id.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Client>> {
@@ -175,6 +189,21 @@ mod tests {
         directory.put(Arc::new(Client { updated_at: at(1), ..client("a") }));
         directory.take_up([changed("a", 1)]);
         assert!(is_active("a"), "a change that is under way here is not undone by what it began with");
+    }
+
+    #[test]
+    fn a_state_that_was_put_back_counts_whole() {
+        let changed = |id: &str, at_s| Client { status: ClientStatus::Disabled, updated_at: at(at_s), ..client(id) };
+        let directory = ClientDirectory::new([client("a"), client("b"), client("lost")]);
+        directory.put(Arc::new(changed("a", 5)));
+        let without_secrets = Client { status: ClientStatus::Disabled, ..client("b") };
+        directory.put(Arc::new(without_secrets));
+        directory.go_back_to([client("a"), client("b"), client("c")]);
+        let is_active = |id: &str| directory.find(&ClientId::parse(id).unwrap()).map(|client| client.is_active());
+        assert_eq!(is_active("a"), Some(true), "its change was lost");
+        assert_eq!(is_active("b"), Some(false), "it may be about to change");
+        assert_eq!((is_active("c"), is_active("lost")), (Some(true), None));
+        assert_eq!(directory.len(), 3);
     }
 
     #[test]

@@ -2,8 +2,17 @@
 //!
 //! **Invariant:** the generation is raised in the very write that makes the change: whoever reads a generation and then the clients or
 //! settings has read all that belongs to it.
+//!
+//! **Invariant:** numbers are compared with numbers of the same history only: another one may have given them for something else.
+
+use jiff::Timestamp;
 
 use super::StoreError;
+
+/// What tells the database that answers from every other that may answer in its place and may stand at an earlier state: a copy that took
+/// over, one that was put back, or the same one started again. Two answers of one history never go back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct History(pub [u64; 2]);
 
 /// How often what processes keep in memory was changed, by any of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,6 +21,8 @@ pub struct Generation {
     pub clients: u64,
     /// Of settings, installed plugins and numbers of codes.
     pub deployment: u64,
+    /// In which history that was counted.
+    pub history: History,
 }
 
 impl Generation {
@@ -37,6 +48,10 @@ pub trait Feed: Send + Sync + 'static {
 
     /// Whether changes are heard of as they are made. Whoever needs the newest compares the generation while this is not so.
     fn is_listening(&self) -> bool;
+
+    /// Says that what this process keeps in memory of codes is of that history: records are written in it only, and only what began after
+    /// `since`. Whatever began before may hold numbers that another history gave. Until it is said for the first time everything is written.
+    fn rest_on(&self, history: History, since: Option<Timestamp>);
 
     /// How often anything was changed, as far as that was heard of: see [`Generation::changes`].
     fn heard_of(&self) -> u64;

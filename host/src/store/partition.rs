@@ -17,6 +17,7 @@ use crate::domain::search::SubjectQuery;
 use crate::domain::subject::Subject;
 
 use super::StoreError;
+use super::generation::History;
 use super::index::Sees;
 
 /// How many successive keys a partition has where nothing else is configured.
@@ -77,6 +78,9 @@ pub trait Moment: Send + Sync + 'static {
 
     /// The last write.
     fn sequence(&self) -> Sequence;
+
+    /// The history in which that was the last write.
+    fn history(&self) -> History;
 
     /// The greatest key of a kind: there are as many subjects of it.
     ///

@@ -69,7 +69,7 @@ pub use self::open::OpenError;
 pub use self::options::PostgresOptions;
 pub use self::partitions::PostgresPartitions;
 pub use self::shared::PostgresShared;
-use self::state::State;
+use self::state::{Basis, State};
 use self::writer::{Answer, Asked, JOBS_PER_GROUP_MAX, Job, Writer};
 use super::audit_buffer::{AuditBuffer, Waiting};
 use super::change_log::RegisterId;
@@ -91,6 +91,7 @@ pub struct PostgresStore {
     last_sequence: Arc<AtomicU64>,
     meters: Arc<Meters>,
     feed: PostgresFeed,
+    basis: Arc<Basis>,
     queue_writes_max: usize,
     write_wait: Duration,
 }
@@ -109,6 +110,7 @@ impl PostgresStore {
         let last_sequence = Arc::new(AtomicU64::new(last.0));
         let lines_wait = Arc::new(AtomicBool::new(false));
         let (audit, sink, meters) = (Arc::default(), Arc::new(OnceLock::new()), Arc::<Meters>::default());
+        let basis = Arc::<Basis>::default();
         let writer = Writer {
             database: Arc::clone(&database),
             id: RegisterId::draw().0,
@@ -117,7 +119,7 @@ impl PostgresStore {
             lines_wait: Arc::clone(&lines_wait),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
-            state: State::new(),
+            state: State::new(Arc::clone(&basis)),
             group: 0,
             unresolved: None,
             write_wait: options.write_wait,
@@ -140,6 +142,7 @@ impl PostgresStore {
             last_sequence,
             meters,
             feed,
+            basis,
             queue_writes_max,
             write_wait,
         })

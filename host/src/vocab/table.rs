@@ -122,6 +122,16 @@ impl CodeTable {
         self.codes.len()
     }
 
+    /// Whether another table gives the same numbers for the same things, and no others.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let codes = |table: &Self| (0..to_u32(table.codes.len())).map(CodeNumber);
+        let editions = |table: &Self| (0..to_u32(table.editions.len())).map(EditionNumber);
+        (self.codes.len(), self.editions.len()) == (other.codes.len(), other.editions.len())
+            && codes(self).all(|number| self.name(number) == other.name(number))
+            && editions(self).all(|number| self.edition(number) == other.edition(number))
+    }
+
     /// The namespace and code of a number.
     #[must_use]
     pub fn name(&self, number: CodeNumber) -> Option<(&Namespace, &str)> {

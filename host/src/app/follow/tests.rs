@@ -67,7 +67,8 @@ impl Process {
             clock: Arc::new(FakeClock::new(now)),
             changing: Arc::default(),
         };
-        let follower = Follower::new(shared, store.clone(), directory, plugins.clone(), ring.clone(), seen);
+        let keys: (_, Arc<dyn crate::context::Clock>) = (ring.clone(), Arc::new(FakeClock::new(now)));
+        let follower = Follower::new(shared, store.clone(), directory, plugins.clone(), keys, seen);
         Self { clients, plugins, ring, follower, _folder: folder }
     }
 
@@ -234,6 +235,31 @@ async fn what_arrives_while_a_process_has_the_turn_is_taken_up_after_it() {
     drop(turn);
     other.follower.compare().await.unwrap();
     assert!(is_known(&other));
+}
+
+#[tokio::test]
+async fn another_database_that_answers_with_the_same_numbers_is_read_anew() {
+    let (one, _other, store, keys) = two().await;
+    let elsewhere = Arc::new(MemoryStore::new());
+    let taken_over = Process::start(&elsewhere, &keys).await;
+    let _beside = Process::start(&elsewhere, &keys).await;
+    let mut created = Vec::new();
+    for (process, store, name) in [(&one, &store, "lost"), (&taken_over, &elsewhere, "new")] {
+        created.push(process.create().await);
+        let system = SystemUri::parse(&format!("urn:{name}")).unwrap();
+        identifier_system::add(&context(), &process.plugins, system).await.unwrap();
+        store.number_codes(vec![CodeUri::parse(&format!("urn:open#{name}")).unwrap()], Vec::new()).await.unwrap();
+    }
+    one.follower.compare().await.unwrap();
+    assert_eq!(store.generation().await.unwrap(), elsewhere.generation().await.unwrap());
+    store.answer_as(&elsewhere);
+    one.follower.compare().await.unwrap();
+    assert!(one.client(&created[0]).is_none() && one.client(&created[1]).is_some());
+    let systems = identifier_system::list(&one.plugins);
+    assert_eq!(systems.iter().map(|system| system.uri.to_string()).collect::<Vec<_>>(), ["urn:new"]);
+    let generation = one.plugins.registry().vocabularies.current();
+    let is_known = |code: &str| generation.number_of(&CodeUri::parse(code).unwrap()).is_some();
+    assert!(!is_known("urn:open#lost") && is_known("urn:open#new"));
 }
 
 #[tokio::test]

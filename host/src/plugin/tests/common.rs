@@ -156,6 +156,17 @@ async fn what_could_not_be_loaded_for_want_of_the_store_is_loaded_once_it_answer
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_list_with_the_same_revision_is_taken_up() {
+    let (store, elsewhere) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+    let (one, other) = (Process::start(&store).await, Process::start(&elsewhere).await);
+    one.plugins.install(&administrator(), pack("1.0.0")).await.unwrap();
+    other.plugins.install(&administrator(), pack("2.0.0")).await.unwrap();
+    store.answer_as(&elsewhere);
+    one.plugins.take_up_plugins().await.unwrap();
+    assert_eq!((one.versions(), one.published()), (vec!["2.0.0".to_owned()], 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_installs_a_plugin_and_cannot_write_it_tries_again_like_the_others() {
     let store = Arc::new(MemoryStore::new());
     let (one, other) = (Process::start(&store).await, Process::start(&store).await);

@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::packs::{Publishable, Reasons, load_packs, publishable};
+use super::packs::{Packs, Publishable, Reasons, load_packs, publishable};
 use super::{PluginAdministration, blocking};
 use crate::domain::deployment::Deployment;
 use crate::domain::manifest::PluginName;
 use crate::error::AppError;
 use crate::plugin::{CommonPlugins, Digest, PluginOffer, Prepared, WantedPlugin};
-use crate::store::shared::{Shared, Turn};
+use crate::store::shared::{Shared, StoredList, Turn};
+use crate::vocab::CodeTable;
 
 /// The list of plugins that all processes share, as it was last seen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Common {
-    revision: u64,
+    stored: StoredList,
     plugins: CommonPlugins,
     /// What of it could not be taken up here, and why.
     failed: Reasons,
@@ -94,6 +95,22 @@ impl PluginAdministration {
         Ok(TakenUp::Now)
     }
 
+    /// As [`Self::take_up_settings`], where another database answers than before: publishes them whether or not they seem to be the same.
+    ///
+    /// # Errors
+    /// As [`Self::take_up_settings`].
+    pub async fn take_up_settings_anew(&self) -> Result<TakenUp, AppError> {
+        if self.has_turn.load(Ordering::Acquire) {
+            return Ok(TakenUp::Later);
+        }
+        let _changing = self.changing.lock().await;
+        let stored = Arc::new(Deployment::of(self.registry.store.settings().await?));
+        let (packs, _) = self.decided();
+        let table = self.number(&packs, &stored).await?;
+        self.publish_stored(packs, stored, &table).await?;
+        Ok(TakenUp::Now)
+    }
+
     /// Takes up plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
     /// tried out as at an install. Takes as long as that does.
     ///
@@ -140,10 +157,20 @@ impl PluginAdministration {
         let (packs, known) = self.decided();
         let current = self.registry.vocabularies.current();
         let table = self.number(&packs, &stored).await?;
-        if *stored == *known && table.code_count() == current.code_count() {
+        // By what they say: where the database was put back, other codes may have the same numbers.
+        if *stored == *known && table.is_same_as(current.table()) {
             return Ok(());
         }
-        let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, &table)?;
+        self.publish_stored(packs, stored, &table).await
+    }
+
+    async fn publish_stored(
+        &self,
+        packs: Packs,
+        stored: Arc<Deployment>,
+        table: &Arc<CodeTable>,
+    ) -> Result<(), AppError> {
+        let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, table)?;
         {
             let mut in_force = self.in_force();
             in_force.deployment = stored;
@@ -185,7 +212,8 @@ impl PluginAdministration {
         if stored.revision == 0 {
             return self.put_up(shared).await;
         }
-        if stored.revision == known.revision && known.failed.is_empty() {
+        // By what it says as well: where the database was put back, another list may have the same revision.
+        if stored == known.stored && known.failed.is_empty() {
             return Ok(());
         }
         let plugins = CommonPlugins::parse(&stored.bytes).map_err(|error| AppError::Internal(error.into()))?;
@@ -222,7 +250,7 @@ impl PluginAdministration {
         }
         in_force.unloaded.extend(failed.clone());
         let must_load = in_force.common.must_load;
-        in_force.common = Common { revision: stored.revision, plugins, failed, must_load };
+        in_force.common = Common { stored, plugins, failed, must_load };
         Ok(())
     }
 
@@ -301,15 +329,15 @@ impl PluginAdministration {
     pub(super) async fn tell_installed(&self, prepared: &Prepared, now: jiff::Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
-        let Common { revision, plugins, .. } = self.in_force().common.clone();
-        self.replace_list(&**shared, revision, plugins.with(prepared, now)).await
+        let Common { stored, plugins, .. } = self.in_force().common.clone();
+        self.replace_list(&**shared, stored.revision, plugins.with(prepared, now)).await
     }
 
     /// Tells all processes that a plugin is about to be removed here.
     pub(super) async fn tell_removed(&self, name: &PluginName) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
-        let Common { revision, plugins, .. } = self.in_force().common.clone();
-        self.replace_list(&**shared, revision, plugins.without(name)).await
+        let Common { stored, plugins, .. } = self.in_force().common.clone();
+        self.replace_list(&**shared, stored.revision, plugins.without(name)).await
     }
 
     async fn replace_list(&self, shared: &dyn Shared, seen: u64, plugins: CommonPlugins) -> Result<(), AppError> {
@@ -317,7 +345,7 @@ impl PluginAdministration {
         let named: Vec<[u8; 32]> = plugins.digests().iter().map(|digest| *digest.as_bytes()).collect();
         let revision = shared.replace_plugin_list(seen, &bytes, &named).await?;
         let mut in_force = self.in_force();
-        in_force.common.revision = revision;
+        in_force.common.stored = StoredList { revision, bytes };
         in_force.common.plugins = plugins;
         Ok(())
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use jiff::Timestamp;
 use tokio::sync::{Notify, OwnedMutexGuard};
 
 use super::MemoryStore;
 use crate::store::StoreError;
-use crate::store::generation::{Feed, Generation};
+use crate::store::generation::{Feed, Generation, History};
 use crate::store::shared::limits::{Minute, lease};
 use crate::store::shared::{Lease, Leased, Shared, SharedLimits, SharedPlugins, StoredList, Take, Taken, Turn};
 
@@ -73,6 +74,13 @@ impl MemoryStore {
         self.hearing.heard.notify_one();
     }
 
+    /// Another store answers in the place of this one from now on, as after a copy took over; this one's state goes there.
+    pub fn answer_as(&self, other: &Self) {
+        let History([life, _]) = self.state().common.generation.history;
+        std::mem::swap(&mut *self.state(), &mut *other.state());
+        self.state().common.generation.history = History([life + 1, 0]);
+    }
+
     /// What processes keep in memory cannot be read from now on, as when a database does not answer; or it can again.
     pub fn set_away(&self, is_away: bool) {
         self.hearing.is_away.store(is_away, Ordering::Release);
@@ -93,6 +101,8 @@ impl Feed for MemoryStore {
     fn is_listening(&self) -> bool {
         !self.hearing.is_deaf.load(Ordering::Acquire)
     }
+
+    fn rest_on(&self, _: History, _: Option<Timestamp>) {}
 
     fn heard_of(&self) -> u64 {
         self.hearing.heard_of.load(Ordering::Acquire)

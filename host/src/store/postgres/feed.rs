@@ -17,7 +17,7 @@ use crate::store::generation::Generation;
 use super::PostgresStore;
 use super::database::{Database, Link};
 use super::failure::{Failure, corrupt};
-use super::rows::{number, signed};
+use super::rows::{history, history_of, number, signed};
 
 /// The first pause before it is tried again to listen.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -208,9 +208,9 @@ impl PostgresStore {
     /// # Errors
     /// When the database fails.
     pub async fn generation(&self) -> Result<Generation, StoreError> {
-        let statement = "SELECT clients_generation, deployment_generation FROM daftar.last";
+        let statement = concat!("SELECT clients_generation, deployment_generation, ", history!(), " FROM daftar.last");
         let row = self.database.query_opt(statement, &[]).await?;
         let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
-        Ok(Generation { clients: number(&row, 0)?, deployment: number(&row, 1)? })
+        Ok(Generation { clients: number(&row, 0)?, deployment: number(&row, 1)?, history: history_of(&row, 2)? })
     }
 }

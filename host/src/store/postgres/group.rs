@@ -16,11 +16,11 @@ use crate::store::plan::{Last, Place, Planned, Planner};
 use crate::store::record::instant::milliseconds;
 use crate::store::record::setting::{SettingKind, key_bytes};
 use crate::store::records::Records;
-use crate::store::{Committed, IdentifierOwner, StoreError, StoredCodeTable, Write, record};
+use crate::store::{Committed, IdentifierOwner, StoreError, StoredCodeTable, Write, changes_records, record};
 
 use super::failure::Failure;
 use super::rows::{kind_number, signed};
-use super::state::{Locked, State};
+use super::state::{Basis, Locked, State};
 
 /// Why a group could not be written.
 #[derive(Debug)]
@@ -117,6 +117,7 @@ impl Finished {
 pub(super) struct Group<'g> {
     planner: Planner<'g, Records>,
     numbering: &'g mut crate::store::numbering::Numbering,
+    basis: &'g Basis,
     rows: Rows,
     locked: Locked,
     changes: Vec<Change>,
@@ -126,10 +127,11 @@ pub(super) struct Group<'g> {
 impl<'g> Group<'g> {
     /// Nothing worked out yet, on top of what is there.
     pub(super) fn new(present: &'g Records, locked: Locked, state: &'g mut State) -> Self {
-        let State { numbering, recent, .. } = state;
+        let State { numbering, recent, basis, .. } = state;
         Self {
             planner: Planner::new(present, locked.last, recent),
             numbering,
+            basis,
             rows: Rows::default(),
             locked,
             changes: Vec::new(),
@@ -144,6 +146,10 @@ impl<'g> Group<'g> {
     }
 
     fn committed(&mut self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+        // Begun while another database answered, it may hold numbers of codes that are others' here.
+        if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {
+            return Err(StoreError::Failed("another database answers than when this was begun".into()));
+        }
         let planned = self.planner.plan(write, request)?;
         // All that can be refused before anything of it is taken up.
         let mut rows = Rows::default();

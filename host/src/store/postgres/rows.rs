@@ -11,6 +11,7 @@ use crate::domain::change::ChangedRecord;
 use crate::domain::client::ClientId;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use crate::domain::record::{RecordId, RecordKind};
+use crate::store::generation::History;
 use crate::store::{StoreError, record};
 
 use super::failure::{Failure, corrupt};
@@ -50,6 +51,21 @@ pub(super) fn column<'r, T: FromSql<'r>>(row: &'r Row, at: usize) -> Result<T, S
 /// A number in a column.
 pub(super) fn number(row: &Row, at: usize) -> Result<u64, StoreError> {
     unsigned(column(row, at)?)
+}
+
+/// The two columns of a statement on `daftar.last` that tell in which history it is answered: when the server of the database was started,
+/// in microseconds, and the table itself, which is another one where the database was made anew on the same server. A copy that takes over
+/// was started at another time than the server in whose place it answers.
+macro_rules! history {
+    () => {
+        "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, last.tableoid::bigint"
+    };
+}
+pub(super) use history;
+
+/// The history of a row, from the first of its two columns on.
+pub(super) fn history_of(row: &Row, at: usize) -> Result<History, StoreError> {
+    Ok(History([number(row, at)?, number(row, at.saturating_add(1))?]))
 }
 
 /// The record of a row of its key and its value.

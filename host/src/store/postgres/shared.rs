@@ -6,6 +6,7 @@ mod plugins;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
@@ -14,7 +15,7 @@ use super::failure::{Failure, Meaning};
 use super::rows::signed;
 use super::{Channel, PostgresStore, locks};
 use crate::store::StoreError;
-use crate::store::generation::{Feed, Generation};
+use crate::store::generation::{Feed, Generation, History};
 use crate::store::shared::{Shared, Turn};
 
 /// The longest that the turn is waited for: a plugin may take its compiler's whole time.
@@ -58,6 +59,10 @@ impl Feed for PostgresShared {
 
     fn is_listening(&self) -> bool {
         self.store.feed().is_listening()
+    }
+
+    fn rest_on(&self, history: History, since: Option<Timestamp>) {
+        self.store.basis.set(history, since);
     }
 
     fn heard_of(&self) -> u64 {

@@ -2,18 +2,22 @@
 //! locks first.
 //!
 //! **Invariant:** what other processes did since is taken up before a group is worked out. After a failure nothing is known but what
-//! is read again.
+//! is read again, nor where another database answers than the one of which it is known: that may have given its numbers for something else.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deadpool_postgres::Transaction;
+use jiff::Timestamp;
 
 use crate::domain::change::Sequence;
+use crate::store::generation::History;
 use crate::store::numbering::Numbering;
 use crate::store::plan::{Last, Recent};
 use crate::store::{StoredCodeTable, record};
 
 use super::failure::{Failure, Meaning, corrupt};
 use super::group::{Broken, places_of_bytes};
-use super::rows::{column, number, signed};
+use super::rows::{column, history, history_of, number, signed};
 
 /// How many writes of other processes are looked through for what they touched, which takes some tens of milliseconds; what was touched
 /// before counts as touched. It is half a second of another process's fastest import.
@@ -28,10 +32,15 @@ pub(super) struct Locked {
     pub(super) audit_unsummed: u64,
     pub(super) clients_generation: u64,
     pub(super) deployment_generation: u64,
+    pub(super) history: History,
 }
 
-const LOCK: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, audit, \
-                    audit_unsummed, clients_generation, deployment_generation FROM daftar.last FOR UPDATE";
+const LOCK: &str = concat!(
+    "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, audit, audit_unsummed, ",
+    "clients_generation, deployment_generation, ",
+    history!(),
+    " FROM daftar.last FOR UPDATE"
+);
 const PUT: &str = "UPDATE daftar.last SET individual = $1, \"group\" = $2, program = $3, membership = $4, consent = $5, \
                    sequence = $6, code_table_parts = $7, audit = $8, audit_unsummed = $9, clients_generation = $10, \
                    deployment_generation = $11";
@@ -57,6 +66,7 @@ impl Locked {
             audit_unsummed: number(&row, 8)?,
             clients_generation: number(&row, 9)?,
             deployment_generation: number(&row, 10)?,
+            history: history_of(&row, 11)?,
         })
     }
 
@@ -84,21 +94,46 @@ impl Locked {
     }
 }
 
+/// The history of which the whole process knows, and since when: what it keeps of codes in memory is of that one.
+#[derive(Default)]
+pub(super) struct Basis(Mutex<Option<(History, Option<Timestamp>)>>);
+
+impl Basis {
+    /// From now on it knows of that history.
+    pub(super) fn set(&self, history: History, since: Option<Timestamp>) {
+        *self.lock() = Some((history, since));
+    }
+
+    /// Whether what was begun at that instant may be written in that history.
+    pub(super) fn carries(&self, history: History, begun: Timestamp) -> bool {
+        let known = *self.lock();
+        known.is_none_or(|(known, since)| known == history && since.is_none_or(|since| since < begun))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(History, Option<Timestamp>)>> {
+        // Replaced whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What the writer of a process knows.
 pub(super) struct State {
+    pub(super) basis: Arc<Basis>,
     pub(super) numbering: Numbering,
     /// How many parts of the table of codes it has taken up.
     code_table_parts: u64,
     pub(super) recent: Recent,
     /// Up to which write it knows what was touched; nothing at first.
     touched_up_to: Option<Sequence>,
+    /// In which history it knows all this; nothing at first.
+    history: Option<History>,
 }
 
 impl State {
     /// Nothing known.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(basis: Arc<Basis>) -> Self {
         let (numbering, recent) = (Numbering::default(), Recent::default());
-        Self { numbering, code_table_parts: 0, recent, touched_up_to: None }
+        Self { basis, numbering, code_table_parts: 0, recent, touched_up_to: None, history: None }
     }
 
     /// Forgets what a group that failed may have taken up.
@@ -123,6 +158,9 @@ impl State {
         locked: &Locked,
         since: Option<Sequence>,
     ) -> Result<(), Broken> {
+        if self.history != Some(locked.history) {
+            *self = Self { history: Some(locked.history), ..Self::new(Arc::clone(&self.basis)) };
+        }
         tokio::try_join!(
             numbered(transaction, &mut self.numbering, &mut self.code_table_parts, locked.code_table_parts),
             touched(transaction, &mut self.recent, &mut self.touched_up_to, locked.last.sequence, since),
@@ -141,7 +179,7 @@ async fn numbered(
         return Ok(());
     }
     if *known > parts {
-        // The database was put back to an earlier state.
+        // Somebody took parts away by hand.
         (*numbering, *known) = (Numbering::default(), 0);
     }
     let statement =

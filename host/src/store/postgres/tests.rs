@@ -7,6 +7,7 @@ mod left;
 mod opening;
 mod outages;
 mod proxy;
+mod taken_over;
 mod together;
 
 use std::sync::{Arc, LazyLock, mpsc};

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the columns of a partition show what stood in the register at the moment that was asked for: they are brought forward by what
 //! was written since they were made, or made anew. While they are brought forward they are nobody's: where that is left in the middle they are
-//! made anew.
+//! made anew, and so are those of another history: the same number may be of another write there.
 //!
 //! **Invariant:** how much is kept has a bound; what was used longest ago goes first.
 
@@ -16,6 +16,7 @@ use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::store::StoreError;
+use crate::store::generation::History;
 use crate::store::partition::{Claim, JobId, Moment, Partition, Partitions, Surroundings, Wanted};
 
 /// How many records are read at once.
@@ -66,6 +67,7 @@ pub struct PartitionUsage {
 struct PartitionColumns {
     columns: Columns,
     sequence: Sequence,
+    history: History,
     records: u64,
 }
 
@@ -142,6 +144,8 @@ impl PartedRegister {
     ) -> Result<Arc<Snapshot>, StoreError> {
         let slot = self.slot(partition);
         let mut held = slot.lock().await;
+        // The same number may be of another write in another history.
+        let _of_another = held.take_if(|kept| kept.history != moment.history());
         if let Some(present) = held.as_ref()
             && present.sequence == moment.sequence()
         {
@@ -218,7 +222,7 @@ impl PartitionColumns {
                 columns.load(&page);
             }
         }
-        Ok(Self { columns, sequence: moment.sequence(), records })
+        Ok(Self { columns, sequence: moment.sequence(), history: moment.history(), records })
     }
 
     /// Takes up what was written until the moment. False where it has to be made anew: a record belongs between those that are there. Unless

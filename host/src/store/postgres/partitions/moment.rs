@@ -11,6 +11,7 @@ use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::search::SubjectQuery;
 use crate::domain::subject::Subject;
+use crate::store::generation::History;
 use crate::store::index::Sees;
 use crate::store::partition::{Moment, Partition, Surroundings};
 use crate::store::{StoreError, record};
@@ -18,7 +19,7 @@ use crate::store::{StoreError, record};
 use super::super::database::{Database, Link, Values};
 use super::super::failure::{Failure, Meaning, corrupt};
 use super::super::index;
-use super::super::rows::{column, kind_number, number, record_of, signed};
+use super::super::rows::{column, history, history_of, kind_number, number, record_of, signed};
 
 /// A transaction that only reads and sees one state. It may be quiet for as long as a partition is worked on, and ends with its connection.
 const BEGIN: &str = "SET idle_in_transaction_session_timeout = '10min'; SET statement_timeout = '2min'; \
@@ -31,6 +32,7 @@ pub(super) struct PostgresMoment {
     sequence: Sequence,
     /// How many questions are not answered.
     unanswered: AtomicUsize,
+    history: History,
     /// Released when the connection is.
     _held: OwnedSemaphorePermit,
 }
@@ -74,18 +76,14 @@ impl PostgresMoment {
                 }
                 None => link.client.query_one("SELECT pg_export_snapshot()", &[]).await?.try_get(0)?,
             };
-            let sequence: i64 = link.client.query_one("SELECT sequence FROM daftar.last", &[]).await?.try_get(0)?;
-            Ok::<_, Failure>(Self {
-                link,
-                name,
-                sequence: Sequence(sequence.unsigned_abs()),
-                unanswered: AtomicUsize::new(0),
-                _held: held,
-            })
+            let row = link.client.query_one(concat!("SELECT sequence, ", history!(), " FROM daftar.last"), &[]).await?;
+            Ok::<_, Failure>((link, name, row, held))
         };
         let begun = begun.await;
         database.note(&begun);
-        Ok(begun?)
+        let (link, name, row, held) = begun?;
+        let (sequence, history) = (Sequence(number(&row, 0)?), history_of(&row, 1)?);
+        Ok(Self { link, name, sequence, history, unanswered: AtomicUsize::new(0), _held: held })
     }
 
     async fn query(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
@@ -152,6 +150,10 @@ impl Moment for PostgresMoment {
 
     fn sequence(&self) -> Sequence {
         self.sequence
+    }
+
+    fn history(&self) -> History {
+        self.history
     }
 
     async fn last(&self, kind: Subject) -> Result<RecordId, StoreError> {

@@ -1,0 +1,48 @@
+//! The file of signing keys, which other processes write too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Follower;
+
+/// From one look at the file for a key that is not known to the next, at least.
+const KEY_LOOKS_APART: Duration = Duration::from_millis(100);
+
+impl Follower {
+    /// Looks whether another process wrote a signing key that is not known here. For tokens of unknown keys: whoever sends many of them
+    /// does not make this process read its disk for each, as one look is for all that wait for it.
+    pub(in crate::app) async fn look_for_key(&self) {
+        let asked = Instant::now();
+        let mut looked = self.looked_for_key.lock().await;
+        if looked.is_some_and(|began| began >= asked) {
+            return;
+        }
+        if let Some(pause) = looked.and_then(|began| KEY_LOOKS_APART.checked_sub(began.elapsed())) {
+            tokio::time::sleep(pause).await;
+        }
+        *looked = Some(Instant::now());
+        self.take_up_keys().await;
+    }
+
+    pub(super) async fn take_up_keys(&self) -> bool {
+        let ring = Arc::clone(&self.ring);
+        match tokio::task::spawn_blocking(move || ring.take_up()).await {
+            Ok(Ok(is_new)) => {
+                if is_new {
+                    tracing::info!("signing keys that another process wrote are in force");
+                }
+                is_new
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
+                false
+            }
+            Err(error) => {
+                tracing::warn!(error = %error, "the signing keys cannot be read anew; those that were read before stay in force");
+                false
+            }
+        }
+    }
+}
