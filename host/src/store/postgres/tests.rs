@@ -9,6 +9,7 @@ mod outages;
 mod proxy;
 mod taken_over;
 mod together;
+mod unanswered;
 
 use std::sync::{Arc, LazyLock, mpsc};
 

@@ -4,22 +4,20 @@ use std::sync::atomic::AtomicBool;
 
 use daftar_test_postgres::Stop;
 
-use super::proxy::{Commit, Proxy};
 use super::*;
 use crate::domain::change::Sequence;
-use crate::domain::code::CodeUri;
 use crate::domain::record::RecordId;
 use crate::store::Operation;
 use crate::store::partition::Partitions;
 use crate::store::suite::{Listener, audit_entry, commit, create, everybody, futures_join, individual_of, key, person};
 
 /// A store that finds out in its own time what became of a commit.
-async fn patient(url: &str) -> (PostgresStore, Arc<Listener>) {
+pub(super) async fn patient(url: &str) -> (PostgresStore, Arc<Listener>) {
     opened(PostgresOptions { write_wait: Duration::from_secs(20), ..options(url) }).await
 }
 
 /// A store that gives up soon.
-async fn hasty(url: &str) -> (PostgresStore, Arc<Listener>) {
+pub(super) async fn hasty(url: &str) -> (PostgresStore, Arc<Listener>) {
     let second = Duration::from_secs(1);
     opened(PostgresOptions { statement_timeout: second, write_wait: second, ..options(url) }).await
 }
@@ -31,12 +29,12 @@ async fn opened(options: PostgresOptions) -> (PostgresStore, Arc<Listener>) {
     (store, listener)
 }
 
-fn somebody(number: u64) -> Vec<Operation> {
+pub(super) fn somebody(number: u64) -> Vec<Operation> {
     vec![Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")]))]
 }
 
 /// Asks until it is done, as clients do that are told to come again.
-async fn at_last(store: &PostgresStore, number: u64) -> u64 {
+pub(super) async fn at_last(store: &PostgresStore, number: u64) -> u64 {
     for _ in 0..200 {
         match commit(store, somebody(number)).await {
             Ok(committed) => return individual_of(&committed.written[0]).id.0,
@@ -51,11 +49,11 @@ async fn at_last(store: &PostgresStore, number: u64) -> u64 {
     panic!("the store does not work again");
 }
 
-fn is_failed<T>(outcome: &Result<T, StoreError>) -> bool {
+pub(super) fn is_failed<T>(outcome: &Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Failed(_)))
 }
 
-async fn until(what: impl Fn() -> bool) {
+pub(super) async fn until(what: impl Fn() -> bool) {
     for _ in 0..400 {
         if what() {
             return;
@@ -151,114 +149,6 @@ async fn a_database_killed_in_the_middle_of_writes_has_what_was_acknowledged_and
     assert!(changes.iter().all(|change| change.records.len() == 2));
     let heard = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect::<Vec<_>>();
     assert!(heard.is_sorted() && heard.len() == everybody.len(), "{} of {}", heard.len(), everybody.len());
-}
-
-#[tokio::test]
-async fn a_commit_whose_answer_is_lost_is_found_out_and_done_once() {
-    let server = Server::shared();
-    let url = server.create_database();
-    let proxy = Proxy::start(server.port()).await;
-    let (store, listener) = patient(&proxy.url(&url)).await;
-    for (number, fate) in (1..).zip([Commit::LosesItsAnswer, Commit::IsLost, Commit::LosesItsAnswer]) {
-        proxy.next_commit(fate, false);
-        let committed = commit(&store, somebody(number)).await.unwrap();
-        assert_eq!((committed.sequence.0, individual_of(&committed.written[0]).id.0), (number, number), "{fate:?}");
-        assert_eq!(proxy.broken() as u64, number, "{fate:?}");
-    }
-    assert_eq!(everybody(&store).await, [1, 2, 3]);
-    let heard: Vec<_> = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect();
-    assert_eq!(heard, [1, 2, 3]);
-    assert_eq!(store.usage().unknown_commits, 3);
-}
-
-#[tokio::test]
-async fn a_commit_that_cannot_be_found_out_in_time_is_found_out_before_the_next_one() {
-    let server = Server::shared();
-    let url = server.create_database();
-    let proxy = Proxy::start(server.port()).await;
-    let (store, listener) = hasty(&proxy.url(&url)).await;
-    for (number, fate) in [(1, Commit::LosesItsAnswer), (2, Commit::IsLost)] {
-        proxy.next_commit(fate, true);
-        assert!(is_failed(&commit(&store, somebody(number)).await), "nobody is told that it was written");
-        proxy.cut(false);
-        assert_eq!(at_last(&store, number).await, number, "{fate:?}");
-    }
-    assert_eq!(everybody(&store).await, [1, 2]);
-    let heard: Vec<_> = listener.0.lock().unwrap().iter().map(|change| change.sequence.0).collect();
-    assert_eq!(heard, [1, 2], "the sink heard of each once");
-}
-
-#[tokio::test]
-async fn lines_of_the_audit_log_whose_commit_is_found_out_late_are_there_once_and_reads_go_on_by_themselves() {
-    let server = Server::shared();
-    let url = server.create_database();
-    let proxy = Proxy::start(server.port()).await;
-    let (store, _) = hasty(&proxy.url(&url)).await;
-    let mut accepted = 0;
-    for fate in [Commit::LosesItsAnswer, Commit::IsLost] {
-        let broken = proxy.broken();
-        proxy.next_commit(fate, true);
-        store.append_audit(vec![audit_entry("before")]).await.unwrap();
-        until(|| proxy.broken() > broken).await;
-        // Nothing more is shown as soon as it is known that lines cannot be written.
-        let mut meanwhile = 0;
-        while store.append_audit(vec![audit_entry("meanwhile")]).await.is_ok() {
-            meanwhile += 1;
-            tokio::time::sleep(Duration::from_millis(25)).await;
-            assert!(meanwhile < 400, "{fate:?}");
-        }
-        proxy.cut(false);
-        // No write comes, and nobody asks for the log.
-        let mut asked = 0;
-        while store.append_audit(vec![audit_entry("after")]).await.is_err() {
-            asked += 1;
-            tokio::time::sleep(Duration::from_millis(25)).await;
-            assert!(asked < 400, "{fate:?}");
-        }
-        accepted += 1 + meanwhile + 1;
-        assert_eq!(store.audit(usize::MAX).await.unwrap().len(), accepted, "{fate:?}");
-    }
-}
-
-#[tokio::test]
-async fn lines_that_were_found_out_to_be_unwritten_are_written_when_the_store_is_closed() {
-    let server = Server::shared();
-    let url = server.create_database();
-    let proxy = Proxy::start(server.port()).await;
-    let (store, _) = hasty(&proxy.url(&url)).await;
-    proxy.next_commit(Commit::IsLost, true);
-    store.append_audit(vec![audit_entry("before")]).await.unwrap();
-    let mut accepted = 1;
-    while store.append_audit(vec![audit_entry("meanwhile")]).await.is_ok() {
-        accepted += 1;
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    proxy.cut(false);
-    store.close().await;
-    let again = PostgresStore::open(options(&url)).await.unwrap();
-    assert_eq!(again.audit(usize::MAX).await.unwrap().len(), accepted);
-}
-
-#[tokio::test]
-async fn codes_whose_commit_lost_its_answer_have_one_number_each() {
-    let server = Server::shared();
-    let url = server.create_database();
-    let proxy = Proxy::start(server.port()).await;
-    let (one, _) = patient(&proxy.url(&url)).await;
-    let two = PostgresStore::open(options(&url)).await.unwrap();
-    let number = async |store: &PostgresStore, codes: &[&str]| {
-        let uris = codes.iter().map(|code| CodeUri::from_parts("urn:x:codes", code).unwrap());
-        store.number_codes(uris.collect(), Vec::new()).await.unwrap().0
-    };
-    for (fate, [first, second]) in [(Commit::LosesItsAnswer, ["a", "b"]), (Commit::IsLost, ["c", "d"])] {
-        proxy.next_commit(fate, false);
-        let of_first = number(&one, &[first]).await;
-        let of_second = number(&two, &[second]).await;
-        let both = number(&one, &[first, second]).await;
-        assert_eq!(both, [of_first, of_second].concat(), "{fate:?}");
-    }
-    assert_eq!(one.usage().unknown_commits, 2);
-    assert_eq!(two.code_table().await.unwrap().codes.len(), 4);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use super::*;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{Record, RecordMeta};
 use crate::domain::search::SubjectQuery;
+use crate::store::generation::History;
 use crate::store::index::Sees;
 use crate::store::partition::Board;
 
@@ -22,6 +23,8 @@ enum Groups {
 /// A register in which each write makes one more person, and a group that is none.
 struct FakeMoment {
     sequence: u64,
+    people: u64,
+    history: u64,
     groups: Groups,
 }
 
@@ -35,8 +38,12 @@ impl Moment for FakeMoment {
         Sequence(self.sequence)
     }
 
+    fn history(&self) -> History {
+        History([self.history, 0])
+    }
+
     async fn last(&self, _: Subject) -> Result<RecordId, StoreError> {
-        Ok(RecordId(self.sequence))
+        Ok(RecordId(self.people))
     }
 
     async fn matching(&self, _: &SubjectQuery, _: Option<Sees<'_>>) -> Result<Vec<RecordId>, StoreError> {
@@ -44,7 +51,7 @@ impl Moment for FakeMoment {
     }
 
     async fn surroundings(&self, _: Partition) -> Result<Surroundings, StoreError> {
-        Ok(Surroundings { individuals: (1..=self.sequence).map(RecordId).collect(), ..Surroundings::default() })
+        Ok(Surroundings { individuals: (1..=self.people).map(RecordId).collect(), ..Surroundings::default() })
     }
 
     async fn records(&self, kind: RecordKind, ids: &[RecordId]) -> Result<Vec<ChangedRecord>, StoreError> {
@@ -70,7 +77,7 @@ impl Moment for FakeMoment {
         after: Sequence,
         _: usize,
     ) -> Result<Option<Vec<(RecordKind, RecordId)>>, StoreError> {
-        let people = (after.0 + 1..=self.sequence).map(|id| (RecordKind::Individual, RecordId(id)));
+        let people = (after.0 + 1..=self.people).map(|id| (RecordKind::Individual, RecordId(id)));
         Ok(Some(people.chain([(RecordKind::Group, RecordId(1))]).collect()))
     }
 }
@@ -99,7 +106,8 @@ impl Partitions for NoPartitions {
 
 /// The last person who is there at a moment.
 async fn last(register: &PartedRegister, sequence: u64, groups: Groups) -> Result<Option<RecordId>, StoreError> {
-    let snapshot = register.snapshot(&FakeMoment { sequence, groups }, PARTITION).await?;
+    let moment = FakeMoment { sequence, people: sequence, history: 0, groups };
+    let snapshot = register.snapshot(&moment, PARTITION).await?;
     Ok(snapshot.last_of(Subject::Individual))
 }
 
@@ -119,5 +127,17 @@ async fn what_was_brought_forward_in_part_is_shown_to_nobody() {
         assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), there(4), "{left:?}");
         assert_eq!(last(&register, 3, Groups::AreRead).await.unwrap(), there(3), "{left:?}");
         assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), there(4), "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_database_had_at_the_same_number_is_not_shown() {
+    let register = PartedRegister::new(Arc::new(NoPartitions), u64::MAX);
+    assert_eq!(last(&register, 4, Groups::AreRead).await.unwrap(), Some(RecordId(4)));
+    for (history, people) in [(1, 3), (2, 2)] {
+        // At the same number, and before it: the next write would come on top of what was lost.
+        let moment = FakeMoment { sequence: people + 1, people, history, groups: Groups::AreRead };
+        let snapshot = register.snapshot(&moment, PARTITION).await.unwrap();
+        assert_eq!(snapshot.last_of(Subject::Individual), Some(RecordId(people)), "{history}");
     }
 }
