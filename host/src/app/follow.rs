@@ -291,15 +291,12 @@ impl Follower {
         if now == before {
             return Ok(());
         }
-        let (history, is_same) = (now.0, now.0 == before.0);
-        let taken_up =
-            if is_same { self.plugins.take_up_settings().await? } else { self.plugins.take_up_settings_anew().await? };
         // What is not taken up while this process has the turn stays unseen, so that it is tried again when the turn is over.
-        if taken_up == TakenUp::Now {
+        if self.plugins.take_up_settings().await? == TakenUp::Now {
             self.seen().deployment = now;
             self.counts.taken_up.fetch_add(1, Ordering::Relaxed);
-            if !is_same {
-                self.shared.rest_on(history, Some(self.clock.now()));
+            if now.0 != before.0 {
+                self.shared.rest_on(now.0, Some(self.clock.now()));
             }
         }
         Ok(())

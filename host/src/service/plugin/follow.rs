@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::packs::{Packs, Publishable, Reasons, load_packs, publishable};
+use super::packs::{Publishable, Reasons, load_packs, publishable};
 use super::{PluginAdministration, blocking};
 use crate::domain::deployment::Deployment;
 use crate::domain::manifest::PluginName;
 use crate::error::AppError;
 use crate::plugin::{CommonPlugins, Digest, PluginOffer, Prepared, WantedPlugin};
 use crate::store::shared::{Shared, StoredList, Turn};
-use crate::vocab::CodeTable;
 
 /// The list of plugins that all processes share, as it was last seen.
 #[derive(Debug, Clone, Default)]
@@ -95,22 +94,6 @@ impl PluginAdministration {
         Ok(TakenUp::Now)
     }
 
-    /// As [`Self::take_up_settings`], where another database answers than before: publishes them whether or not they seem to be the same.
-    ///
-    /// # Errors
-    /// As [`Self::take_up_settings`].
-    pub async fn take_up_settings_anew(&self) -> Result<TakenUp, AppError> {
-        if self.has_turn.load(Ordering::Acquire) {
-            return Ok(TakenUp::Later);
-        }
-        let _changing = self.changing.lock().await;
-        let stored = Arc::new(Deployment::of(self.registry.store.settings().await?));
-        let (packs, _) = self.decided();
-        let table = self.number(&packs, &stored).await?;
-        self.publish_stored(packs, stored, &table).await?;
-        Ok(TakenUp::Now)
-    }
-
     /// Takes up plugins that other processes installed, replaced or removed: files that are not here are fetched, judged, compiled and
     /// tried out as at an install. Takes as long as that does.
     ///
@@ -161,16 +144,7 @@ impl PluginAdministration {
         if *stored == *known && table.is_same_as(current.table()) {
             return Ok(());
         }
-        self.publish_stored(packs, stored, &table).await
-    }
-
-    async fn publish_stored(
-        &self,
-        packs: Packs,
-        stored: Arc<Deployment>,
-        table: &Arc<CodeTable>,
-    ) -> Result<(), AppError> {
-        let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, table)?;
+        let Publishable { packs, generation, left_out, reasons } = publishable(packs, &stored, &table)?;
         {
             let mut in_force = self.in_force();
             in_force.deployment = stored;
