@@ -319,21 +319,27 @@ impl App {
         OpContext::unbound(Actor::System, self.ids.next_id().into(), self.clock.now(), Trail::default())
     }
 
-    /// Whether requests can be served now.
+    /// Whether requests can be served now; a phrase for each part of the service that is degraded. A plugin that fails, or is missing, never
+    /// makes the server unready: restarting it would not help, and every call that does not need the plugin is served.
     ///
     /// # Errors
-    /// One sentence that says what is missing.
-    pub async fn readiness(&self) -> Result<(), String> {
+    /// One phrase that says what is missing.
+    pub fn readiness(&self) -> Result<Vec<String>, String> {
         if self.registry.store.readiness().is_err() {
             return Err(match self.config.store.backend {
                 StoreBackend::Sled => "the store has stopped after a failure; its log says why".to_owned(),
                 StoreBackend::Postgres => "the database does not answer; its log says why".to_owned(),
             });
         }
-        match self.engine.engine_name() {
-            Some(_) => Ok(()),
-            None => Err("no eligibility engine is active".to_owned()),
+        let mut degraded = Vec::new();
+        if self.engine.engine_name().is_none() {
+            degraded.push("no eligibility engine is active, so calls that evaluate an expression are 503".to_owned());
         }
+        let inactive = self.plugins.unloaded().len();
+        if inactive > 0 {
+            degraded.push(format!("installed plugins that are not active: {inactive}"));
+        }
+        Ok(degraded)
     }
 
     /// Makes a checkpoint, so that the next start is quick, and leaves what other processes share. To be called when nothing is written any

@@ -1,7 +1,8 @@
-//! How often somebody may call: three buckets, each with a limit a minute and a limit a day.
+//! How often a client or an address may call: three buckets, each with a limit a minute and a limit a day.
 //!
 //! The minute is a token bucket (GCRA, by `governor`): N at once, then one every 60/N seconds, so that whoever calls
-//! evenly at N a minute is never refused. The day is an exact count per UTC day that outlives a restart. A refused call
+//! evenly at N a minute is never refused. The token endpoint's minute is a sliding window instead: at most 5 in any 60 seconds, since
+//! each call may be an attempt at a secret. The day is an exact count per UTC day that outlives a restart. A refused call
 //! counts in neither. The minute goes by the time that passes, the day by the clock on the wall: a clock that is set neither gives
 //! anybody a minute nor takes one.
 //!
@@ -13,6 +14,7 @@
 //! **Invariant:** memory is bounded: idle keys are dropped, and the number of keys has a cap (see `bucket.rs`).
 
 mod address;
+mod allowance;
 mod bucket;
 pub mod common;
 pub mod day;
@@ -49,14 +51,25 @@ pub struct Quota {
     pub per_minute: u32,
     /// Calls in a UTC day; at least 1.
     pub per_day: u32,
+    /// How the calls of a minute come back.
+    pub refill: Refill,
+}
+
+/// How the calls of a minute come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refill {
+    /// One every 60/N seconds (GCRA): a client that calls evenly is never refused, and the first minute may have up to 2N - 1 calls.
+    Even,
+    /// Each a minute after it was made: no 60 seconds have more than N calls.
+    Window,
 }
 
 /// Token requests from one address: a client needs one a day; more are guesses.
-pub const TOKEN_QUOTA: Quota = Quota { per_minute: 5, per_day: 50 };
+pub const TOKEN_QUOTA: Quota = Quota { per_minute: 5, per_day: 50, refill: Refill::Window };
 /// Calls of one client that has no limits of its own.
-pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000 };
+pub const CLIENT_QUOTA_DEFAULT: Quota = Quota { per_minute: 60, per_day: 10_000, refill: Refill::Even };
 /// Calls from one address that carry no valid token.
-pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000 };
+pub const UNAUTHENTICATED_QUOTA: Quota = Quota { per_minute: 30, per_day: 5_000, refill: Refill::Even };
 
 /// The most addresses or clients that one bucket keeps in memory. A shard's table of 2^14 slots holds 14,336 keys
 /// before it doubles, so that this many take about 110 MB and a few more would take twice that.
@@ -136,6 +149,7 @@ impl Limits {
         Quota {
             per_minute: client.rate_limit_per_minute.map_or(CLIENT_QUOTA_DEFAULT.per_minute, |limit| limit.requests()),
             per_day: client.rate_limit_per_day.map_or(CLIENT_QUOTA_DEFAULT.per_day, |limit| limit.requests()),
+            refill: CLIENT_QUOTA_DEFAULT.refill,
         }
     }
 

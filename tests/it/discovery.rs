@@ -39,12 +39,20 @@ fn health_says_that_the_server_lives_and_is_ready_without_a_limit() {
 }
 
 #[test]
-fn a_register_without_an_engine_lives_and_is_not_ready() {
+fn a_register_without_an_engine_is_ready_and_says_what_is_degraded() {
     let empty = tempfile::tempdir().unwrap();
     let app = TestApp::builder().plugins(empty.path()).start();
     assert_eq!(app.anonymous().request("GET", "/health/live").send().status, 200);
-    let refused = app.anonymous().request("GET", "/health/ready").send().expect(503);
-    assert!(refused.detail().contains("no eligibility engine"), "{}", refused.detail());
+    let ready = app.anonymous().request("GET", "/health/ready").send().expect(200);
+    let expected = "degraded: no eligibility engine is active, so calls that evaluate an expression are 503\n";
+    assert_eq!(ready.text(), expected);
+    let client = app.client(&["individual:all", "eligibility:read"]);
+    assert_eq!(client.get("/Individual").status, 200);
+    let rule = serde_json::json!({"expression": "true", "subjects": [{"type": "Individual"}]});
+    let refused = client.post("/Eligibility/$evaluate", &rule).expect(503);
+    assert!(refused.detail().contains("no eligibility engine is active"), "{}", refused.detail());
+    let page = app.admin().metrics();
+    assert!(page.contains("\ndaftar_ready 1\n") && page.contains("\ndaftar_eligibility_engine_active 0\n"), "{page}");
 }
 
 #[test]

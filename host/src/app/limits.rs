@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use jiff::civil::Date;
 
 use crate::error::Cause;
-use crate::limits::common::{CommonCounts, OfDay, OfMinute, Wanted};
+use crate::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
 use crate::limits::day::DayCounts;
 use crate::store::Store;
 use crate::store::shared::{Lease, Shared, Take};
@@ -73,6 +73,11 @@ impl CommonCounts for CommonStoredCounts {
         let lease = Lease { per_minute: limit, least: wanted.least, most: wanted.most };
         let leased = self.shared.lease(name, lease).await?;
         Ok(OfMinute { taken: leased.calls, until_full: leased.until_full })
+    }
+
+    async fn take_of_window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, Cause> {
+        let given = self.shared.window(name, calls, limit).await?;
+        Ok(OfWindow { is_taken: given.is_taken, until_left: given.until_left })
     }
 
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {

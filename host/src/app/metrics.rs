@@ -117,6 +117,8 @@ impl App {
         let (requests, others) = (pool.interactive_waiting_max, pool.background_waiting_max);
         now.gauge("daftar_plugin_queue_limit", &[("priority", "interactive")], number(requests));
         now.gauge("daftar_plugin_queue_limit", &[("priority", "background")], number(others));
+        let has_engine = self.engine.engine_name().is_some();
+        now.gauge("daftar_eligibility_engine_active", &[], f64::from(u8::from(has_engine)));
         now.gauge("daftar_plugins_not_loaded", &[], number(self.plugins.unloaded().len()));
         now.gauge("daftar_connections_limit", &[], number(self.config.server.connections.max));
         now.previews(self.previews.usage(), self.rule_columns.usage());
@@ -142,6 +144,7 @@ impl Snapshot {
             ("daftar_plugin_threads", "Threads that plugins run on."),
             ("daftar_plugin_queue_waiting", "Work that waits for a plugin thread."),
             ("daftar_plugin_queue_limit", "How much may wait; one more is refused."),
+            ("daftar_eligibility_engine_active", "1 while an eligibility engine is active; without one, calls that evaluate an expression are 503."),
             ("daftar_plugins_not_loaded", "Installed plugins that cannot be loaded; the log says why."),
             ("daftar_connections_limit", "How many connections the public listener may have open."),
             ("daftar_previews", "Previews of rules that have begun and not ended."),

@@ -87,6 +87,8 @@ pub enum TokenDefect {
     Audience,
     /// Issued in the future.
     IssuedInFuture,
+    /// Not valid before a time that has not come (`nbf`, RFC 7519 §4.1.5).
+    NotYetValid,
     /// `sub` and `client_id` differ or are no client id.
     Subject,
     /// A scope that does not exist.
@@ -105,6 +107,9 @@ struct Claims {
     /// again could not be told from one issued before.
     #[serde(skip_serializing_if = "Option::is_none")]
     iat_us: Option<i64>,
+    /// Never written: a token is valid from the moment at which it is issued. A token that has it is held to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nbf: Option<i64>,
     jti: String,
     scopes: Vec<String>,
 }
@@ -143,6 +148,7 @@ pub fn issue(
         exp: iat.saturating_add(i64::try_from(config.lifetime_s).unwrap_or(i64::MAX)),
         iat,
         iat_us: Some(issued_us),
+        nbf: None,
         jti: id.clone(),
         scopes: scopes.iter().map(|scope| scope.to_string()).collect(),
     };
@@ -150,7 +156,7 @@ pub fn issue(
     Ok(IssuedToken { text: SecretString::from(text), id, expires_in_s: config.lifetime_s })
 }
 
-/// Checks a token: size, signature, then `iss`, `aud`, `exp` (no leeway) and `iat` (nothing in the future).
+/// Checks a token: size, signature, then `iss`, `aud`, `exp` (no leeway), `iat` and `nbf` (nothing in the future).
 ///
 /// # Errors
 /// The first thing that is wrong, in that order.
@@ -204,6 +210,9 @@ fn understand(claims: Claims, key_id: Arc<str>, now: Timestamp) -> Result<Verifi
     }
     if issued_us > now.as_microsecond() {
         return Err(TokenDefect::IssuedInFuture);
+    }
+    if claims.nbf.is_some_and(|nbf| nbf.saturating_mul(MICROSECONDS) > now.as_microsecond()) {
+        return Err(TokenDefect::NotYetValid);
     }
     let issued_at = Timestamp::from_microsecond(issued_us).map_err(|_| TokenDefect::Claims)?;
     let expires_at = Timestamp::from_second(claims.exp).map_err(|_| TokenDefect::Claims)?;

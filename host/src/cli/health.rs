@@ -41,7 +41,7 @@ pub fn run(global: &GlobalArgs) -> Result<(), CliError> {
     let is_ready = page.lines().any(|line| line.strip_prefix(SERIES) == Some("1"));
     if !is_ready {
         return Err(CliError::failed(
-            "the server runs and cannot serve requests: the store has stopped after a failure, or no eligibility engine is active; its log says which",
+            "the server runs and cannot serve requests: the store has stopped after a failure; its log says why",
         ));
     }
     if global.json {

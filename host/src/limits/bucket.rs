@@ -19,9 +19,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::Quota;
+use super::allowance::Allowance;
 use super::day::{DayCount, DayCounts, DayPlan};
 use super::decision::{Decision, RateHeaders, Refusal, seconds_up};
-use super::minute::{Minute, MinuteOutcome};
+use super::minute::MinuteOutcome;
 use crate::error::AppError;
 
 /// Independent parts of the map, so that calls of different keys seldom wait for each other.
@@ -95,7 +96,7 @@ struct Keys<K> {
 }
 
 struct Entry {
-    minute: Minute,
+    minute: Allowance,
     day: DayCount,
 }
 
@@ -176,7 +177,7 @@ impl<K: Clone + Eq + Hash + Display> Bucket<K> {
                 let decision = Decision::Refused { refusal, limit, headers, retry_after_s: CROWDED_RETRY_S };
                 return Attempt::Decided { decision, is_block_low: false };
             }
-            let entry = Entry { minute: Minute::full(quota.per_minute), day: DayCount::unknown(moment.today) };
+            let entry = Entry { minute: Allowance::full(quota), day: DayCount::unknown(moment.today) };
             keys.entries.insert(key.clone(), entry);
         }
         match keys.entries.get_mut(key) {
@@ -244,19 +245,19 @@ impl Entry {
             DayPlan::Load | DayPlan::Reserve(_) => return Attempt::NeedsDisk,
             DayPlan::Nothing => {}
         }
-        self.minute.set_limit(quota.per_minute, moment.steady_ns);
+        self.minute.set_limit(quota, moment.steady_ns);
         let day_left = self.day.remaining(quota.per_day);
         let refusal = if day_left < calls.count {
             Some((Refusal::Day, quota.per_day))
         } else {
-            match self.minute.charge(calls.count, moment.steady_ns) {
+            match self.minute.charge(quota, calls.count, moment.steady_ns) {
                 MinuteOutcome::Allowed => None,
                 MinuteOutcome::Refused => Some((Refusal::Minute, quota.per_minute)),
             }
         };
         if let Some((refusal, limit)) = refusal {
             // What is tried again must have room in both: a day that begins gives no new minute.
-            let until_minute = self.minute.until_room(calls.again, moment.steady_ns);
+            let until_minute = self.minute.until_room(quota, calls.again, moment.steady_ns);
             let until_day = if day_left < calls.again { until_tomorrow(moment) } else { Duration::ZERO };
             let retry_after_s = seconds_up(until_minute.max(until_day)).max(1);
             let headers = self.headers(quota, moment);
@@ -270,13 +271,13 @@ impl Entry {
 
     /// What is told of the window that has fewer calls left, of the day where both have the same.
     fn headers(&self, quota: Quota, moment: Moment) -> RateHeaders {
-        let (day_left, minute_left) = (self.day.remaining(quota.per_day), self.minute.left(moment.steady_ns));
+        let (day_left, minute_left) = (self.day.remaining(quota.per_day), self.minute.left(quota, moment.steady_ns));
         if day_left <= minute_left {
             let reset_s = seconds_up(until_tomorrow(moment)).max(1);
             RateHeaders { limit: quota.per_day, remaining: day_left, reset_s }
         } else {
             let reset_s = seconds_up(self.minute.until_full(moment.steady_ns));
-            RateHeaders { limit: self.minute.limit(), remaining: minute_left, reset_s }
+            RateHeaders { limit: quota.per_minute, remaining: minute_left, reset_s }
         }
     }
 }

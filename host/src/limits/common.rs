@@ -11,6 +11,9 @@
 //! **Invariant:** over all processes no more calls are let through than a minute's bucket gives, and for each process a chunk that it took
 //! before: a twentieth of the limit.
 //!
+//! **Invariant:** a sliding window is never held in part: the store counts each of its calls before it is let through, so that over all
+//! processes no 60 seconds have more calls than the limit.
+//!
 //! **Invariant:** what was taken of a day is noted here whether or not whoever asked still waits for it: else clients that give up and come again,
 //! as they do when the store is slow, would use a day up without a call.
 //!
@@ -73,6 +76,15 @@ pub struct OfMinute {
     pub until_full: Duration,
 }
 
+/// What was given of a sliding window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfWindow {
+    /// Whether the calls were counted.
+    pub is_taken: bool,
+    /// How long each call of all processes stays in the window, those that were counted now included.
+    pub until_left: Vec<Duration>,
+}
+
 /// Counts of calls that several processes share. Each answer is as if nobody else asked at the same time.
 #[async_trait::async_trait]
 pub trait CommonCounts: Send + Sync + 'static {
@@ -93,6 +105,12 @@ pub trait CommonCounts: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     async fn take_of_minute(&self, name: &str, wanted: Wanted, limit: u32) -> Result<OfMinute, Cause>;
+
+    /// Counts calls in a sliding window of 60 seconds, if it has room for all of them beside those of all processes.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn take_of_window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, Cause>;
 
     /// Removes the counts of all days before that one, and minutes that are full again.
     ///
@@ -151,13 +169,14 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
                 Ok(decision) => return Ok(decision),
                 Err(ask) => ask,
             };
-            let refused;
-            (turn, refused) = match ask {
+            let decided;
+            (turn, decided) = match ask {
                 Ask::Day(wanted) => self.ask_of_day(turn, shard, key, (quota, calls), wanted, &moment).await?,
+                Ask::Window => (turn, self.ask_of_window(shard, key, (quota, calls), &moment).await?),
                 Ask::Minute(wanted) => (turn, self.ask_of_minute(shard, key, (quota, calls), wanted, &moment).await?),
             };
-            if let Some(refused) = refused {
-                return Ok(refused);
+            if let Some(decision) = decided {
+                return Ok(decision);
             }
         }
         Err(AppError::Busy)
@@ -223,6 +242,20 @@ impl<K: Clone + Eq + Hash + Display + Send + 'static> CommonBucket<K> {
             entry.chunk = wanted.most;
             None
         }))
+    }
+
+    /// Has the store count calls in a sliding window, and decides by its answer. A call whose client has left is counted all the same.
+    async fn ask_of_window(
+        &self,
+        shard: &Shard<K>,
+        key: &K,
+        (quota, calls): (Quota, Calls),
+        moment: &impl Fn() -> Moment,
+    ) -> Result<Option<Decision>, AppError> {
+        let given = self.counts.take_of_window(&self.name_of(key), calls.count(), quota.per_minute).await;
+        let given = given.map_err(AppError::Unavailable)?;
+        let now = moment();
+        Ok(with_entry(shard, key, now, |entry| entry.windowed(&given, quota, calls, now)))
     }
 
     fn attempt(&self, shard: &Shard<K>, key: &K, quota: Quota, calls: Calls, moment: Moment) -> Result<Decision, Ask> {

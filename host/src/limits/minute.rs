@@ -98,6 +98,7 @@ impl Minute {
     }
 
     /// The limit.
+    #[cfg(test)]
     pub(super) fn limit(&self) -> u32 {
         self.limit.get()
     }

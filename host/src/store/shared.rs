@@ -10,7 +10,7 @@ pub mod plugins;
 use super::StoreError;
 use super::generation::Feed;
 
-pub use self::limits::{Lease, Leased, SharedLimits, Take, Taken};
+pub use self::limits::{Lease, Leased, SharedLimits, Take, Taken, Windowed};
 pub use self::plugins::{PLUGIN_LIST_BYTES_MAX, SharedPlugins, StoredList};
 
 /// Held while plugins or settings are changed: by one process at a time, and until it is dropped.

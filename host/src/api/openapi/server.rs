@@ -12,7 +12,7 @@ pub fn token() -> Operation {
     let form =
         "Client credentials by HTTP Basic with a form, as form fields, or as a JSON object: exactly one of the three.";
     Operation::new(Tag::Tokens, "issueToken", "Get an access token")
-        .says("OAuth 2.0 client credentials (RFC 6749, section 4.4). 5 a minute and 50 a day from one address, counted before any secret is looked at. Unknown fields are ignored; two ways of giving credentials at once, or a repeated field, are 400; so are credentials in the URL. After ten failures that claim one client id, further failing answers come ever later, or as 429 where too many wait; a right secret is let through at once.")
+        .says("OAuth 2.0 client credentials (RFC 6749, section 4.4). 5 in any 60 seconds and 50 a day from one address, counted before any secret is looked at. Unknown fields are ignored; two ways of giving credentials at once, or a repeated field, are 400; so are credentials in the URL. After ten failures that claim one client id, further failing answers come ever later, or as 429 where too many wait; a right secret is let through at once.")
         .body_of(&["application/x-www-form-urlencoded", "application/json"], form, named("TokenRequest"))
         .answer(Answer::json(200, "A token.", named("Token")).header("Cache-Control").header("Pragma"))
 }
@@ -98,7 +98,7 @@ pub fn live() -> Operation {
 #[must_use]
 pub fn ready() -> Operation {
     Operation::new(Tag::Server, "checkReady", "Can the server serve?")
-        .says("Whether the store answers and an eligibility engine is there. Not counted against any bucket.")
+        .says("Whether the store answers. The body is `ok`, or names what is degraded, a line each: a server without an active eligibility engine is ready, and only calls that need the engine are 503. Not counted against any bucket.")
         .answer(ok("It can."))
         .refuses(&[503])
         .example(Example::new("ready", "It can"))

@@ -1,5 +1,7 @@
 //! Whether the server lives and can serve.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 
@@ -12,10 +14,11 @@ pub async fn live(_: HealthCall) -> &'static str {
     "ok\n"
 }
 
-/// The store answers and an eligibility engine is there.
-pub async fn ready(_: HealthCall, State(app): State<AppState>) -> Result<&'static str, ApiError> {
-    match app.readiness().await {
-        Ok(()) => Ok("ok\n"),
+/// The store answers; the body names what is degraded, a line each.
+pub async fn ready(_: HealthCall, State(app): State<AppState>) -> Result<Cow<'static, str>, ApiError> {
+    match app.readiness() {
+        Ok(degraded) if degraded.is_empty() => Ok(Cow::Borrowed("ok\n")),
+        Ok(degraded) => Ok(Cow::Owned(degraded.iter().map(|part| format!("degraded: {part}\n")).collect())),
         Err(reason) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason).into()),
     }
 }

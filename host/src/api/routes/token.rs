@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use tracing::Instrument as _;
 
 use crate::api::access::TokenCall;
 use crate::api::error::RETRY_AFTER_S;
@@ -90,18 +91,26 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
     }
 }
 
-/// Holds a failing answer back for as long as the claimed client's failures ask for; one that cannot be held is turned away.
+/// Delays a failing response for as long as the failures of the claimed client require; one that cannot be delayed is rejected. Neither
+/// takes longer for a known client than for an unknown one: a delay begins before the audit log is written, and a rejection does not wait
+/// for it.
 async fn slow_down(app: &AppState, trail: &Trail, claimed: &str, known: Option<&ClientId>) -> Option<Response> {
     let failure = app.failed_sign_ins.count(claimed, app.clock.elapsed());
     if failure.delay.is_zero() {
         return None;
     }
-    // From here on: what is told of a client that there is takes longer than what is told of nobody, and must not be seen in the time.
     let wait = app.clock.sleep(failure.delay);
+    let held = app.failed_sign_ins.hold();
     if failure.is_first_slow {
-        tell_slowed(app, trail, known, failure.failures).await;
+        let (app, trail, known) = (app.clone(), trail.clone(), known.cloned());
+        let told = async move { tell_slowed(&app, &trail, known.as_ref(), failure.failures).await };
+        if held.is_some() {
+            told.await;
+        } else {
+            tokio::spawn(told.in_current_span());
+        }
     }
-    let Some(held) = app.failed_sign_ins.hold() else { return Some(turn_away(failure.delay)) };
+    let Some(held) = held else { return Some(turn_away(failure.delay)) };
     wait.await;
     drop(held);
     None

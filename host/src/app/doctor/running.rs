@@ -41,8 +41,13 @@ impl App {
         let data_dir = data_dir.display().to_string();
         let looked = tokio::task::spawn_blocking(move || examine(&patient)).await;
         let mut checks = looked.map_err(|error| AppError::Internal(error.into()))?;
-        checks.push(match self.readiness().await {
-            Ok(()) => Check::ok(CheckArea::DataFolder, "ready", "the server is ready"),
+        checks.push(match self.readiness() {
+            Ok(degraded) if degraded.is_empty() => Check::ok(CheckArea::DataFolder, "ready", "the server is ready"),
+            Ok(degraded) => {
+                let message = format!("the server is ready, and degraded: {}", degraded.join("; "));
+                let remedy = "`daftar plugin list` shows the state of each plugin";
+                Check::warning(CheckArea::DataFolder, "ready", message, remedy)
+            }
             Err(reason) => {
                 let message = format!("the server is not ready: {reason}");
                 let remedy =

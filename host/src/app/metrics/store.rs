@@ -79,8 +79,7 @@ impl Snapshot {
         self.describe_all(&GAUGES, &COUNTERS);
         let usage = app.keeper.usage();
         self.gauge("daftar_store_up", &[], f64::from(u8::from(usage.is_sound)));
-        let is_ready = usage.is_sound && app.engine.engine_name().is_some();
-        self.gauge("daftar_ready", &[], f64::from(u8::from(is_ready)));
+        self.gauge("daftar_ready", &[], f64::from(u8::from(app.readiness().is_ok())));
         for (outcome, count) in usage.writes {
             self.counter("daftar_store_writes_total", &[("outcome", outcome)], count);
         }

@@ -269,6 +269,9 @@ fn refuses_wrong_claims_even_under_the_right_signature() {
         ("iat", json!(i64::MIN), TokenDefect::Claims),
         ("iat", json!("2026"), TokenDefect::Claims),
         ("iat_us", json!(at(1).as_microsecond()), TokenDefect::Claims),
+        ("nbf", json!(next), TokenDefect::NotYetValid),
+        ("nbf", json!(i64::MAX), TokenDefect::NotYetValid),
+        ("nbf", json!("now"), TokenDefect::Claims),
         ("sub", json!("other"), TokenDefect::Subject),
         ("client_id", json!("other"), TokenDefect::Subject),
         ("scopes", json!("individual:read"), TokenDefect::Claims),
@@ -290,6 +293,16 @@ fn refuses_wrong_claims_even_under_the_right_signature() {
     for claims in not_json {
         let token = forge(&header, claims, Signature::Key(&key));
         assert_eq!(defect(&fixture, &token, now), TokenDefect::Claims, "{claims:.40}");
+    }
+}
+
+#[test]
+fn a_token_is_valid_from_its_nbf_on() {
+    let fixture = Fixture::new();
+    let (key, header) = (fixture.signing_key(), good_header(&fixture).to_string());
+    for second in [0, 1] {
+        let token = forge(&header, &claims_with("nbf", json!(at(second).as_second())), Signature::Key(&key));
+        verify(&token, &fixture.keys, &fixture.config, at(1)).unwrap();
     }
 }
 

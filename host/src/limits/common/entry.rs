@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
-use super::Wanted;
-use crate::limits::Quota;
+use super::{OfWindow, Wanted};
+use crate::limits::allowance::Window;
 use crate::limits::bucket::{Calls, Moment, until_tomorrow};
 use crate::limits::day::block;
 use crate::limits::decision::{Decision, RateHeaders, Refusal, seconds_up};
+use crate::limits::{Quota, Refill};
 
 /// At most this part of a minute is taken at once.
 const CHUNK_PART: u32 = 20;
@@ -18,7 +19,7 @@ const IDLE_NS: u64 = 60_000_000_000;
 const REFUSED_NS: u64 = 1_000_000_000;
 
 /// What a key holds here, and what was told of it when the store was last asked.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) day: Date,
     /// Taken of the day and not used.
@@ -33,6 +34,8 @@ pub(super) struct Entry {
     pub(super) chunk: u32,
     /// From then on the minute is full again.
     pub(super) full_at_ns: u64,
+    /// The calls of all processes in a sliding window, where the quota has one.
+    pub(super) window: Window,
     pub(super) refused: Option<Refused>,
     pub(super) called_at_ns: u64,
 }
@@ -51,6 +54,8 @@ pub(super) struct Refused {
 pub(super) enum Ask {
     Day(Wanted),
     Minute(Wanted),
+    /// As many calls as the request costs, of a sliding window.
+    Window,
 }
 
 impl Entry {
@@ -64,6 +69,7 @@ impl Entry {
             leased_at_ns: 0,
             chunk: 1,
             full_at_ns: 0,
+            window: Window::default(),
             refused: None,
             called_at_ns: moment.steady_ns,
         }
@@ -110,6 +116,11 @@ impl Entry {
         if quota.per_minute < count {
             return Ok(self.refusal(Refusal::Minute, quota, calls, moment));
         }
+        if quota.refill == Refill::Window {
+            // Calls leave a window by time alone, so a window that is full here is full everywhere.
+            let is_full = !self.until_room(quota, count, moment).is_zero();
+            return if is_full { Ok(self.refusal(Refusal::Minute, quota, calls, moment)) } else { Err(Ask::Window) };
+        }
         if self.minute_held < count {
             let missing = count - self.minute_held;
             return Err(Ask::Minute(Wanted { least: missing, most: missing.max(self.next_chunk(quota, moment)) }));
@@ -118,6 +129,16 @@ impl Entry {
         self.minute_held -= count;
         self.refused = None;
         Ok(Decision::Allowed { headers: self.headers(quota, moment) })
+    }
+
+    /// Notes the answer of the store about a sliding window, and decides by it; `None` where the day has to be asked again.
+    pub(super) fn windowed(&mut self, given: &OfWindow, quota: Quota, calls: Calls, moment: Moment) -> Option<Decision> {
+        self.window = Window::leaving_after(&given.until_left, moment.steady_ns);
+        if !given.is_taken {
+            return Some(self.refusal(Refusal::Minute, quota, calls, moment));
+        }
+        self.day_held = self.day_held.checked_sub(calls.count())?;
+        Some(Decision::Allowed { headers: self.headers(quota, moment) })
     }
 
     /// About as many calls as came in the last second.
@@ -155,12 +176,18 @@ impl Entry {
 
     /// How long until the minute has room for so many calls, if nobody else calls meanwhile.
     pub(super) fn until_room(&self, quota: Quota, calls: u32, moment: Moment) -> Duration {
+        if quota.refill == Refill::Window {
+            return self.window.until_room(quota.per_minute, calls, moment.steady_ns);
+        }
         let missing = quota.per_minute.saturating_sub(calls);
         let room_at_ns = self.full_at_ns.saturating_sub(cell_ns(quota).saturating_mul(missing.into()));
         Duration::from_nanos(room_at_ns.saturating_sub(moment.steady_ns))
     }
 
     pub(super) fn minute_left(&self, quota: Quota, moment: Moment) -> u32 {
+        if quota.refill == Refill::Window {
+            return self.window.left(quota.per_minute, moment.steady_ns);
+        }
         let used = self.full_at_ns.saturating_sub(moment.steady_ns).div_ceil(cell_ns(quota));
         let left = quota.per_minute.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
         left.saturating_add(self.minute_held).min(quota.per_minute)
@@ -174,7 +201,10 @@ impl Entry {
             let reset_s = seconds_up(until_tomorrow(moment)).max(1);
             RateHeaders { limit: quota.per_day, remaining: day_left, reset_s }
         } else {
-            let until_full = Duration::from_nanos(self.full_at_ns.saturating_sub(moment.steady_ns));
+            let until_full = match quota.refill {
+                Refill::Even => Duration::from_nanos(self.full_at_ns.saturating_sub(moment.steady_ns)),
+                Refill::Window => self.window.until_full(moment.steady_ns),
+            };
             RateHeaders { limit: quota.per_minute, remaining: minute_left, reset_s: seconds_up(until_full) }
         }
     }

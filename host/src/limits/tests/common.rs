@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::context::{Clock, FakeClock};
 use crate::error::Cause;
-use crate::limits::common::{CommonCounts, OfDay, OfMinute, Wanted};
+use crate::limits::common::{CommonCounts, OfDay, OfMinute, OfWindow, Wanted};
 use crate::limits::day::block;
 use crate::limits::fixtures::{address, client, refusal};
 use crate::limits::{Limits, Refusal, TOKEN_QUOTA};
@@ -22,6 +22,8 @@ struct Common {
     clock: FakeClock,
     days: Mutex<BTreeMap<(Date, String), u64>>,
     minutes: Mutex<BTreeMap<String, (u128, u32)>>,
+    /// When each call of a window was made.
+    windows: Mutex<BTreeMap<String, Vec<Duration>>>,
     asked: AtomicUsize,
     is_broken: AtomicBool,
     /// What was taken of a day is answered when this can be had.
@@ -75,6 +77,19 @@ impl CommonCounts for Common {
         Ok(OfMinute { taken, until_full: Duration::from_nanos((*full_at - now) as u64) })
     }
 
+    async fn take_of_window(&self, name: &str, calls: u32, limit: u32) -> Result<OfWindow, Cause> {
+        self.ask()?;
+        tokio::task::yield_now().await;
+        let now = self.clock.elapsed();
+        let mut windows = self.windows.lock().unwrap();
+        let window = windows.entry(name.to_owned()).or_default();
+        window.retain(|called_at| now.saturating_sub(*called_at) < Duration::from_secs(60));
+        let is_taken = window.len() + calls as usize <= limit as usize;
+        window.extend((0..calls).filter(|_| is_taken).map(|_| now));
+        let until_left = window.iter().map(|called_at| *called_at + Duration::from_secs(60) - now).collect();
+        Ok(OfWindow { is_taken, until_left })
+    }
+
     async fn forget_before(&self, day: Date) -> Result<(), Cause> {
         self.ask()?;
         self.days.lock().unwrap().retain(|(of, _), _| *of >= day);
@@ -92,11 +107,12 @@ struct Several {
 impl Several {
     fn new(count: usize) -> Self {
         let clock = FakeClock::new("2026-03-01T12:00:00Z".parse().unwrap());
-        let (days, minutes) = (Mutex::default(), Mutex::default());
+        let (days, minutes, windows) = (Mutex::default(), Mutex::default(), Mutex::default());
         let common = Arc::new(Common {
             clock: clock.clone(),
             days,
             minutes,
+            windows,
             asked: AtomicUsize::new(0),
             is_broken: AtomicBool::new(false),
             answers: tokio::sync::Mutex::default(),
@@ -277,6 +293,31 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0_usize..3).prop_map(Step::Stop),
     ];
     proptest::collection::vec(step, 1..40)
+}
+
+#[tokio::test]
+async fn token_requests_are_at_most_five_in_any_minute_however_many_processes_count() {
+    let several = Several::new(3);
+    let here = address("192.0.2.1");
+    let mut allowed_at_s: Vec<i64> = Vec::new();
+    for second in 0..300 {
+        for process in &several.processes {
+            let decision = process.charge_token_request(here).await.unwrap();
+            if decision.is_allowed() {
+                allowed_at_s.push(second);
+                let recent = allowed_at_s.iter().filter(|at_s| second - **at_s < 60).count();
+                assert!(recent <= 5, "{recent} calls in the 60 seconds up to {second} s");
+                assert_eq!(decision.headers().remaining, 5 - recent as u32);
+            } else {
+                let (reason, headers, retry_after_s) = refusal(decision);
+                assert_eq!((reason, headers.remaining), (Refusal::Minute, 0));
+                let oldest = allowed_at_s[allowed_at_s.len() - 5];
+                assert_eq!(retry_after_s as i64, oldest + 60 - second);
+            }
+        }
+        several.clock.advance(SignedDuration::from_secs(1));
+    }
+    assert_eq!(allowed_at_s.len(), 25, "and no fewer: {allowed_at_s:?}");
 }
 
 proptest! {

@@ -143,9 +143,10 @@ async fn a_new_address_that_finds_no_room_is_let_through_after_the_wait() {
     let fixture = Fixture::new();
     let counts = Arc::clone(&fixture.disk) as Arc<dyn DayCounts>;
     let small: Bucket<AddressKey> = Bucket::new("small", bucket::SHARDS, counts);
+    let quota = Quota { refill: Refill::Even, ..TOKEN_QUOTA };
     let charge = async |number: u32| {
         let key = AddressKey::of(IpAddr::from(number.to_be_bytes()));
-        small.charge(&key, TOKEN_QUOTA, Calls::ONE, || fixture.limits.moment()).await.unwrap()
+        small.charge(&key, quota, Calls::ONE, || fixture.limits.moment()).await.unwrap()
     };
     let mut crowded = Vec::new();
     for number in 0..2_000 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::{Notify, OwnedMutexGuard};
@@ -11,8 +11,10 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 use super::MemoryStore;
 use crate::store::StoreError;
 use crate::store::generation::{Feed, Generation, History};
-use crate::store::shared::limits::{Minute, lease};
-use crate::store::shared::{Lease, Leased, Shared, SharedLimits, SharedPlugins, StoredList, Take, Taken, Turn};
+use crate::store::shared::limits::{Minute, WINDOW, lease};
+use crate::store::shared::{
+    Lease, Leased, Shared, SharedLimits, SharedPlugins, StoredList, Take, Taken, Turn, Windowed,
+};
 
 /// What is kept beside the records.
 #[derive(Default)]
@@ -20,6 +22,8 @@ pub(super) struct Common {
     pub(super) generation: Generation,
     kept_once: BTreeMap<String, Vec<u8>>,
     minutes: BTreeMap<String, Minute>,
+    /// When each call of a window was made.
+    windows: BTreeMap<String, Vec<Duration>>,
     list: StoredList,
     named: Vec<[u8; 32]>,
     files: BTreeMap<[u8; 32], Vec<u8>>,
@@ -136,12 +140,25 @@ impl SharedLimits for MemoryStore {
         Ok(leased)
     }
 
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError> {
+        let now = self.hearing.since.elapsed();
+        let mut state = self.state();
+        let window = state.common.windows.entry(name.to_owned()).or_default();
+        window.retain(|called_at| now.saturating_sub(*called_at) < WINDOW);
+        let is_taken = window.len() as u64 + u64::from(calls) <= u64::from(limit);
+        window.extend((0..calls).filter(|_| is_taken).map(|_| now));
+        let until_left = window.iter().map(|called_at| (*called_at + WINDOW).saturating_sub(now)).collect();
+        Ok(Windowed { is_taken, until_left })
+    }
+
     async fn forget_full_minutes(&self) -> Result<u64, StoreError> {
-        let now_ns = u64::try_from(self.hearing.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let minutes = &mut self.state().common.minutes;
-        let before = minutes.len();
-        minutes.retain(|_, minute| minute.full_at_ns > now_ns);
-        Ok(before.saturating_sub(minutes.len()) as u64)
+        let now = self.hearing.since.elapsed();
+        let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let common = &mut self.state().common;
+        let before = common.minutes.len() + common.windows.len();
+        common.minutes.retain(|_, minute| minute.full_at_ns > now_ns);
+        common.windows.retain(|_, window| window.iter().any(|called_at| now.saturating_sub(*called_at) < WINDOW));
+        Ok(before.saturating_sub(common.minutes.len() + common.windows.len()) as u64)
     }
 }
 

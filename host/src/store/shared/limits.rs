@@ -46,7 +46,19 @@ pub struct Leased {
     pub until_full: Duration,
 }
 
-/// Counts of a day, exact, and of a minute, which goes by the store's own clock.
+/// What was given of a sliding window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windowed {
+    /// Whether the calls were counted.
+    pub is_taken: bool,
+    /// How long each call stays in the window, those that were counted now included; at most [`WINDOW`].
+    pub until_left: Vec<Duration>,
+}
+
+/// The length of a sliding window.
+pub const WINDOW: Duration = Duration::from_secs(60);
+
+/// Counts of a day, exact, of a minute, and of a sliding window; the latter two go by the store's own clock.
 ///
 /// A minute is a bucket of so many calls that fills evenly (GCRA): all of them at once, then one every minute divided by them.
 #[async_trait::async_trait]
@@ -70,7 +82,14 @@ pub trait SharedLimits: Send + Sync + 'static {
     /// When the store fails.
     async fn lease(&self, name: &str, lease: Lease) -> Result<Leased, StoreError>;
 
-    /// Forgets minutes that are full again, and says how many these were.
+    /// Counts calls in the sliding window of a name, if it then has at most `limit`. Need not outlive a crash of the store: a window is
+    /// empty then.
+    ///
+    /// # Errors
+    /// When the store fails.
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError>;
+
+    /// Forgets minutes that are full again and windows that are empty, and returns their number.
     ///
     /// # Errors
     /// When the store fails.

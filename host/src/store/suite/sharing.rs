@@ -55,6 +55,22 @@ pub async fn a_minute_is_given_once_and_a_change_of_its_limit_keeps_what_was_use
     assert_eq!(other.shared.lease("client/b", ask(1, 1, 1)).await.unwrap().calls, 0, "it is not full again");
 }
 
+pub async fn a_sliding_window_counts_the_calls_of_all_processes(one: Process, other: Process) {
+    let minute = Duration::from_secs(60);
+    for (number, process) in [&one, &other, &one].into_iter().enumerate() {
+        let given = process.shared.window("token/a", 1, 3).await.unwrap();
+        assert!(given.is_taken);
+        assert_eq!(given.until_left.len(), number + 1);
+        assert!(given.until_left.iter().all(|until_left| *until_left > minute / 2 && *until_left <= minute), "{given:?}");
+    }
+    let refused = other.shared.window("token/a", 1, 3).await.unwrap();
+    assert!(!refused.is_taken && refused.until_left.len() == 3, "{refused:?}");
+    assert!(!other.shared.window("token/b", 4, 3).await.unwrap().is_taken, "more than there ever are");
+    assert!(other.shared.window("token/b", 3, 3).await.unwrap().is_taken, "what was refused is not counted");
+    one.shared.forget_full_minutes().await.unwrap();
+    assert!(!one.shared.window("token/a", 1, 3).await.unwrap().is_taken, "it is not empty");
+}
+
 pub async fn a_list_is_replaced_by_who_has_seen_it_and_files_go_when_no_list_names_them(one: Process, other: Process) {
     let before = other.shared.generation().await.unwrap();
     assert_eq!(one.shared.plugin_list().await.unwrap().revision, 0);
@@ -119,6 +135,7 @@ macro_rules! sharing {
             $fresh;
             a_count_gives_no_more_than_its_limit_and_takes_back_what_was_not_used,
             a_minute_is_given_once_and_a_change_of_its_limit_keeps_what_was_used,
+            a_sliding_window_counts_the_calls_of_all_processes,
             a_list_is_replaced_by_who_has_seen_it_and_files_go_when_no_list_names_them,
             turns_come_one_after_the_other_and_end_with_who_has_them,
             what_is_kept_once_stays_whoever_comes_later,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{PostgresShared, number};
 use crate::store::StoreError;
 use crate::store::postgres::failure::Failure;
-use crate::store::shared::{Lease, Leased, SharedLimits, Take, Taken};
+use crate::store::shared::limits::WINDOW;
+use crate::store::shared::{Lease, Leased, SharedLimits, Take, Taken, Windowed};
 
 const TAKE: &str = "INSERT INTO daftar.counter AS kept (name, value, taken) \
     SELECT $1, given, given FROM (SELECT CASE WHEN $4::bigint >= $2::bigint THEN least($3::bigint, $4::bigint) ELSE 0 END AS given) AS fresh \
@@ -24,8 +25,22 @@ const LEASE: &str = "INSERT INTO daftar.minute AS kept (name, full_at, per_minut
     per_minute = $2, asked_at = excluded.asked_at \
     RETURNING given, full_at - asked_at";
 
-const FORGET: &str = "WITH gone AS (DELETE FROM daftar.minute \
-    WHERE full_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 RETURNING 1) SELECT count(*) FROM gone";
+/// The calls that are in the window, in the order of time. A call is never noted before the one that was counted last.
+const IN_WINDOW: &str = "INSERT INTO daftar.call_window AS kept (name, calls, asked_at, is_taken) \
+    SELECT $1, CASE WHEN $2::bigint <= $3::bigint THEN array_fill(ns, ARRAY[$2::integer]) ELSE '{}' END, ns, $2 <= $3 \
+    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS ns) AS now \
+    ON CONFLICT (name) DO UPDATE SET \
+    calls = daftar.window_calls(kept.calls, excluded.asked_at) \
+        || CASE WHEN cardinality(daftar.window_calls(kept.calls, excluded.asked_at)) + $2 <= $3 \
+            THEN array_fill(greatest(excluded.asked_at, kept.asked_at), ARRAY[$2::integer]) ELSE '{}' END, \
+    is_taken = cardinality(daftar.window_calls(kept.calls, excluded.asked_at)) + $2 <= $3, \
+    asked_at = excluded.asked_at \
+    RETURNING is_taken, ARRAY(SELECT call + 60000000000 - asked_at FROM unnest(calls) AS call)";
+
+const FORGET: &str = "WITH now AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS ns), \
+    minutes AS (DELETE FROM daftar.minute USING now WHERE full_at < ns RETURNING 1), \
+    windows AS (DELETE FROM daftar.call_window USING now WHERE daftar.window_calls(calls, ns) = '{}' RETURNING 1) \
+    SELECT (SELECT count(*) FROM minutes) + (SELECT count(*) FROM windows)";
 
 #[async_trait::async_trait]
 impl SharedLimits for PostgresShared {
@@ -57,6 +72,15 @@ impl SharedLimits for PostgresShared {
             left: per_minute.saturating_sub(used),
             until_full: Duration::from_nanos(until_full_ns),
         })
+    }
+
+    async fn window(&self, name: &str, calls: u32, limit: u32) -> Result<Windowed, StoreError> {
+        let row = self.database().query_opt(IN_WINDOW, &[&name, &number(calls), &number(limit)]).await?;
+        let row = row.ok_or_else(nothing)?;
+        let read = || Ok((row.try_get::<_, bool>(0)?, row.try_get::<_, Vec<i64>>(1)?));
+        let (is_taken, until_left_ns) = read().map_err(|error: tokio_postgres::Error| Failure::from(&error))?;
+        let until_left = |ns: &i64| Duration::from_nanos(u64::try_from(*ns).unwrap_or(0)).min(WINDOW);
+        Ok(Windowed { is_taken, until_left: until_left_ns.iter().map(until_left).collect() })
     }
 
     async fn forget_full_minutes(&self) -> Result<u64, StoreError> {
