@@ -73,8 +73,8 @@ impl fmt::Debug for Generation {
 }
 
 impl Generation {
-    /// Digest over each vocabulary's namespace, version and contents, and over the concept groups. Numbers are left out:
-    /// two registries with the same packs have the same digest.
+    /// Digest over each vocabulary's namespace, version and contents, over the concept groups, and over the extension fields that
+    /// are declared. Numbers are left out: two registries with the same packs have the same digest.
     #[must_use]
     pub fn digest(&self) -> &ContentDigest {
         &self.digest

@@ -27,7 +27,7 @@ fn with(plugin: Vec<u8>) -> (TestLibrary, FakeClock) {
     let settings = PluginHostSettings {
         threads: Some(2),
         clock: HostClock::new(Arc::new(clock.clone())),
-        trust: TrustPolicy::new([], PinnedDigests::default(), UnsignedPlugins::Allowed),
+        trust: super::guest::lax(),
         ..PluginHostSettings::default()
     };
     let host = Arc::new(PluginHost::start(settings).unwrap());

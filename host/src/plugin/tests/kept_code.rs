@@ -43,7 +43,7 @@ impl Folders {
         let settings = PluginHostSettings {
             threads: Some(2),
             code_folder: Some(self.code_folder()),
-            trust: TrustPolicy::new([], PinnedDigests::default(), UnsignedPlugins::Allowed),
+            trust: super::guest::lax(),
             ..PluginHostSettings::default()
         };
         let host = Arc::new(PluginHost::start(settings).unwrap());
