@@ -292,13 +292,13 @@ mod tests {
         let limited = TrustedKey::limited(key(1).public_key(), Some(vec![gear()]), Some(vec![SignedKind::VocabularyPack]));
         let policy = TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused);
         let signature = key(1).sign(FILE).to_string();
-        let cel = PluginName::parse("cel").unwrap();
+        let (gear, cel) = (gear(), PluginName::parse("cel").unwrap());
         let judge = |name, kind, unsigned| {
             policy.judge((name, kind), FILE, Digest::of(FILE), Some(signature.as_str()), unsigned)
         };
         let id = key(1).public_key().id();
-        assert_eq!(judge(&gear(), PACK, UnsignedPlugins::Refused), Ok(Signer::Key(id)));
-        for (name, kind) in [(&cel, PACK), (&gear(), PluginKind::EligibilityEngine)] {
+        assert_eq!(judge(&gear, PACK, UnsignedPlugins::Refused), Ok(Signer::Key(id)));
+        for (name, kind) in [(&cel, PACK), (&gear, PluginKind::EligibilityEngine)] {
             let error = judge(name, kind, UnsignedPlugins::Refused).unwrap_err();
             assert!(matches!(error, SignatureProblem::OutsideLimits { .. }), "{error}");
             let told = error.to_string();
