@@ -49,8 +49,9 @@ pub use files::FolderError;
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, ArchivedPlugins, CommonPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, OpenedLibrary, PluginLibrary,
-    PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile, WantedPlugin, is_in_use,
+    Accept, ArchivedPlugins, CommonPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, OpenedLibrary,
+    PluginLibrary, PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile,
+    WantedPlugin, is_in_use,
 };
 pub use limits::PluginLimits;
 pub use look::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};

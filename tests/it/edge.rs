@@ -7,6 +7,6 @@ mod http2;
 mod ipv6;
 mod proxies;
 mod slow;
-mod streams;
 pub(crate) mod stopping;
+mod streams;
 mod tls;

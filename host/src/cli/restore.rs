@@ -41,7 +41,8 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     let mut progress = Progress::new(global.json, "restored");
     let bar = move |head: &_, things| progress.at(head, things);
     let restored = runtime.block_on(restore(file, &global.data_dir, &config, trust, bar));
-    let Restored { authenticity, refused_plugins, contents, has_keys, findings } = restored.map_err(|error| failed(global, args, &error))?;
+    let Restored { authenticity, refused_plugins, contents, has_keys, findings } =
+        restored.map_err(|error| failed(global, args, &error))?;
     if global.json {
         let mut summary = json_of(&contents, &args.file);
         if let Some(members) = summary.as_object_mut() {
@@ -63,7 +64,8 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
     print_authenticity(authenticity);
     for RefusedPlugin { name, version, path, reason } in &refused_plugins {
         output::line(format_args!(
-            "the plugin {name} {version} is in `{}` and will NOT be loaded: {reason}", path.display()
+            "the plugin {name} {version} is in `{}` and will NOT be loaded: {reason}",
+            path.display()
         ));
     }
     if !has_keys {

@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_key_with_limits_is_trusted_within_all_of_them() {
-        let key = read(&format!("{{ key = '{KEY}', names = ['crops', 'gear'], kinds = ['vocabulary-pack'] }}")).unwrap();
+        let key =
+            read(&format!("{{ key = '{KEY}', names = ['crops', 'gear'], kinds = ['vocabulary-pack'] }}")).unwrap();
         assert!(key.may_sign(&name("gear"), PluginKind::VocabularyPack));
         assert!(!key.may_sign(&name("gear"), PluginKind::EligibilityEngine));
         assert!(!key.may_sign(&name("gender"), PluginKind::VocabularyPack));

@@ -67,7 +67,9 @@ impl Consulted {
             let uri = resolved.uri(&asked.written.namespace);
             if table.number(&uri).is_none() {
                 // Its pack may have gone while the request was handled.
-                current.vocabulary(&uri.namespace).ok_or_else(|| AppError::VocabularyUnavailable(uri.namespace.clone()))?;
+                current
+                    .vocabulary(&uri.namespace)
+                    .ok_or_else(|| AppError::VocabularyUnavailable(uri.namespace.clone()))?;
                 unnumbered.insert(uri);
             }
         }
@@ -99,10 +101,15 @@ struct Publishing {
 
 impl NumbersGiven for Publishing {
     fn given(&self) {
-        let known = |current: &Generation| current.with_open(&self.asked, Some(self.table.clone()));
-        if let Err(error) = self.vocabularies.publish_for_all(known) {
-            tracing::error!(error = %error, "codes of a record that was just written cannot be published, they are shown without displays");
-        }
+        self.vocabularies.publish_for_all(|current| {
+            // Whoever asked for the write may have left, and others given the numbers that follow.
+            let is_known = current.table().code_count() > self.table.code_count();
+            let table = if is_known { current.table() } else { &self.table };
+            current.with_open(&self.asked, Some(Arc::clone(table))).map(Arc::new).unwrap_or_else(|error| {
+                tracing::error!(error = %error, "codes of a record that was just written cannot be published, they are shown without displays");
+                Arc::clone(current)
+            })
+        });
     }
 }
 

@@ -62,7 +62,11 @@ pub struct NewCodes {
 
 impl std::fmt::Debug for NewCodes {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("NewCodes").field("first", &self.first).field("codes", &self.codes).finish_non_exhaustive()
+        formatter
+            .debug_struct("NewCodes")
+            .field("first", &self.first)
+            .field("codes", &self.codes)
+            .finish_non_exhaustive()
     }
 }
 

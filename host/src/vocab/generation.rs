@@ -247,13 +247,9 @@ impl Vocabularies {
         generation
     }
 
-    /// Puts a generation in force that is made of the one in force, whoever's view this is. Only for whoever holds [`Self::changing`].
-    ///
-    /// # Errors
-    /// Those of `make`.
-    pub fn publish_for_all<E>(&self, make: impl FnOnce(&Generation) -> Result<Generation, E>) -> Result<(), E> {
-        let generation = make(&self.shared.current.load())?;
-        self.shared.current.store(Arc::new(generation));
-        Ok(())
+    /// Puts a generation in force for every request that is made of the one in force; `make` is called again where another one was published
+    /// meanwhile.
+    pub fn publish_for_all(&self, make: impl Fn(&Arc<Generation>) -> Arc<Generation>) {
+        self.shared.current.rcu(make);
     }
 }

@@ -23,7 +23,8 @@ fn a_backup_is_signed_and_a_restore_verifies_it_before_it_writes_anything() {
     assert_eq!(made["signed_by"], id, "{made}");
     let config = packs::config_that_trusts(folder.path(), &told);
 
-    let check = |file: &Path, more: &[&str]| run_on(folder.path(), &[&["backup", text(file), "--check"], more].concat());
+    let check =
+        |file: &Path, more: &[&str]| run_on(folder.path(), &[&["backup", text(file), "--check"], more].concat());
     assert_eq!(check(&signed, &["--trusted-key", public]).expect_success().json()["signature"], "verified");
     assert_eq!(check(&signed, &["--config", text(&config)]).expect_success().json()["signature"], "verified");
     assert_eq!(check(&signed, &[]).expect_success().json()["signature"], "not_verified");
@@ -51,8 +52,11 @@ fn a_backup_is_signed_and_a_restore_verifies_it_before_it_writes_anything() {
         assert!(!data_dir.exists(), "{reason}: nothing was written");
     }
     let limited = folder.path().join("limited.toml");
-    fs::write(&limited, format!("[plugins]\ntrusted_keys = [{{ key = \"{public}\", kinds = [\"vocabulary-pack\"] }}]\n"))
-        .unwrap();
+    fs::write(
+        &limited,
+        format!("[plugins]\ntrusted_keys = [{{ key = \"{public}\", kinds = [\"vocabulary-pack\"] }}]\n"),
+    )
+    .unwrap();
     assert_eq!(check(&signed, &["--config", text(&limited)]).expect_success().json()["signature"], "not_verified");
     let told = restored(&signed, &["--config", text(&config)]).expect_success().json();
     assert_eq!((&told["signature"], &told["signed_by"]), (&json!("verified"), &json!(id)), "{told}");
@@ -69,9 +73,10 @@ fn a_signed_backup_goes_to_standard_output_and_the_key_stays_with_the_command() 
     assert!(output.status.success());
     let file = folder.path().join("piped.daftar");
     fs::write(&file, &output.stdout).unwrap();
-    let checked = run_on(folder.path(), &[
-        "backup", text(&file), "--check", "--trusted-key", told["public_key"].as_str().unwrap(),
-    ]);
+    let checked = run_on(
+        folder.path(),
+        &["backup", text(&file), "--check", "--trusted-key", told["public_key"].as_str().unwrap()],
+    );
     assert_eq!(checked.expect_success().json()["signature"], "verified");
     let nowhere = back_up(app.data_dir(), &folder.path().join("b"), &["--sign", text(&folder.path().join("none.pem"))]);
     assert!(nowhere.code == 66 && !folder.path().join("b").exists(), "{nowhere:?}");
@@ -107,7 +112,10 @@ fn plugins_of_a_backup_are_judged_by_the_configuration_of_who_restores_it() {
     // Once its key is trusted it is loaded, from the same folder.
     let config = packs::config_that_trusts(folder.path(), &told);
     let (loaded, unloaded) = state_of(&strict, &["--config", text(&config)]);
-    assert_eq!((loaded.unwrap()["signer"].as_str(), unloaded), (Some(&*format!("key {}", told["key_id"].as_str().unwrap())), None));
+    assert_eq!(
+        (loaded.unwrap()["signer"].as_str(), unloaded),
+        (Some(&*format!("key {}", told["key_id"].as_str().unwrap())), None)
+    );
     // Where the backup itself is verified, what an administrator allowed there is known to be so.
     let verified = folder.path().join("verified");
     let key = backup_told["public_key"].as_str().unwrap();

@@ -220,7 +220,7 @@ fn a_write_that_is_refused_leaves_no_number_behind() {
     let works = json!({"extension": {"fishery": {"works": [format!("{OCCUPATION}#FARM+FARM")]}}});
     drop(client.post("/Group", &with(household("h", &[]), works)).expect(409));
     // A version that is not the present one, and a transaction of which one entry is refused.
-    let stale = client.request("PATCH", &path("Individual", "1")).header("If-Match", "W/\"9\"");
+    let stale = client.request("PATCH", &path("Individual", "1")).header("If-Match", "\"9\"");
     drop(stale.json(&json!({"occupation": format!("{OCCUPATION}#FARM+FARM")})).send().expect(412));
     let entry =
         |id: &str, code: &str| json!({"request": {"method": "POST", "url": "Individual"}, "resource": coded(id, code)});
@@ -230,16 +230,20 @@ fn a_write_that_is_refused_leaves_no_number_behind() {
     // A transaction that is written gives numbers to the codes of all its entries.
     let written = vec![entry("3", "FISH+FISH"), entry("4", "FISH+FISH"), entry("5", "FISH+FISH+FISH")];
     drop(client.post("/$batch", &batch(written)).expect(200));
-    let keyed = client.request("POST", "/Individual").header("Idempotency-Key", "k2").json(&coded("6", "FARM+FISH+FARM"));
+    let keyed =
+        client.request("POST", "/Individual").header("Idempotency-Key", "k2").json(&coded("6", "FARM+FISH+FARM"));
     drop(keyed.send().expect(201));
-    for (id, display) in [("3", "Fishing + Fishing"), ("5", "Fishing + Fishing + Fishing"), ("6", "Farming + Fishing + Farming")] {
+    for (id, display) in
+        [("3", "Fishing + Fishing"), ("5", "Fishing + Fishing + Fishing"), ("6", "Farming + Fishing + Farming")]
+    {
         assert_eq!(shown(&client, id, "en")["display"], display);
     }
     assert_eq!(client.found(&format!("occupation={OCCUPATION}%23FISH%2BFISH")), ["3", "4"]);
     app.stop();
     let numbered = numbered_codes(app.data_dir());
     let unlisted: Vec<&str> = numbered.iter().filter(|code| code.contains('+')).map(String::as_str).collect();
-    let expected = ["FARM+FISH", "FISH+FISH", "FISH+FISH+FISH", "FARM+FISH+FARM"].map(|code| format!("{OCCUPATION}#{code}"));
+    let expected =
+        ["FARM+FISH", "FISH+FISH", "FISH+FISH+FISH", "FARM+FISH+FARM"].map(|code| format!("{OCCUPATION}#{code}"));
     assert_eq!(unlisted, expected);
 }
 

@@ -126,7 +126,8 @@ impl LibraryRefill {
                 let signature = record.signature.as_deref();
                 // By what the file says of itself: the list may say anything.
                 let judged = manifest_of(&bytes).map_err(|error| error.to_string()).and_then(|manifest| {
-                    let judged = trust.judge((&manifest.name, manifest.kind), &bytes, record.digest, signature, unsigned);
+                    let judged =
+                        trust.judge((&manifest.name, manifest.kind), &bytes, record.digest, signature, unsigned);
                     judged.map_err(|problem| problem.to_string())
                 });
                 match judged {

@@ -289,7 +289,8 @@ mod tests {
 
     #[test]
     fn a_limited_key_vouches_for_its_names_and_kinds_alone() {
-        let limited = TrustedKey::limited(key(1).public_key(), Some(vec![gear()]), Some(vec![SignedKind::VocabularyPack]));
+        let limited =
+            TrustedKey::limited(key(1).public_key(), Some(vec![gear()]), Some(vec![SignedKind::VocabularyPack]));
         let policy = TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused);
         let signature = key(1).sign(FILE).to_string();
         let (gear, cel) = (gear(), PluginName::parse("cel").unwrap());
@@ -302,7 +303,10 @@ mod tests {
             let error = judge(name, kind, UnsignedPlugins::Refused).unwrap_err();
             assert!(matches!(error, SignatureProblem::OutsideLimits { .. }), "{error}");
             let told = error.to_string();
-            assert!(told.contains("the names `gear` and the kinds vocabulary-pack") && told.contains(name.as_str()), "{told}");
+            assert!(
+                told.contains("the names `gear` and the kinds vocabulary-pack") && told.contains(name.as_str()),
+                "{told}"
+            );
             assert_eq!(judge(name, kind, UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
         }
     }

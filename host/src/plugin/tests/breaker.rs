@@ -13,8 +13,7 @@ use crate::domain::code::{Code, Namespace};
 use crate::domain::eligibility::Verdict;
 use crate::domain::manifest::PluginName;
 use crate::plugin::{
-    BreakerState, EngineError, FaultKind, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary,
-    ResolveError, TrustPolicy, UnsignedPlugins,
+    BreakerState, EngineError, FaultKind, HostClock, PluginHost, PluginHostSettings, PluginLibrary, ResolveError,
 };
 
 /// A library with an engine, and the clock that its breaker reads.

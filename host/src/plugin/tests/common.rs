@@ -6,12 +6,10 @@ use super::guest::{TestLibrary, now};
 use super::library::{administrator, of_store};
 use super::pack_guest::{LOOP, PackGuest};
 use super::rule_guest::letters;
-use crate::domain::manifest::PluginName;
 use crate::domain::audit::AuditOutcome;
+use crate::domain::manifest::PluginName;
 use crate::domain::trusted_key::TrustedKey;
-use crate::plugin::{
-    CommonPlugins, PinnedDigests, PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
-};
+use crate::plugin::{CommonPlugins, PinnedDigests, PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins};
 use crate::service::plugin::PluginAdministration;
 use crate::store::Store as _;
 use crate::store::memory::MemoryStore;
@@ -255,7 +253,10 @@ async fn each_process_judges_what_another_installed_by_its_own_policy() {
     assert_eq!(other.test.library.list()[0].signer(), Signer::Key(key.public_key().id()));
     assert_eq!(one.test.library.list()[0].signer(), Signer::Unsigned, "the key is unknown there");
     let audited = taken_over(&store).await;
-    assert!(audited.iter().any(|(outcome, note)| *outcome == AuditOutcome::Allowed && note.contains("signed by key")), "{audited:?}");
+    assert!(
+        audited.iter().any(|(outcome, note)| *outcome == AuditOutcome::Allowed && note.contains("signed by key")),
+        "{audited:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

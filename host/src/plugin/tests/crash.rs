@@ -10,7 +10,7 @@ use super::guest::now;
 use super::pack_guest::PackGuest;
 use crate::domain::manifest::PluginName;
 use crate::plugin::files::crash::observed;
-use crate::plugin::{PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy, UnsignedPlugins};
+use crate::plugin::{PluginHost, PluginHostSettings, PluginLibrary};
 
 /// The folders of a server: installed plugins and their code.
 struct Folders(PathBuf);

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-use crate::domain::plugin_key::PluginKey;
 use crate::domain::manifest::{PluginKind, PluginManifest, PluginName};
+use crate::domain::plugin_key::PluginKey;
 use crate::plugin::pack::section::append_manifest;
 use crate::plugin::{
     PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginLimits, TrustPolicy, UnsignedPlugins,

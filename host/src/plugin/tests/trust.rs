@@ -13,8 +13,8 @@ use crate::domain::manifest::{PluginKind, PluginName};
 use crate::domain::plugin_key::PluginKey;
 use crate::domain::trusted_key::{SignedKind, TrustedKey};
 use crate::plugin::{
-    Digest, Downgrade, InstallError, InstallStep, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer,
-    PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
+    Digest, Downgrade, InstallError, InstallStep, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary,
+    PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
 };
 use crate::store::Store as _;
 
@@ -126,7 +126,8 @@ fn a_key_that_is_limited_installs_what_it_is_limited_to_and_nothing_else() {
     let key = PrivateKey::generate().unwrap();
     let names = Some(vec![PluginName::parse("gear").unwrap()]);
     let limited = TrustedKey::limited(key.public_key(), names, Some(vec![SignedKind::VocabularyPack]));
-    let library = library(folder.path(), TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused));
+    let library =
+        library(folder.path(), TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused));
     let signed = |file: Vec<u8>| PluginOffer { signature: Some(key.sign(&file).to_string()), ..file.into() };
     let gear = PackGuest { name: "gear", ..PackGuest::default() }.build();
     library.install(signed(gear), now(), &|_| Ok(())).unwrap();

@@ -48,7 +48,9 @@ pub enum BackupProblem {
     #[error("the signature of the backup cannot be read: {0}; use another backup")]
     Signature(&'static str),
     /// It has no signature, and one is asked for.
-    #[error("the backup is not signed, and one that a trusted key signed is asked for; `daftar backup --sign KEY` signs one")]
+    #[error(
+        "the backup is not signed, and one that a trusted key signed is asked for; `daftar backup --sign KEY` signs one"
+    )]
     Unsigned,
     /// A trusted key did not sign this.
     #[error(

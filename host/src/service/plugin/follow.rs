@@ -266,7 +266,8 @@ impl PluginAdministration {
             },
         };
         let older = self.library.newer_than(prepared.manifest()).map_or("", |_| ", which is older than what ran here");
-        let note = format!("takes it over from the database{older}; {}", vouched_for(&prepared, "[plugins] allow_unsigned"));
+        let note =
+            format!("takes it over from the database{older}; {}", vouched_for(&prepared, "[plugins] allow_unsigned"));
         // As with an install: before it is on disk.
         self.audit(&system(now), AuditOutcome::Allowed, prepared.reference(), note).await?;
         let library = self.library.clone();

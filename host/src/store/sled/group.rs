@@ -153,7 +153,8 @@ impl<'g> Group<'g> {
         let codes = self.state.numbering.of_write(&new_codes)?;
         let planned = self.planner.plan(write, request)?;
         let mut values = values(&planned)?;
-        let code_table = record::code_table::encode_parts(&StoredCodeTable { codes: codes.clone(), editions: Vec::new() })?;
+        let code_table =
+            record::code_table::encode_parts(&StoredCodeTable { codes: codes.clone(), editions: Vec::new() })?;
         for (name, value) in new_codes.iter().flat_map(|new| &new.counters) {
             values.push((keys::counter(name), record::counter::encode(*value)?));
         }

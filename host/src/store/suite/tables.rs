@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use crate::store::{NewCodes, NumbersGiven, Operation};
 use crate::store::record::audit::ENTRIES_PER_VALUE_MAX;
+use crate::store::{NewCodes, NumbersGiven, Operation};
 
 use super::*;
 
@@ -59,7 +59,8 @@ pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend
         let created = Operation::CreateIndividual(person(&[&format!("urn:x:id|{value}")]));
         std::iter::once(created).chain(new).collect::<Vec<_>>()
     };
-    let written = commit(backend.store(), of("1", vec![new(1, &["urn:x#b", "urn:y#b"]), new(3, &["urn:x#c"])])).await.unwrap();
+    let written =
+        commit(backend.store(), of("1", vec![new(1, &["urn:x#b", "urn:y#b"]), new(3, &["urn:x#c"])])).await.unwrap();
     assert_eq!(written.written.len(), 1, "nothing is told of the numbers");
     assert_eq!(heard.0.load(Ordering::Relaxed), 2);
     // Numbers that another write gave, codes that have one, and a write that is refused.
