@@ -109,15 +109,20 @@ pub fn spoken_versions() -> Vec<String> {
 /// administrator installed as unsigned, is named too.
 fn not_vouched_for(installed: &InstalledFile, trust: &TrustPolicy) -> Option<String> {
     let InstalledFile { name, kind, digest, signer, signature, bytes, .. } = installed;
-    // Where the file cannot be read, that is a finding of its own.
-    let bytes = bytes.as_ref().ok().filter(|bytes| Digest::of(bytes) == *digest)?;
-    let judged = trust.judge((name, *kind), bytes, *digest, signature.as_deref(), UnsignedPlugins::Refused);
+    // A signature is of a file: where that is another one or is not there, only what is said without it can be told.
+    let is_there = bytes.as_ref().is_ok_and(|bytes| Digest::of(bytes) == *digest);
+    let (bytes, signature) = match bytes {
+        Ok(bytes) if is_there => (bytes.as_slice(), signature.as_deref()),
+        Ok(_) | Err(_) => (&[][..], None),
+    };
+    let judged = trust.judge((name, *kind), bytes, *digest, signature, UnsignedPlugins::Refused);
     match (judged, signer) {
         (Ok(Signer::Key(_) | Signer::Pinned), _) => None,
         (Err(_), Signer::Pinned) => Some("it came with another release of this program".to_owned()),
         (Ok(Signer::Unsigned | Signer::Unrecorded), _) | (Err(SignatureProblem::Unsigned { .. }), Signer::Unsigned) => {
             Some("it was installed without a signature".to_owned())
         }
+        (Err(_), Signer::Key(_)) if !is_there => None,
         (Err(problem), Signer::Key(_) | Signer::Unsigned | Signer::Unrecorded) => Some(problem.to_string()),
     }
 }
