@@ -86,7 +86,8 @@ impl Consulted {
             return Ok(Kept { generation, before: self.generation, new_codes: None, _turn: turn });
         }
         let generation = if turn.is_none() { vocabularies.publish(known) } else { Arc::new(known) };
-        let heard = Arc::new(Publishing { vocabularies, asked: self.asked, table });
+        let built = (current, Arc::clone(&generation));
+        let heard = Arc::new(Publishing { vocabularies, built, asked: self.asked, table });
         let new_codes = Some(NewCodes { first, codes, counters, heard });
         Ok(Kept { generation, before: self.generation, new_codes, _turn: turn })
     }
@@ -95,6 +96,8 @@ impl Consulted {
 /// Publishes codes once they have their numbers.
 struct Publishing {
     vocabularies: Arc<Vocabularies>,
+    /// A generation, and what it is with the codes: worked out here, so that the thread that writes is not held up.
+    built: (Arc<Generation>, Arc<Generation>),
     asked: Vec<Arc<AskedCode>>,
     table: Arc<CodeTable>,
 }
@@ -102,6 +105,10 @@ struct Publishing {
 impl NumbersGiven for Publishing {
     fn given(&self) {
         self.vocabularies.publish_for_all(|current| {
+            let (before, after) = &self.built;
+            if Arc::ptr_eq(current, before) {
+                return Arc::clone(after);
+            }
             // Whoever asked for the write may have left, and others given the numbers that follow.
             let is_known = current.table().code_count() > self.table.code_count();
             let table = if is_known { current.table() } else { &self.table };
