@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use self::backend::Keeper;
@@ -102,6 +103,8 @@ pub struct App {
     pub requests: Arc<Requests>,
     /// Whose turn it is to bring many records.
     pub imports: Arc<ImportDesk>,
+    /// How many exports may be sent at once: each holds a page in memory for as long as its reader takes nothing.
+    pub exports: Arc<Semaphore>,
     /// Whose turn it is to look through the register.
     pub previews: Arc<PreviewDesk>,
     /// What previews read of records, kept for those that come.

@@ -176,7 +176,7 @@ impl Config {
         let keys = &self.plugins.trusted_keys;
         for (place, key) in keys.iter().enumerate() {
             if keys.iter().take(place).any(|before| before.id() == key.id()) {
-                problems.push(format!("`plugins.trusted_keys` has the key `{key}` ({}) twice", key.id()));
+                problems.push(format!("`plugins.trusted_keys` has the key `{}` ({}) twice", key.key(), key.id()));
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }

@@ -39,6 +39,7 @@ pub mod scope;
 pub mod search;
 pub mod subject;
 pub mod trace_parent;
+pub mod trusted_key;
 pub mod verification;
 pub mod vocabulary;
 pub mod web_origin;

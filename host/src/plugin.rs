@@ -49,8 +49,9 @@ pub use files::FolderError;
 pub use inspect::{Inspection, SignatureState};
 pub use install::{InstallError, InstallStep, LoadedPlugin};
 pub use library::{
-    Accept, ArchivedPlugins, CommonPlugins, InstalledPlugin, LibraryError, LibraryRefill, OpenedLibrary, PluginLibrary,
-    PluginOffer, PluginSet, Prepared, RecordedPlugin, SyncReport, SyncedFile, WantedPlugin, is_in_use,
+    Accept, ArchivedPlugins, CommonPlugins, Downgrade, InstalledPlugin, LibraryError, LibraryRefill, OpenedLibrary,
+    PluginLibrary, PluginOffer, PluginSet, Prepared, RecordedPlugin, RefusedPlugin, SyncReport, SyncedFile,
+    WantedPlugin, is_in_use,
 };
 pub use limits::PluginLimits;
 pub use look::{CodeState, FileState, PluginLook, look_at_installed, spoken_versions};
@@ -175,14 +176,11 @@ impl PluginHost {
     fn check_signature(&self, bytes: &[u8], signature: &str) -> Result<(), InstallError> {
         check_size(bytes.len())?;
         let digest = Digest::of(bytes);
-        match self.settings.trust.judge(bytes, digest, Some(signature), UnsignedPlugins::Allowed) {
-            Err(problem @ SignatureProblem::Mismatch { .. }) => {
-                let plugin = manifest_of(bytes).ok().map(|manifest| manifest.name);
-                Err(InstallError { plugin, ..InstallError::new(InstallStep::Signature, problem) })
-            }
-            // Whether it is needed, and trusted, is asked once the plugin's name is known.
-            Ok(_) | Err(_) => Ok(()),
-        }
+        // Whether it is needed, and trusted, is asked once the plugin's name is known.
+        self.settings.trust.check_match(bytes, digest, signature).map_err(|problem| {
+            let plugin = manifest_of(bytes).ok().map(|manifest| manifest.name);
+            InstallError { plugin, ..InstallError::new(InstallStep::Signature, problem) }
+        })
     }
 
     /// Reads everything that a pack brings without installing it: the operator wants to make another pack of it. Waits for a
@@ -211,8 +209,10 @@ impl PluginHost {
         signature: Option<&str>,
         unsigned: UnsignedPlugins,
     ) -> Result<Signer, InstallError> {
-        let judged = self.settings.trust.judge(candidate.bytes(), candidate.digest(), signature, unsigned);
-        judged.map_err(|problem| InstallError::of(&candidate.manifest().name, InstallStep::Signature, problem))
+        let manifest = candidate.manifest();
+        let plugin = (&manifest.name, manifest.kind);
+        let judged = self.settings.trust.judge(plugin, candidate.bytes(), candidate.digest(), signature, unsigned);
+        judged.map_err(|problem| InstallError::of(&manifest.name, InstallStep::Signature, problem))
     }
 
     /// Compiles and links a package that is not installed yet, with the code to be kept once it is.

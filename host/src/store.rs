@@ -62,7 +62,7 @@ use crate::domain::record::{RecordId, RecordKind, VersionId};
 
 pub use self::error::{REHEARSED, StoreError};
 use self::write::changes_records;
-pub use self::write::{Committed, Operation, RecordDetails, RestsOn, Write, Written};
+pub use self::write::{Committed, NewCodes, NumbersGiven, Operation, RecordDetails, RestsOn, Write, Written};
 
 /// A record that carries or carried an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ mod admin;
 mod file;
 mod killed;
 mod register;
+mod signed;
 
 use std::path::{Path, PathBuf};
 

@@ -8,4 +8,5 @@ mod ipv6;
 mod proxies;
 mod slow;
 pub(crate) mod stopping;
+mod streams;
 mod tls;

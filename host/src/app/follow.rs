@@ -198,7 +198,7 @@ impl Follower {
             if !taken_up.is_none_or(is_due) {
                 continue;
             }
-            let outcome = self.plugins.take_up_plugins().await;
+            let outcome = self.plugins.take_up_plugins(self.clock.now()).await;
             if outcome.is_ok() {
                 taken_up = Some((deployment, Instant::now()));
             }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
+
 use super::access_upkeep::{AccessUpkeep, drop_expired};
 use super::audit_upkeep::AuditUpkeep;
 use super::backend::Backend;
@@ -37,6 +39,7 @@ use crate::service::audit::AuditLog;
 use crate::service::audit::keeper::AuditKeeper;
 use crate::service::backup::Backups;
 use crate::service::bulk::desk::ImportDesk;
+use crate::service::bulk::export::EXPORTS_MAX;
 use crate::service::client::ClientAdministration;
 use crate::service::eligibility::preview::desk::PreviewDesk;
 use crate::service::eligibility::preview::{KeptColumns, Sharing};
@@ -220,6 +223,7 @@ impl App {
             config,
             data_dir,
             imports: Arc::new(ImportDesk::new(clock.clone())),
+            exports: Arc::new(Semaphore::new(EXPORTS_MAX)),
             previews,
             rule_columns,
             description: ServedDescription::new(public_url.clone()),

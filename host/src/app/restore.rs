@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
 use self::room::PutBack;
-use super::open::MIB;
+use super::open::{MIB, trust as trust_in_plugins};
 use super::verify::verify_stopped;
 use super::{PLUGINS_FOLDER, StartError};
 use crate::auth::key_folder;
@@ -21,8 +21,11 @@ use crate::auth::keys::KEY_FOLDER;
 use crate::auth::secret_file::SecretFileError;
 use crate::config::{Config, StoreBackend};
 use crate::domain::verification::VerificationResult;
-use crate::plugin::{Digest, LibraryRefill};
-use crate::service::backup::{BackupProblem, Contents, Head, Item, ReadAhead};
+pub use crate::plugin::RefusedPlugin;
+use crate::plugin::{Digest, LibraryRefill, PinnedDigests, TrustPolicy};
+use crate::service::backup::{
+    Authenticity, BackupProblem, BackupTrust, Chain, Contents, Head, Item, ReadAhead, extent_of,
+};
 use crate::store::StoreError;
 use crate::store::archive::Refill;
 use crate::store::sled::{OpenError, SledRefill};
@@ -119,9 +122,22 @@ pub(super) fn cause_of(error: &StoreError) -> String {
     std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default()
 }
 
+/// Whose backups are restored, and whose plugins are loaded of them.
+#[derive(Debug, Clone, Default)]
+pub struct RestoreTrust {
+    /// Whose backups.
+    pub backups: BackupTrust,
+    /// What this program was built with.
+    pub pinned: PinnedDigests,
+}
+
 /// What was restored.
 #[derive(Debug, Clone)]
 pub struct Restored {
+    /// Who signed the backup.
+    pub authenticity: Authenticity,
+    /// The plugins that the configuration does not accept: they are there and are not loaded.
+    pub refused_plugins: Vec<RefusedPlugin>,
     /// What the backup held.
     pub contents: Contents,
     /// Whether the folder has keys now.
@@ -131,8 +147,8 @@ pub struct Restored {
 }
 
 /// Restores a backup into a data folder, which is made where it does not exist. A backup without keys may be restored beside
-/// the folder `keys` of the old register, put there before. `heard` hears how many things were read. At the end the whole
-/// register is looked through.
+/// the folder `keys` of the old register, put there before. Its signature is judged before anything is written, its plugins by
+/// `[plugins]` of the configuration. `heard` hears how many things were read. At the end the whole register is looked through.
 ///
 /// # Errors
 /// See [`RestoreError`]. Whatever was written stays, with the marker.
@@ -140,6 +156,7 @@ pub async fn restore(
     file: File,
     data_dir: &Path,
     config: &Config,
+    trust: RestoreTrust,
     heard: impl FnMut(&Head, u64) + Send + 'static,
 ) -> Result<Restored, RestoreError> {
     if config.store.backend == StoreBackend::Postgres {
@@ -160,25 +177,40 @@ pub async fn restore(
     if !found.is_empty() {
         key_folder::check_all(data_dir).map_err(RestoreError::KeysBeside)?;
     }
+    let RestoreTrust { backups, pinned } = trust;
+    let judged = tokio::task::spawn_blocking(move || backups.judge_file(&mut peeked).map(|judged| (judged, peeked)));
+    let judged = judged.await.unwrap_or_else(|error| Err(BackupProblem::Io(error.into())));
+    let ((authenticity, verified), mut peeked) = judged?;
     // What is wrong with the backup is told when it is read.
-    let unpacked = crate::service::backup::unpacked_bytes(&mut peeked).unwrap_or_default();
+    let unpacked = extent_of(&mut peeked).map(|extent| extent.unpacked).unwrap_or_default();
     io::Seek::rewind(&mut peeked).map_err(BackupProblem::from)?;
     let mut put_back = PutBack { unpacked, put: 0 };
-    let contents = put_all(file, data_dir, config, heard, &mut put_back).await;
-    let contents =
-        contents.map_err(|error| room::or_no_room(error, &put_back, data_dir, &config.store.folder(data_dir)));
-    let contents = contents?;
-    Ok(Restored { contents, has_keys, findings: looked_through(config, data_dir).await? })
+    let is_authentic = matches!(authenticity, Authenticity::Signed(_));
+    let source = Source { file, verified, plugins: (trust_in_plugins(&config.plugins, pinned), is_authentic) };
+    let put = put_all(source, data_dir, config, heard, &mut put_back).await;
+    let put = put.map_err(|error| room::or_no_room(error, &put_back, data_dir, &config.store.folder(data_dir)));
+    let (contents, refused_plugins) = put?;
+    let findings = looked_through(config, data_dir).await?;
+    Ok(Restored { authenticity, refused_plugins, contents, has_keys, findings })
+}
+
+/// A backup whose signature was judged.
+struct Source {
+    file: File,
+    /// The checksum of what was verified, where a signature was.
+    verified: Option<Chain>,
+    /// Whose plugins are loaded, and whether what the backup says of them can be believed.
+    plugins: (TrustPolicy, bool),
 }
 
 /// Puts everything back, from the marker's being set to its being taken away.
 async fn put_all(
-    file: File,
+    Source { file, verified, plugins: (trust, is_authentic) }: Source,
     data_dir: &Path,
     config: &Config,
     heard: impl FnMut(&Head, u64) + Send + 'static,
     so_far: &mut PutBack,
-) -> Result<Contents, RestoreError> {
+) -> Result<(Contents, Vec<RefusedPlugin>), RestoreError> {
     mark(data_dir)?;
     let mut refill: Box<dyn Refill> =
         Box::new(SledRefill::open(&config.store.folder(data_dir), config.store.cache_mib.saturating_mul(MIB))?);
@@ -202,10 +234,14 @@ async fn put_all(
         (_, Err(error)) => return Err(error),
         (contents, Ok(())) => contents?,
     };
+    // Before the register counts: the file may be another one by now than was verified.
+    if verified.is_some_and(|verified| verified != contents.checksum) {
+        return Err(BackupProblem::Replaced.into());
+    }
     refill.finish().await?;
-    plugins.finish().map_err(failed(&folder))?;
+    let refused = plugins.finish(&trust, is_authentic).map_err(failed(&folder))?;
     unmark(data_dir)?;
-    Ok(contents)
+    Ok((contents, refused))
 }
 
 /// Looks through what was restored.

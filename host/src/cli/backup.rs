@@ -8,12 +8,19 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::json;
 
-pub(super) use self::contents::{json_of, print};
+pub(super) use self::contents::{json_of, name_of, print, print_authenticity};
 pub(super) use self::progress::Progress;
 use super::admin_client::{AdminClient, Payload};
 use super::{CliError, GlobalArgs, output};
-use crate::service::backup::{BackupProblem, Contents, Depth, inspect};
+use crate::app::plugin_files::PrivateKey;
+use crate::config::Config;
+use crate::domain::plugin_key::PluginKey;
+use crate::service::backup::{BackupProblem, BackupSignature, BackupTrust, Contents, Depth, inspect};
+
+/// The largest file with a public key that is read, in bytes.
+const KEY_FILE_BYTES_MAX: u64 = 16 << 10;
 
 /// What is backed up, and to where.
 #[derive(Debug, Args)]
@@ -26,23 +33,30 @@ pub struct BackupArgs {
     /// Leave out the keys that sign tokens and protect client secrets
     #[arg(long)]
     without_keys: bool,
-    /// Make no backup: read the one in FILE whole, say what it holds and whether it is sound
-    #[arg(long, conflicts_with_all = ["force", "without_keys"])]
+    /// Sign it with this private key, as `plugin keygen` wrote it; the server never sees the key
+    #[arg(long, value_name = "KEY")]
+    sign: Option<PathBuf>,
+    /// Make no backup: read the one in FILE whole, say what it holds, whether it is sound and who signed it
+    #[arg(long, conflicts_with_all = ["force", "without_keys", "sign"])]
     check: bool,
+    /// With --check: refuse a backup that this public key did not sign; `ed25519:…`, or a file with that line or a PEM
+    #[arg(long, value_name = "KEY", requires = "check")]
+    trusted_key: Option<String>,
 }
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
     if args.check {
-        return check(global, &args.file);
+        return check(global, &args.file, args.trusted_key.as_deref());
     }
+    let key = args.sign.as_deref().map(PrivateKey::read).transpose().map_err(CliError::input)?;
     let is_stdout = args.file == Path::new("-");
     if !is_stdout && !args.force && args.file.exists() {
         return Err(taken(&args.file));
     }
     let target = if is_stdout { Target::Stdout } else { Target::beside(&args.file)? };
     let admin = AdminClient::connect(global)?;
-    let made = make(global, &admin, args, target);
+    let made = make(global, &admin, args, key.as_ref(), target);
     admin.close();
     let contents = made?;
     if global.json {
@@ -53,6 +67,9 @@ pub fn run(global: &GlobalArgs, args: &BackupArgs) -> Result<(), CliError> {
     } else {
         output::line(format_args!("wrote `{}`", args.file.display()));
         print(&contents);
+        if let Some(signature) = &contents.signature {
+            output::line(format_args!("signed with the key {}", signature.key()));
+        }
     }
     Ok(())
 }
@@ -74,19 +91,25 @@ impl Target {
 }
 
 /// Makes a backup. A file has its name only when all of it is on disk.
-fn make(global: &GlobalArgs, admin: &AdminClient, args: &BackupArgs, target: Target) -> Result<Contents, CliError> {
+fn make(
+    global: &GlobalArgs,
+    admin: &AdminClient,
+    args: &BackupArgs,
+    key: Option<&PrivateKey>,
+    target: Target,
+) -> Result<Contents, CliError> {
     let path = if args.without_keys { "/backup?keys=false" } else { "/backup" };
     let from = BufReader::new(admin.download("POST", path, Payload::Empty)?);
     match target {
         Target::Stdout => {
             let mut out = BufWriter::new(io::stdout().lock());
-            let contents = copy(global, args, from, &mut out)?;
+            let contents = copy(global, args, key, from, &mut out)?;
             out.flush().map_err(|error| cannot_write(&args.file, &error))?;
             Ok(contents)
         }
         Target::File(mut temporary) => {
             let mut out = BufWriter::new(temporary.as_file_mut());
-            let contents = copy(global, args, from, &mut out)?;
+            let contents = copy(global, args, key, from, &mut out)?;
             let written = out.flush();
             drop(out);
             let synced = written.and_then(|()| temporary.as_file().sync_all());
@@ -107,21 +130,36 @@ fn make(global: &GlobalArgs, admin: &AdminClient, args: &BackupArgs, target: Tar
 }
 
 /// Copies a backup while its blocks are checked: one that was broken off or changed on its way is noticed here.
-fn copy(global: &GlobalArgs, args: &BackupArgs, from: impl Read, to: &mut impl Write) -> Result<Contents, CliError> {
+/// It is signed at the end, where there is a key: what is signed is what arrived.
+fn copy(
+    global: &GlobalArgs,
+    args: &BackupArgs,
+    key: Option<&PrivateKey>,
+    from: impl Read,
+    to: &mut impl Write,
+) -> Result<Contents, CliError> {
     let mut progress = Progress::new(global.json, "backed up");
-    let mut copying = Copying { from, to, failed: None };
+    let mut copying = Copying { from, to: &mut *to, failed: None };
     let inspected = inspect(&mut copying, Depth::Blocks, &mut |head, things| progress.at(head, things));
     drop(progress);
     if let Some(error) = copying.failed {
         return Err(cannot_write(&args.file, &error));
     }
-    inspected.map_err(|problem| {
+    let mut contents = inspected.map_err(|problem| {
         let reason = match problem {
             BackupProblem::Io(_) | BackupProblem::CutOff { .. } => "the log of the server says why".to_owned(),
             problem => problem.to_string(),
         };
         CliError::failed(format!("the backup was broken off, and nothing was written: {reason}"))
-    })
+    })?;
+    if let Some(key) = key {
+        let signature = BackupSignature::sign(key, &contents.checksum);
+        let line = signature.line();
+        to.write_all(line.as_bytes()).map_err(|error| cannot_write(&args.file, &error))?;
+        contents.bytes = contents.bytes.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
+        contents.signature = Some(signature);
+    }
+    Ok(contents)
 }
 
 /// Copies what is read.
@@ -143,22 +181,56 @@ impl<R: Read, W: Write> Read for Copying<R, W> {
     }
 }
 
-fn check(global: &GlobalArgs, file: &Path) -> Result<(), CliError> {
+/// Reads a backup whole, and says what it holds and who signed it.
+///
+/// # Errors
+/// What is wrong with it, or with its signature.
+pub(super) fn check(global: &GlobalArgs, file: &Path, trusted_key: Option<&str>) -> Result<(), CliError> {
+    let config = config_of(global)?;
+    let trust = trust_of(&config, trusted_key)?;
     let contents = check_file(global, file)?;
+    let authenticity = trust.judge(&contents);
+    let authenticity = authenticity.map_err(|problem| CliError::input(format!("`{}`: {problem}", file.display())))?;
     if global.json {
-        output::json(&json_of(&contents, file));
+        let mut summary = json_of(&contents, file);
+        if let Some(members) = summary.as_object_mut() {
+            members.insert("signature".to_owned(), json!(name_of(authenticity)));
+        }
+        output::json(&summary);
     } else {
         output::line(format_args!("`{}` is sound, and all of it can be restored", file.display()));
         print(&contents);
+        print_authenticity(authenticity);
     }
     Ok(())
 }
 
-/// Reads a backup whole and says what it holds.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn check_file(global: &GlobalArgs, file: &Path) -> Result<Contents, CliError> {
+/// The configuration that is named, or the defaults.
+pub(super) fn config_of(global: &GlobalArgs) -> Result<Config, CliError> {
+    match &global.config {
+        Some(path) => Ok(Config::load(path)?),
+        None => Ok(Config::default()),
+    }
+}
+
+/// Whose backups are accepted: those of the key that is named, or of the keys of the configuration that may sign backups.
+pub(super) fn trust_of(config: &Config, trusted_key: Option<&str>) -> Result<BackupTrust, CliError> {
+    let Some(text) = trusted_key else {
+        let keys = config.plugins.trusted_keys.iter().filter(|key| key.may_sign_backups());
+        return Ok(BackupTrust::configured(keys.map(|key| key.key().clone()).collect()));
+    };
+    if let Ok(key) = PluginKey::parse(text) {
+        return Ok(BackupTrust::required(key));
+    }
+    let path = Path::new(text);
+    let mut read = String::new();
+    let opened = File::open(path).and_then(|file| file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut read));
+    opened.map_err(|error| CliError::cannot_read(path, &error))?;
+    let key = PluginKey::parse(&read).map_err(|error| CliError::input(format!("`{}`: {error}", path.display())))?;
+    Ok(BackupTrust::required(key))
+}
+
+fn check_file(global: &GlobalArgs, file: &Path) -> Result<Contents, CliError> {
     let opened = open(file)?;
     let mut progress = Progress::new(global.json, "checked");
     let inspected = inspect(BufReader::new(opened), Depth::Everything, &mut |head, things| progress.at(head, things));

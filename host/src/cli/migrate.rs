@@ -1,11 +1,11 @@
 //! `daftar migrate`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::backup::Progress;
+use super::backup::{Progress, config_of, open, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
 use crate::app::migrate::{End, Extent, MigrateError, Migrated, Step, migrate};
@@ -33,6 +33,9 @@ pub struct MigrateArgs {
     /// Fill the database from this backup, while the server that it was made of goes on
     #[arg(long, value_name = "FILE")]
     backup: Option<PathBuf>,
+    /// With --backup: refuse one that this public key did not sign; `ed25519:…`, or a file with that line or a PEM
+    #[arg(long, value_name = "KEY", requires = "backup")]
+    trusted_key: Option<String>,
     /// Bring what was written to the folder since the database was filled from it; its server is stopped
     #[arg(long)]
     catch_up: bool,
@@ -54,7 +57,7 @@ impl MigrateArgs {
             (None, false, false) => Extent::CopyAndCompare,
             (None, false, true) => Extent::CompareOnly,
             (Some(file), false, false) if is_into_database => {
-                super::backup::open(file)?;
+                open(file)?;
                 Extent::FromBackup(file.clone())
             }
             (None, true, false) if is_into_database => Extent::CatchUp,
@@ -86,10 +89,10 @@ pub fn run(global: &GlobalArgs, args: &MigrateArgs) -> Result<(), CliError> {
         ));
     }
     let extent = args.extent()?;
-    let config = match &global.config {
-        Some(path) => Config::load(path)?,
-        None => Config::default(),
-    };
+    let config = config_of(global)?;
+    if let Some(file) = &args.backup {
+        verify(global, &config, file, args.trusted_key.as_deref())?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let mut copying = Progress::new(global.json, "copied");
     let mut catching_up = Progress::new(global.json, "caught up");
@@ -111,6 +114,16 @@ pub fn run(global: &GlobalArgs, args: &MigrateArgs) -> Result<(), CliError> {
     Err(CliError::failed(format!(
         "the two registers are not the same: {differences} differences; do not serve from the new one"
     )))
+}
+
+/// Verifies the signature of a backup before the database is filled from it.
+fn verify(global: &GlobalArgs, config: &Config, file: &Path, trusted_key: Option<&str>) -> Result<(), CliError> {
+    let judged = trust_of(config, trusted_key)?.judge_file(&mut open(file)?);
+    let (authenticity, _) = judged.map_err(|problem| CliError::input(format!("`{}`: {problem}", file.display())))?;
+    if !global.json {
+        print_authenticity(authenticity);
+    }
+    Ok(())
 }
 
 impl Backend {

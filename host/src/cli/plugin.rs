@@ -37,6 +37,9 @@ pub enum PluginCommand {
         /// Also when nobody who is trusted vouches for it; the audit log says so
         #[arg(long)]
         allow_unsigned: bool,
+        /// Also when a newer version of it is installed
+        #[arg(long)]
+        allow_downgrade: bool,
     },
     /// Say what installing a plugin would mean for the records there are; changes nothing
     Report {
@@ -94,7 +97,9 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
             Ok(())
         }
         PluginCommand::Report { file, records } => upgrade_report::run(global, &file, records),
-        PluginCommand::Install { file, allow_unsigned } => install(global, &file, allow_unsigned),
+        PluginCommand::Install { file, allow_unsigned, allow_downgrade } => {
+            install(global, &file, [("allow_unsigned", allow_unsigned), ("allow_downgrade", allow_downgrade)])
+        }
         PluginCommand::Remove { name, force } => {
             let query = if force { "?force=true" } else { "" };
             let path = format!("/plugins/{}{query}", part(&name));
@@ -109,11 +114,13 @@ pub fn run(global: &GlobalArgs, command: PluginCommand) -> Result<(), CliError> 
     }
 }
 
-fn install(global: &GlobalArgs, file: &Path, allow_unsigned: bool) -> Result<(), CliError> {
+fn install(global: &GlobalArgs, file: &Path, allowed: [(&str, bool); 2]) -> Result<(), CliError> {
     let plugin = plugin_files::read(file).map_err(CliError::input)?;
-    let path = if allow_unsigned { "/plugins?allow_unsigned=true" } else { "/plugins" };
+    let allowed = allowed.into_iter().filter(|(_, is_allowed)| *is_allowed);
+    let query: Vec<String> = allowed.map(|(parameter, _)| format!("{parameter}=true")).collect();
+    let path = if query.is_empty() { "/plugins".to_owned() } else { format!("/plugins?{}", query.join("&")) };
     let payload = Payload::Plugin { bytes: plugin.bytes, signature: plugin.signature };
-    let installed = call(global, "POST", path, payload)?;
+    let installed = call(global, "POST", &path, payload)?;
     if global.json {
         output::json(&installed);
     } else {

@@ -5,20 +5,22 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::backup::{Progress, check_file, json_of, open, print};
+use super::backup::{Progress, check, config_of, json_of, name_of, open, print, print_authenticity, trust_of};
 use super::error::ErrorKind;
 use super::{CliError, GlobalArgs, output};
-use crate::app::restore::{RestoreError, Restored, is_unfinished, restore};
-use crate::config::Config;
+use crate::app::restore::{RefusedPlugin, RestoreError, RestoreTrust, Restored, is_unfinished, restore};
 
 /// What is restored.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// The backup
     file: PathBuf,
-    /// Restore nothing: read the backup whole, say what it holds and whether it is sound
+    /// Restore nothing: read the backup whole, say what it holds, whether it is sound and who signed it
     #[arg(long)]
     dry_run: bool,
+    /// Refuse a backup that this public key did not sign; `ed25519:…`, or a file with that line or a PEM
+    #[arg(long, value_name = "KEY")]
+    trusted_key: Option<String>,
 }
 
 /// Runs the command.
@@ -29,37 +31,43 @@ pub fn run(global: &GlobalArgs, args: &RestoreArgs) -> Result<(), CliError> {
         ));
     }
     if args.dry_run {
-        let contents = check_file(global, &args.file)?;
-        if global.json {
-            output::json(&json_of(&contents, &args.file));
-        } else {
-            output::line(format_args!("`{}` is sound, and all of it can be restored", args.file.display()));
-            print(&contents);
-        }
-        return Ok(());
+        return check(global, &args.file, args.trusted_key.as_deref());
     }
-    let config = match &global.config {
-        Some(path) => Config::load(path)?,
-        None => Config::default(),
-    };
+    let config = config_of(global)?;
+    let backups = trust_of(&config, args.trusted_key.as_deref())?;
+    let trust = RestoreTrust { backups, pinned: global.pinned.clone() };
     let file = open(&args.file)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let mut progress = Progress::new(global.json, "restored");
     let bar = move |head: &_, things| progress.at(head, things);
-    let restored = runtime.block_on(restore(file, &global.data_dir, &config, bar));
-    let Restored { contents, has_keys, findings } = restored.map_err(|error| failed(global, args, &error))?;
+    let restored = runtime.block_on(restore(file, &global.data_dir, &config, trust, bar));
+    let Restored { authenticity, refused_plugins, contents, has_keys, findings } =
+        restored.map_err(|error| failed(global, args, &error))?;
     if global.json {
         let mut summary = json_of(&contents, &args.file);
         if let Some(members) = summary.as_object_mut() {
             members.insert("data_dir".to_owned(), json!(global.data_dir));
             members.insert("has_keys".to_owned(), json!(has_keys));
             members.insert("findings".to_owned(), json!(findings.findings()));
+            members.insert("signature".to_owned(), json!(name_of(authenticity)));
+            let refused = refused_plugins.iter().map(|plugin| {
+                let RefusedPlugin { name, version, path, reason } = plugin;
+                json!({"name": name, "version": version, "file": path, "reason": reason})
+            });
+            members.insert("refused_plugins".to_owned(), refused.collect());
         }
         output::json(&summary);
         return sound(findings.findings());
     }
     output::line(format_args!("restored `{}` into `{}`", args.file.display(), global.data_dir.display()));
     print(&contents);
+    print_authenticity(authenticity);
+    for RefusedPlugin { name, version, path, reason } in &refused_plugins {
+        output::line(format_args!(
+            "the plugin {name} {version} is in `{}` and will NOT be loaded: {reason}",
+            path.display()
+        ));
+    }
     if !has_keys {
         output::line(format_args!(
             "no keys are there: before the server is started, put the folder `keys` of the old one into `{}`",

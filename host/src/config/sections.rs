@@ -13,7 +13,7 @@ use crate::domain::forwarded::ForwardedHeader;
 use crate::domain::idempotency::REMEMBERED_PER_CLIENT_DEFAULT;
 use crate::domain::manifest::PluginName;
 use crate::domain::network::Network;
-use crate::domain::plugin_key::PluginKey;
+use crate::domain::trusted_key::TrustedKey;
 use crate::domain::web_origin::WebOrigin;
 
 /// How long one request may take before it is answered with 503.
@@ -241,8 +241,8 @@ pub struct PluginsConfig {
     pub dir: Option<PathBuf>,
     /// The eligibility engine to use where several are installed; the only one where absent.
     pub engine: Option<PluginName>,
-    /// The public keys whose plugins are installed.
-    pub trusted_keys: Vec<PluginKey>,
+    /// The public keys whose plugins are installed, and whose backups are accepted; each for everything or within limits.
+    pub trusted_keys: Vec<TrustedKey>,
     /// Whether plugins are installed that nobody vouches for.
     pub allow_unsigned: bool,
     /// Limits of single plugins, by name, where they are not the defaults of their kind.

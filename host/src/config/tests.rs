@@ -90,7 +90,7 @@ fn an_unknown_key_is_compared_with_those_of_its_table() {
 fn keys_for_plugins_are_read_and_a_wrong_one_is_named() {
     let key = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
     let keys = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key} ours']")).unwrap().plugins.trusted_keys;
-    assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("{key} ours")]);
+    assert_eq!(keys.iter().map(|key| key.key().to_string()).collect::<Vec<_>>(), [format!("{key} ours")]);
     let error = Config::parse(&format!("[plugins]\ntrusted_keys = ['{key}', 'ed25519:AAAA']")).unwrap_err();
     assert!(error.to_string().contains("`ed25519:AAAA` is no public key for plugins"), "{error}");
     assert!(error.to_string().contains("trusted_keys"), "{error}");

@@ -107,6 +107,21 @@ pub enum ExtensionFieldKind {
     Coded,
 }
 
+impl ExtensionFieldKind {
+    /// Its name in manifests.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Text => "text",
+            Self::Date => "date",
+            Self::Coded => "coded",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

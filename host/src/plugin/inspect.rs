@@ -41,6 +41,8 @@ pub enum SignatureState {
     Unsigned,
     /// A key signed it that is not among the trusted ones, so that it cannot be said whether the signature fits.
     UnknownKey(PluginKeyId),
+    /// A trusted key signed it that is limited to other plugins, and to which ones.
+    OutsideLimits(PluginKeyId, String),
     /// It has a signature that cannot be read, or that does not fit; and why.
     Bad(String),
 }
@@ -54,6 +56,7 @@ impl SignatureState {
             Self::Pinned => "pinned",
             Self::Unsigned => "unsigned",
             Self::UnknownKey(_) => "unknown_key",
+            Self::OutsideLimits(..) => "outside_limits",
             Self::Bad(_) => "bad",
         }
     }
@@ -62,13 +65,15 @@ impl SignatureState {
     #[must_use]
     pub fn key(&self) -> Option<PluginKeyId> {
         match self {
-            Self::Signed(key) | Self::UnknownKey(key) => Some(*key),
+            Self::Signed(key) | Self::UnknownKey(key) | Self::OutsideLimits(key, _) => Some(*key),
             Self::Pinned | Self::Unsigned | Self::Bad(_) => None,
         }
     }
 
     fn of(candidate: &Candidate, signature: Option<&str>, trust: &TrustPolicy) -> Self {
-        let judged = trust.judge(candidate.bytes(), candidate.digest(), signature, UnsignedPlugins::Refused);
+        let manifest = candidate.manifest();
+        let plugin = (&manifest.name, manifest.kind);
+        let judged = trust.judge(plugin, candidate.bytes(), candidate.digest(), signature, UnsignedPlugins::Refused);
         match judged {
             Ok(Signer::Key(key)) => Self::Signed(key),
             Ok(Signer::Pinned) => Self::Pinned,
@@ -79,6 +84,7 @@ impl SignatureState {
             }
             Err(SignatureProblem::Unsigned { .. }) => Self::Unsigned,
             Err(SignatureProblem::UnknownKey { key, .. }) => Self::UnknownKey(key),
+            Err(SignatureProblem::OutsideLimits { key, limits, .. }) => Self::OutsideLimits(key, limits),
             Err(problem @ (SignatureProblem::Malformed { .. } | SignatureProblem::Mismatch { .. })) => {
                 Self::Bad(problem.to_string())
             }

@@ -33,6 +33,8 @@ pub enum InstallStep {
     Manifest,
     /// Finding somebody trusted who vouches for the file.
     Signature,
+    /// Comparing the version with that of the installed one.
+    Downgrade,
     /// Matching the interface version, and the exports that it asks for.
     InterfaceVersion,
     /// Matching the imports with what is granted.
@@ -60,6 +62,7 @@ impl InstallStep {
             Self::NotAComponent => "not_a_component",
             Self::Manifest => "manifest",
             Self::Signature => "signature",
+            Self::Downgrade => "downgrade",
             Self::InterfaceVersion => "interface_version",
             Self::Imports => "imports",
             Self::TooLarge => "too_large",

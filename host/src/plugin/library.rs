@@ -24,12 +24,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
-pub use self::archive::{ArchivedPlugins, LibraryRefill};
+pub use self::archive::{ArchivedPlugins, LibraryRefill, RefusedPlugin};
 pub use self::common::{CommonPlugins, WantedPlugin};
 pub use self::folder::is_in_use;
 pub(super) use self::folder::{InstalledFile, installed_files};
 use self::folder::{file_of, load_recorded, locked};
-pub use self::offer::{Accept, PluginOffer, Prepared};
+pub use self::offer::{Accept, Downgrade, PluginOffer, Prepared};
 use self::records::{Record, Records};
 pub use self::set::{InstalledPlugin, PluginSet};
 pub use self::sync::{SyncReport, SyncedFile};
@@ -38,9 +38,9 @@ use super::files::{FolderError, crash_point, private_folder, remove_unfinished, 
 use super::install::{InstallError, InstallStep};
 use super::package::{Candidate, Digest};
 use super::pool::Priority;
-use super::signature::Signer;
+use super::signature::{Signer, UnsignedPlugins};
 use super::{PluginHost, Schema};
-use crate::domain::manifest::{PluginKind, PluginName, PluginVersion};
+use crate::domain::manifest::{PluginKind, PluginManifest, PluginName, PluginVersion};
 
 const LIST_FILE: &str = "installed.json";
 
@@ -156,13 +156,13 @@ impl PluginLibrary {
     #[must_use]
     pub fn recorded(&self, name: &PluginName) -> Option<RecordedPlugin> {
         let records = self.lock();
-        let Record { version, kind, digest, signer, installed_at } = records.installed.get(name)?;
+        let record = records.installed.get(name)?;
         Some(RecordedPlugin {
-            version: *version,
-            kind: *kind,
-            digest: *digest,
-            signer: *signer,
-            installed_at: *installed_at,
+            version: record.version,
+            kind: record.kind,
+            digest: record.digest,
+            signer: record.signer,
+            installed_at: record.installed_at,
         })
     }
 
@@ -183,12 +183,18 @@ impl PluginLibrary {
     /// # Errors
     /// The step that refused it.
     pub fn prepare(&self, offer: impl Into<PluginOffer>) -> Result<Prepared, InstallError> {
-        let PluginOffer { bytes, signature, unsigned } = offer.into();
+        let PluginOffer { bytes, signature, unsigned, downgrade } = offer.into();
         if let Some(signature) = &signature {
             self.host.check_signature(&bytes, signature)?;
         }
         let candidate = Candidate::read(bytes)?;
         let signer = self.host.judge(&candidate, signature.as_deref(), unsigned)?;
+        let is_excused = signer == Signer::Unsigned && unsigned == UnsignedPlugins::Allowed;
+        if downgrade == Downgrade::Refused
+            && let Some(reason) = self.newer_than(candidate.manifest())
+        {
+            return Err(InstallError::of(&candidate.manifest().name, InstallStep::Downgrade, reason));
+        }
         if let Some(serving) = self.current().engine_put_aside_by(candidate.manifest()) {
             let reason = format!(
                 "the eligibility engine `{serving}` is installed, and of two neither would serve; name the one that is to serve with `engine` in `[plugins]`, or remove `{serving}` first"
@@ -199,7 +205,19 @@ impl PluginLibrary {
         let (loaded, code) = self.host.load_new(&package)?;
         let loaded = Arc::new(loaded);
         let contents = self.host.try_out(&loaded)?;
-        Ok(Prepared { loaded, signer, signature, contents, bytes: package.into_bytes(), code })
+        Ok(Prepared { loaded, signer, signature, is_excused, contents, bytes: package.into_bytes(), code })
+    }
+
+    /// Why a plugin would be a downgrade: a newer version of it is installed, loaded or not.
+    #[must_use]
+    pub fn newer_than(&self, manifest: &PluginManifest) -> Option<String> {
+        let installed = self.recorded(&manifest.name)?.version;
+        (installed > manifest.version).then(|| {
+            format!(
+                "version {installed} is installed, and {} is older: install it with `--allow-downgrade` where that is meant",
+                manifest.version
+            )
+        })
     }
 
     /// Installs what was prepared: on disk first, then for all calls that begin from now on; its machine code is kept last, as
@@ -215,15 +233,14 @@ impl PluginLibrary {
     }
 
     fn record(&self, prepared: Prepared, now: Timestamp) -> Result<InstalledPlugin, InstallError> {
+        let record = prepared.record(now);
         let Prepared { loaded, signer, bytes, .. } = prepared;
-        let manifest = loaded.manifest();
-        let name = manifest.name.clone();
+        let name = loaded.manifest().name.clone();
         let failed = |error: io::Error| InstallError::of(&name, InstallStep::Store, error);
-        let (version, kind) = (manifest.version, manifest.kind);
-        let record = Record { version, kind, digest: loaded.digest(), signer, installed_at: now };
 
         let mut records = self.lock();
-        write_whole(&self.path_of(record.digest), &bytes).map_err(failed)?;
+        let digest = record.digest;
+        write_whole(&self.path_of(digest), &bytes).map_err(failed)?;
         let mut changed = records.clone();
         let replaced = changed.installed.insert(name.clone(), record);
         changed.removed.remove(&name);
@@ -233,6 +250,25 @@ impl PluginLibrary {
         self.publish(|plugins| drop(plugins.insert(name.clone(), installed.clone())));
         self.sweep(&records, replaced);
         Ok(installed)
+    }
+
+    /// Unloads what this server's policy does not accept now, and says why of each: the list of installed plugins is not its own alone. It
+    /// stays recorded. What this program was built with when it was installed, and what was installed here although it is unsigned, stays.
+    /// Reads files: not for async code.
+    #[must_use]
+    pub fn unload_refused(&self) -> Vec<InstallError> {
+        let records = self.lock();
+        let mut refused = Vec::new();
+        for (name, record) in &records.installed {
+            if self.current().get(name).is_some()
+                && record.signer != Signer::Pinned
+                && let Err(error) = folder::judged(&self.host, &self.folder, name, record)
+            {
+                self.publish(|plugins| drop(plugins.remove(name)));
+                refused.push(error);
+            }
+        }
+        refused
     }
 
     /// Installs a plugin, if `accept` has nothing against what it brings.

@@ -6,7 +6,7 @@ use super::compile::CodeCache;
 use super::engine::compiling_engine;
 use super::library::{InstalledFile, installed_files};
 use super::package::{Candidate, Digest};
-use super::signature::{Signer, TrustPolicy, UnsignedPlugins};
+use super::signature::{SignatureProblem, Signer, TrustPolicy, UnsignedPlugins};
 use super::wit::InterfaceVersion;
 use crate::domain::manifest::{PluginKind, PluginName};
 
@@ -60,11 +60,12 @@ pub fn look_at_installed(
 ) -> Result<Vec<PluginLook>, std::io::Error> {
     let engine = compiling_engine().ok();
     let look = |installed: InstalledFile| {
-        let InstalledFile { name, kind, digest, signer, bytes } = installed;
+        let not_vouched_for = not_vouched_for(&installed, trust);
+        let InstalledFile { name, kind, digest, bytes, .. } = installed;
         let is_kept = engine.as_ref().is_some_and(|engine| CodeCache::is_kept(code_folder, engine, digest));
         PluginLook {
             file: file_state(digest, bytes),
-            not_vouched_for: not_vouched_for(signer, digest, trust),
+            not_vouched_for,
             code: if is_kept { CodeState::Kept } else { CodeState::NotKept },
             name,
             kind,
@@ -104,15 +105,24 @@ pub fn spoken_versions() -> Vec<String> {
     InterfaceVersion::SPOKEN.iter().map(|version| version.number().to_string()).collect()
 }
 
-/// Whether whoever vouched for a plugin when it was installed would do so now.
-fn not_vouched_for(signer: Signer, digest: Digest, trust: &TrustPolicy) -> Option<String> {
-    let is_pinned = trust.judge(&[], digest, None, UnsignedPlugins::Refused) == Ok(Signer::Pinned);
-    match signer {
-        _ if is_pinned => None,
-        Signer::Key(key) if trust.trusts(key) => None,
-        Signer::Key(key) => Some(format!("the key {key} signed it, which is not in `[plugins] trusted_keys`")),
-        Signer::Pinned => Some("it came with another release of this program".to_owned()),
-        Signer::Unsigned => Some("it was installed without a signature".to_owned()),
-        Signer::Unrecorded => Some("it was installed by a version of this program that did not ask".to_owned()),
+/// Why the policy of now does not accept a plugin that was installed; one that another release of this program brought, or that an
+/// administrator installed as unsigned, is named too.
+fn not_vouched_for(installed: &InstalledFile, trust: &TrustPolicy) -> Option<String> {
+    let InstalledFile { name, kind, digest, signer, signature, bytes, .. } = installed;
+    // A signature is of a file: where that is another one or is not there, only what is said without it can be told.
+    let is_there = bytes.as_ref().is_ok_and(|bytes| Digest::of(bytes) == *digest);
+    let (bytes, signature) = match bytes {
+        Ok(bytes) if is_there => (bytes.as_slice(), signature.as_deref()),
+        Ok(_) | Err(_) => (&[][..], None),
+    };
+    let judged = trust.judge((name, *kind), bytes, *digest, signature, UnsignedPlugins::Refused);
+    match (judged, signer) {
+        (Ok(Signer::Key(_) | Signer::Pinned), _) => None,
+        (Err(_), Signer::Pinned) => Some("it came with another release of this program".to_owned()),
+        (Ok(Signer::Unsigned | Signer::Unrecorded), _) | (Err(SignatureProblem::Unsigned { .. }), Signer::Unsigned) => {
+            Some("it was installed without a signature".to_owned())
+        }
+        (Err(_), Signer::Key(_)) if !is_there => None,
+        (Err(problem), Signer::Key(_) | Signer::Unsigned | Signer::Unrecorded) => Some(problem.to_string()),
     }
 }

@@ -68,15 +68,23 @@ impl PluginSignature {
     /// # Errors
     /// What is wrong with it, in one sentence.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
+        Self::parse_as(MAGIC, text)
+    }
+
+    /// Reads a line of the same form that begins with another word.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence.
+    pub fn parse_as(magic: &str, text: &str) -> Result<Self, &'static str> {
         if text.len() > SIGNATURE_BYTES_MAX {
             return Err("it is far longer than a signature");
         }
         let parts: Vec<&str> = text.trim_end_matches(['\n', '\r']).split(' ').collect();
-        let [magic, format, key, signature] = parts.as_slice() else {
+        let [found, format, key, signature] = parts.as_slice() else {
             return Err("it is not one line of four words, as `daftar plugin sign` writes it");
         };
-        if *magic != MAGIC {
-            return Err("it does not begin with `daftar-plugin-signature`");
+        if *found != magic {
+            return Err("it does not begin with the name of its form, `daftar-plugin-signature` for a plugin");
         }
         if *format != FORMAT {
             return Err("its form is not version 1, the only one that this program knows");
@@ -101,11 +109,19 @@ impl PluginSignature {
     pub fn fits(&self, key: &PluginKey, bytes: &[u8]) -> bool {
         self.key == key.id() && key.key().verify_strict(bytes, &self.signature).is_ok()
     }
+
+    /// Writes the line with that word at its beginning.
+    ///
+    /// # Errors
+    /// Those of the formatter.
+    pub fn write_as(&self, magic: &str, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{magic} {FORMAT} {} {}", self.key, STANDARD.encode(self.signature.to_bytes()))
+    }
 }
 
 impl fmt::Display for PluginSignature {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{MAGIC} {FORMAT} {} {}", self.key, STANDARD.encode(self.signature.to_bytes()))
+        self.write_as(MAGIC, formatter)
     }
 }
 

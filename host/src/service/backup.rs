@@ -15,6 +15,7 @@ mod item;
 mod problem;
 mod reader;
 mod restore;
+mod signature;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -32,11 +33,12 @@ use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
 pub use self::archive::BackupFile;
-pub use self::format::{FORMAT, Head};
+pub use self::format::{Chain, FORMAT, Head};
 pub use self::item::Item;
 pub use self::problem::BackupProblem;
-pub use self::reader::unpacked_bytes;
+pub use self::reader::extent_of;
 pub use self::restore::{Contents, Depth, ReadAhead, head_of, inspect};
+pub use self::signature::{Authenticity, BackupSignature, BackupTrust};
 use self::writer::{BackupWriter, Finished};
 use super::audit::{self, AuditLog};
 use super::plugin::PluginAdministration;

@@ -1,7 +1,7 @@
 //! Bodies of people as they were sent, kept for the next who asks for the same.
 //!
 //! A body is kept under everything that decides what it says beside the records: the identifier that was asked for, the fields that may
-//! be shown, the languages, and the generation of the vocabularies. Which records it says something of, it rests on (`stamps`).
+//! be shown, the languages, and the digest of the vocabularies and of the declared extension fields. Which records it says something of, it rests on (`stamps`).
 //!
 //! **Invariant:** what is found here is what would be made now: once a write is acknowledged, nothing is found any more that was made
 //! of what it changed. Who may ask is decided before on every call, and the call is audited as any other.

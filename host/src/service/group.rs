@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub use change::change;
 pub use create::create;
-pub(super) use create::prepare;
+pub(super) use create::{must_ask, prepare};
 pub use search::{GroupSearchRequest, asked, check_search, search};
 
 use change::write_change;

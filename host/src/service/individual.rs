@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 pub use change::change;
 pub use create::create;
-pub(super) use create::prepare;
+pub(super) use create::{must_ask, prepare};
 pub use read::{read, read_body};
 pub(super) use search::carriers;
 pub use search::{GroupFilter, SearchRequest, asked, check_search, find_all, search};

@@ -1,19 +1,33 @@
 //! Codes of open vocabularies in requests and records: asked of their packs, and numbered when a record keeps them.
 //!
-//! **Invariant:** a code gets a lasting number only when a record is about to keep it, in its normal spelling; whoever only asks
-//! leaves nothing behind.
+//! **Invariant:** a code gets a lasting number in the write of the first record that holds it, in its normal spelling; a write that is
+//! refused, and whoever only asks, leave nothing behind.
+//!
+//! **Invariant:** a code is published when its number is certain and before a record that holds it can be read by this process (of a
+//! shared database: as soon as it is written). Numbers are worked out by one use case of a process at a time; that no other process gave
+//! them is checked by the write itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::registry::Registry;
-use crate::domain::code::{CodeUri, CodedValue};
+use crate::context::OpContext;
+use crate::domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
 use crate::error::AppError;
-use crate::vocab::{AskedCode, CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable};
+use crate::store::{NewCodes, NumbersGiven, Operation};
+use crate::vocab::{AskedCode, CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, Vocabularies};
 
 /// How many codes of one open vocabulary records may hold beside those that it lists: its pack is asked about each of them
 /// whenever it is published.
 pub const KEPT_MAX: usize = 10_000;
+
+/// How many of them records may hold that writes of one client brought, for the life of the register: the rest is for others.
+pub const KEPT_OF_CLIENT_MAX: u64 = 2_500;
+
+/// The counters of what clients brought.
+const SHARES: &str = "open";
 
 /// How many stored codes are put to a pack at once.
 const BATCH_CODES: usize = 256;
@@ -33,13 +47,17 @@ impl Consulted {
         !self.asked.is_empty()
     }
 
-    /// Gives lasting numbers to the codes that were asked about, and publishes what is known of them: a record will keep them.
+    /// Finds the numbers that the codes get which were asked about, with the write whose record will hold them. Until that is made,
+    /// or the value is dropped, no other use case of this process gives a number.
     ///
     /// # Errors
-    /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, or when the store fails.
-    pub async fn keep(self, registry: &Registry) -> Result<Kept, AppError> {
-        let changing = registry.vocabularies.changing();
-        let _changing = changing.lock().await;
+    /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
+    pub async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<Kept, AppError> {
+        // A transaction finds out when it is written whether another write has given its numbers.
+        let turn = match registry.store.kept_back() {
+            Some(_) => None,
+            None => Some(registry.vocabularies.changing().lock_owned().await),
+        };
         let current = registry.vocabularies.current();
         let stored = registry.store.code_table().await?;
         let table = self::table(&stored)?;
@@ -47,36 +65,98 @@ impl Consulted {
         for asked in &self.asked {
             let Ok(resolved) = &asked.answer else { continue };
             let uri = resolved.uri(&asked.written.namespace);
-            if table.number(&uri).is_none() && current.vocabulary(&uri.namespace).is_some() {
-                check_room(&current, &table, &uri, unnumbered.len())?;
+            if table.number(&uri).is_none() {
+                // Its pack may have gone while the request was handled.
+                current
+                    .vocabulary(&uri.namespace)
+                    .ok_or_else(|| AppError::VocabularyUnavailable(uri.namespace.clone()))?;
                 unnumbered.insert(uri);
             }
         }
-        if !unnumbered.is_empty() {
-            registry.store.number_codes(unnumbered.into_iter().collect(), Vec::new()).await?;
+        let counters = shares(ctx, registry, &current, (&table, &unnumbered)).await?;
+        let codes: Vec<CodeUri> = unnumbered.into_iter().collect();
+        let first = CodeNumber(u32::try_from(table.code_count()).unwrap_or(u32::MAX));
+        let table = Arc::new(table.with_codes(&codes).map_err(|error| AppError::Internal(error.into()))?);
+        let known = current.with_open(&self.asked, Some(table.clone()));
+        let known = known.map_err(|problem| unsound(&problem, &self.asked))?;
+        let vocabularies = registry.vocabularies.clone();
+        if codes.is_empty() {
+            // Others gave them meanwhile, and this process may not know yet.
+            let generation = vocabularies.publish(known);
+            return Ok(Kept { generation, before: self.generation, new_codes: None, _turn: turn });
         }
-        let stored = registry.store.code_table().await?;
-        let table = Arc::new(self::table(&stored)?);
-        for asked in &self.asked {
-            let Ok(resolved) = &asked.answer else { continue };
-            // Its pack may have gone while the request was looked at.
-            let namespace = &asked.written.namespace;
-            if table.number(&resolved.uri(namespace)).is_none() {
-                return Err(AppError::VocabularyUnavailable(namespace.clone()));
-            }
-        }
-        let generation =
-            current.with_open(&self.asked, Some(table)).map_err(|problem| unsound(&problem, &self.asked))?;
-        Ok(Kept { generation: registry.vocabularies.publish(generation), before: self.generation })
+        let generation = if turn.is_none() { vocabularies.publish(known) } else { Arc::new(known) };
+        let built = (current, Arc::clone(&generation));
+        let heard = Arc::new(Publishing { vocabularies, built, asked: self.asked, table });
+        let new_codes = Some(NewCodes { first, codes, counters, heard });
+        Ok(Kept { generation, before: self.generation, new_codes, _turn: turn })
     }
 }
 
-/// A generation in force that has lasting numbers for the codes of a request.
-#[derive(Debug, Clone)]
+/// Publishes codes once they have their numbers.
+struct Publishing {
+    vocabularies: Arc<Vocabularies>,
+    /// A generation, and what it is with the codes: worked out here, so that the thread that writes is not held up.
+    built: (Arc<Generation>, Arc<Generation>),
+    asked: Vec<Arc<AskedCode>>,
+    table: Arc<CodeTable>,
+}
+
+impl NumbersGiven for Publishing {
+    fn given(&self) {
+        self.vocabularies.publish_for_all(|current| {
+            let (before, after) = &self.built;
+            if Arc::ptr_eq(current, before) {
+                return Arc::clone(after);
+            }
+            // Whoever asked for the write may have left, and others given the numbers that follow.
+            let is_known = current.table().code_count() > self.table.code_count();
+            let table = if is_known { current.table() } else { &self.table };
+            current.with_open(&self.asked, Some(Arc::clone(table))).map(Arc::new).unwrap_or_else(|error| {
+                tracing::error!(error = %error, "codes of a record that was just written cannot be published, they are shown without displays");
+                Arc::clone(current)
+            })
+        });
+    }
+}
+
+/// What a client's share of open vocabularies comes to with the codes that it brings, by the name of its counter.
+async fn shares(
+    ctx: &OpContext,
+    registry: &Registry,
+    current: &Generation,
+    (table, unnumbered): (&CodeTable, &BTreeSet<CodeUri>),
+) -> Result<Vec<(String, u64)>, AppError> {
+    let mut new: BTreeMap<&Namespace, usize> = BTreeMap::new();
+    for uri in unnumbered {
+        *new.entry(&uri.namespace).or_default() += 1;
+    }
+    let mut counters = Vec::new();
+    for (namespace, count) in new {
+        check_room(current, table, namespace, count)?;
+        // The administrator, and what the server does by itself, have no share.
+        let Some(client) = ctx.client() else { continue };
+        let name = format!("{SHARES}/{client}/{namespace}");
+        let before = registry.store.counter(&name).await?.unwrap_or_default();
+        let after = before.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        if after > KEPT_OF_CLIENT_MAX {
+            let message = format!(
+                "records of this client have brought {before} codes of the open vocabulary `{namespace}` beside those that it lists, and {KEPT_OF_CLIENT_MAX} is the share of one client; use a listed code, or one that records hold already"
+            );
+            return Err(AppError::invalid("", "open_vocabulary_share", message));
+        }
+        counters.push((name, after));
+    }
+    Ok(counters)
+}
+
+/// The codes of a request with the numbers that they have, or get with the write.
 pub struct Kept {
-    /// The vocabularies.
+    /// The vocabularies with these numbers; in force for others once the write is made.
     pub generation: Arc<Generation>,
     before: Arc<Generation>,
+    new_codes: Option<NewCodes>,
+    _turn: Option<OwnedMutexGuard<()>>,
 }
 
 impl Kept {
@@ -85,6 +165,11 @@ impl Kept {
     pub fn lasting(&self, value: CodedValue) -> CodedValue {
         let lasting = self.before.table().uri(value.number).and_then(|uri| self.generation.number_of(&uri));
         CodedValue { number: lasting.unwrap_or(value.number), ..value }
+    }
+
+    /// What the write of the record has to do beside it.
+    pub fn operation(&self) -> Option<Operation> {
+        self.new_codes.clone().map(Operation::NumberCodes)
     }
 }
 
@@ -161,15 +246,14 @@ pub(super) fn with_kept(registry: &Registry, generation: Generation) -> Generati
     }
 }
 
-fn check_room(current: &Generation, table: &CodeTable, uri: &CodeUri, more: usize) -> Result<(), AppError> {
-    let listed = current.vocabulary(&uri.namespace).map_or(0, |vocabulary| vocabulary.concept_count());
-    let kept = table.numbers_in(&uri.namespace).len().saturating_sub(listed);
-    if kept.saturating_add(more) < KEPT_MAX {
+fn check_room(current: &Generation, table: &CodeTable, namespace: &Namespace, more: usize) -> Result<(), AppError> {
+    let listed = current.vocabulary(namespace).map_or(0, |vocabulary| vocabulary.concept_count());
+    let kept = table.numbers_in(namespace).len().saturating_sub(listed);
+    if kept.saturating_add(more) <= KEPT_MAX {
         return Ok(());
     }
     let message = format!(
-        "records hold {kept} codes of the open vocabulary `{}` beside those that it lists, and no more are taken; use a listed code",
-        uri.namespace
+        "records hold {kept} codes of the open vocabulary `{namespace}` beside those that it lists, and no more than {KEPT_MAX} are taken; use a listed code, or one that records hold already"
     );
     Err(AppError::invalid("", "open_vocabulary_full", message))
 }

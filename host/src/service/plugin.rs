@@ -33,7 +33,7 @@ use crate::domain::deployment::Deployment;
 use crate::domain::manifest::PluginName;
 use crate::error::AppError;
 pub use crate::plugin::{
-    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
+    Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, PoolUsage, RecordedPlugin, SIGNATURE_BYTES_MAX, Signer,
     UnsignedPlugins,
 };
 use crate::plugin::{PluginHost, PluginLibrary};

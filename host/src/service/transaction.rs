@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::records;
 use super::registry::Registry;
 use crate::context::OpContext;
@@ -13,7 +15,7 @@ use crate::domain::change::ChangedRecord;
 use crate::domain::idempotency::RememberedRequest;
 use crate::error::AppError;
 use crate::store::staged::Staged;
-use crate::store::{Committed, Store, StoreError};
+use crate::store::{Committed, Store, StoreError, Write};
 
 /// Use cases that wait to be written.
 pub struct Transaction {
@@ -65,7 +67,8 @@ impl Transaction {
     pub fn begin(registry: &Registry) -> Self {
         let staged = Arc::new(Staged::on(Arc::clone(&registry.store)));
         let store = Arc::clone(&staged) as Arc<dyn Store>;
-        let registry = Registry { store, bodies: Arc::default(), ..registry.clone() };
+        let vocabularies = Arc::new(registry.vocabularies.of_transaction());
+        let registry = Registry { store, vocabularies, bodies: Arc::default(), ..registry.clone() };
         Self { staged, registry: Arc::new(registry), lines: HeldLines::default() }
     }
 
@@ -116,6 +119,7 @@ impl Transaction {
             return Ok(());
         }
         let audit = write.audit.clone();
+        let _numbering = self.numbering(&write).await;
         self.told(self.staged.base().commit(write).await, audit)
     }
 
@@ -126,7 +130,16 @@ impl Transaction {
     pub async fn commit_once(&self, ctx: &OpContext, request: RememberedRequest) -> Result<(), NotWritten> {
         let write = self.staged.take(ctx.now, ctx.client().cloned());
         let audit = write.audit.clone();
+        let _numbering = self.numbering(&write).await;
         self.told(self.staged.base().commit_once(write, request).await, audit)
+    }
+
+    /// Held while codes get numbers with it, and are published.
+    async fn numbering(&self, write: &Write) -> Option<OwnedMutexGuard<()>> {
+        match write.new_codes().next() {
+            Some(_) => Some(self.registry.vocabularies.changing().lock_owned().await),
+            None => None,
+        }
     }
 
     fn told(&self, committed: Result<Committed, StoreError>, audit: Vec<AuditEntry>) -> Result<(), NotWritten> {

@@ -82,15 +82,24 @@ impl MemoryStore {
 }
 
 impl State {
-    fn commit(&mut self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+    fn commit(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
         if self.sink.is_none() && changes_records(&write) {
             return Err(StoreError::NotReady);
         }
+        let new_codes = write.take_new_codes();
+        let codes = self.numbering.of_write(&new_codes)?;
         let mut planner = Planner::new(&self.records, self.last, &mut self.recent);
         let planned = planner.plan(write, request)?;
         planner.accept(&planned);
         self.last = planner.last();
         self.changes.add(&planned)?;
+        self.common.generation.deployment += u64::from(!codes.is_empty());
+        self.code_table.codes.extend(codes.iter().cloned());
+        self.numbering.take_up(StoredCodeTable { codes, editions: Vec::new() });
+        for new in &new_codes {
+            self.counters.extend(new.counters.iter().cloned());
+            new.heard.given();
+        }
         let Planned { committed, changes, outcome, audit, .. } = planned;
         self.common.generation.clients += u64::from(!outcome.clients.is_empty());
         self.common.generation.deployment += u64::from(!outcome.settings.is_empty());

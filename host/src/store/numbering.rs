@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::domain::code::{Code, CodeNumber, CodeUri, EditionNumber, Namespace};
 
-use super::{StoreError, StoredCodeTable};
+use super::{NewCodes, StoreError, StoredCodeTable};
 
 /// The most codes that are ever numbered; the numbers beyond stay free for marks such as "no code".
 pub(super) const CODES_MAX: u32 = 1 << 24;
@@ -84,6 +84,24 @@ impl Numbering {
             numbered.editions.push(EditionNumber(number));
         }
         Ok(numbered)
+    }
+
+    /// The codes that get their numbers with a write, in the order of the numbers.
+    ///
+    /// # Errors
+    /// [`StoreError::Overtaken`] where the numbers are not the next ones, or a code has one; [`StoreError::LimitReached`].
+    pub(super) fn of_write(&self, new_codes: &[NewCodes]) -> Result<Vec<CodeUri>, StoreError> {
+        let mut codes: Vec<CodeUri> = Vec::new();
+        for new in new_codes {
+            let next = u32::try_from(codes.len()).unwrap_or(CODES_MAX).saturating_add(self.code_count);
+            if new.first != CodeNumber(next) {
+                return Err(StoreError::Overtaken);
+            }
+            codes.extend(new.codes.iter().cloned());
+        }
+        let asked = codes.len();
+        let numbered = self.number(codes, Vec::new())?;
+        if numbered.added.codes.len() == asked { Ok(numbered.added.codes) } else { Err(StoreError::Overtaken) }
     }
 
     fn next_edition(&self) -> u32 {

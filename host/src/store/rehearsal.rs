@@ -129,7 +129,8 @@ impl Rehearsal {
             Operation::Update(id, version, RecordDetails::Consent(details)) => {
                 self.replace(id, version, &details).await
             }
-            Operation::PutPhoto(_) => Ok(()),
+            // A rehearsal gives no number: nothing of it is there afterwards.
+            Operation::PutPhoto(_) | Operation::NumberCodes(_) => Ok(()),
             Operation::CreateClient(_)
             | Operation::UpdateClient(..)
             | Operation::PutSetting(_)
@@ -294,7 +295,6 @@ impl Store for Rehearsal {
         self.base.code_table().await
     }
 
-    /// A code of an open vocabulary is numbered for good: it can be shown only then, and says nothing of anybody.
     async fn number_codes(
         &self,
         codes: Vec<CodeUri>,

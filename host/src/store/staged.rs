@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 use super::plan::{Last, Planner};
 use super::records::Records;
-use super::{Committed, Operation, RestsOn, Store, StoreError, Write, changes_records};
+use super::{Committed, NewCodes, Operation, RestsOn, Store, StoreError, Write, changes_records};
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Details};
 use crate::domain::client::ClientId;
@@ -41,6 +41,8 @@ struct State {
     records: Records,
     versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
     operations: Vec<Operation>,
+    /// What gets numbers with the whole.
+    new_codes: Vec<NewCodes>,
     audit: Vec<AuditEntry>,
     rests_on: Vec<RestsOn>,
     part: usize,
@@ -57,6 +59,7 @@ impl Staged {
             records: Records::default(),
             versions: BTreeMap::new(),
             operations: Vec::new(),
+            new_codes: Vec::new(),
             audit: Vec::new(),
             rests_on: Vec::new(),
             part: 0,
@@ -125,7 +128,8 @@ impl Staged {
     #[must_use]
     pub fn take(&self, at: Timestamp, source: Option<ClientId>) -> Write {
         let mut state = self.state();
-        let (operations, audit) = (std::mem::take(&mut state.operations), std::mem::take(&mut state.audit));
+        let (mut operations, audit) = (std::mem::take(&mut state.operations), std::mem::take(&mut state.audit));
+        operations.extend(std::mem::take(&mut state.new_codes).into_iter().map(Operation::NumberCodes));
         Write { at, source, operations, audit, rests_on: std::mem::take(&mut state.rests_on) }
     }
 
@@ -135,10 +139,12 @@ impl Staged {
     }
 
     /// Works a write out on top of what was committed here; everything that it needs of the real store was gathered.
-    fn keep_back(&self, write: Write) -> Result<Committed, StoreError> {
+    fn keep_back(&self, mut write: Write) -> Result<Committed, StoreError> {
         if !changes_records(&write) {
             return Err(no_part("it changes something else than records"));
         }
+        // Whether the numbers are the next ones is found out when the whole is written.
+        let new_codes = write.take_new_codes();
         let mut state = self.state();
         state.collision = None;
         let mut planner = Planner::of_parts(&state.records, state.last);
@@ -159,6 +165,7 @@ impl Staged {
         state.written.extend(planned.changes.iter().map(|change| (part, change.record.clone())));
         drop(state.records.take_up(planned.outcome));
         state.operations.extend(write.operations);
+        state.new_codes.extend(new_codes);
         state.audit.extend(write.audit);
         state.rests_on.extend(write.rests_on);
         Ok(planned.committed)

@@ -231,6 +231,7 @@ macro_rules! every_behaviour {
             },
             tables::{
                 codes_keep_their_numbers,
+                codes_get_numbers_with_the_write_that_holds_them_or_none,
                 many_codes_are_numbered_at_once,
                 counters_never_go_down,
                 counters_are_removed_by_prefix,

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Details, Sequence};
 use crate::domain::client::{Client, ClientId};
+use crate::domain::code::{CodeNumber, CodeUri};
 use crate::domain::consent::ConsentDetails;
 use crate::domain::deployment::{Setting, SettingKey};
 use crate::domain::group::{Group, GroupDetails};
@@ -39,6 +40,36 @@ impl RecordDetails {
     }
 }
 
+/// Hears that codes have their numbers.
+pub trait NumbersGiven: Send + Sync {
+    /// They are given with a write that is certain to be made, or was made. Called before the write is acknowledged, and in a store of one
+    /// process before a record that holds one of the numbers can be read. Must not block on IO.
+    fn given(&self);
+}
+
+/// Codes that get their numbers with the write whose records hold them: one that is not made gives none.
+#[derive(Clone)]
+pub struct NewCodes {
+    /// The number of the first, which the records of the write hold already; the others follow it.
+    pub first: CodeNumber,
+    /// The codes.
+    pub codes: Vec<CodeUri>,
+    /// Counters that are raised with them, by name.
+    pub counters: Vec<(String, u64)>,
+    /// Hears of it.
+    pub heard: Arc<dyn NumbersGiven>,
+}
+
+impl std::fmt::Debug for NewCodes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("NewCodes")
+            .field("first", &self.first)
+            .field("codes", &self.codes)
+            .finish_non_exhaustive()
+    }
+}
+
 /// One part of a use case. Records that operations before it create are named by [`RecordId::pending`].
 #[derive(Debug, Clone)]
 pub enum Operation {
@@ -65,6 +96,9 @@ pub enum Operation {
     PutSetting(Setting),
     /// Takes what the deployment decided about something out; nothing happens where it decided nothing.
     RemoveSetting(SettingKey),
+    /// Gives numbers to codes that records of the same write hold; [`super::StoreError::Overtaken`] where another write has given one of
+    /// the numbers, or has numbered one of the codes. Nothing is told of it among what was written.
+    NumberCodes(NewCodes),
 }
 
 /// What a write rests on and does not change: records that were looked at to decide it.
@@ -92,6 +126,35 @@ pub struct Write {
     pub audit: Vec<AuditEntry>,
     /// What must not have been touched since it was looked at; else nothing is written.
     pub rests_on: Vec<RestsOn>,
+}
+
+impl Write {
+    /// The codes that get numbers with it.
+    pub fn new_codes(&self) -> impl Iterator<Item = &NewCodes> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::NumberCodes(codes) => Some(codes),
+            Operation::CreateIndividual(_)
+            | Operation::UpdateIndividual(..)
+            | Operation::CreateGroup(_)
+            | Operation::UpdateGroup(..)
+            | Operation::Create(_)
+            | Operation::Update(..)
+            | Operation::CreateClient(_)
+            | Operation::UpdateClient(..)
+            | Operation::PutPhoto(_)
+            | Operation::PutSetting(_)
+            | Operation::RemoveSetting(_) => None,
+        })
+    }
+
+    /// Takes these codes out, in their order.
+    pub(super) fn take_new_codes(&mut self) -> Vec<NewCodes> {
+        let taken: Vec<NewCodes> = self.new_codes().cloned().collect();
+        if !taken.is_empty() {
+            self.operations.retain(|operation| !matches!(operation, Operation::NumberCodes(_)));
+        }
+        taken
+    }
 }
 
 /// What became of one operation.
@@ -164,6 +227,7 @@ pub(super) fn changes_records(write: &Write) -> bool {
         | Operation::UpdateClient(..)
         | Operation::PutPhoto(_)
         | Operation::PutSetting(_)
-        | Operation::RemoveSetting(_) => false,
+        | Operation::RemoveSetting(_)
+        | Operation::NumberCodes(_) => false,
     })
 }

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Mutex as AsyncMutex;
 
 pub use self::builder::{GenerationBuilder, PackOrigin};
@@ -73,8 +73,8 @@ impl fmt::Debug for Generation {
 }
 
 impl Generation {
-    /// Digest over each vocabulary's namespace, version and contents, and over the concept groups. Numbers are left out:
-    /// two registries with the same packs have the same digest.
+    /// Digest over each vocabulary's namespace, version and contents, over the concept groups, and over the extension fields that
+    /// are declared. Numbers are left out: two registries with the same packs have the same digest.
     #[must_use]
     pub fn digest(&self) -> &ContentDigest {
         &self.digest
@@ -178,9 +178,17 @@ impl Generation {
     }
 }
 
-/// The generation in force, for everybody who asks.
+/// The generation in force.
 #[derive(Debug)]
 pub struct Vocabularies {
+    shared: Arc<Shared>,
+    /// What a transaction knows beside it, where this is a transaction's view: `Some` once it has published anything.
+    own: Option<ArcSwapOption<Generation>>,
+}
+
+/// What every request and every transaction has in common.
+#[derive(Debug)]
+struct Shared {
     current: ArcSwap<Generation>,
     open: OpenCodes,
     changing: Arc<AsyncMutex<()>>,
@@ -196,19 +204,27 @@ impl Vocabularies {
     /// Begins with a generation whose open vocabularies are asked through `packs`.
     #[must_use]
     pub fn asking(generation: Generation, packs: Arc<dyn OpenPacks>) -> Self {
-        Self { current: ArcSwap::from_pointee(generation), open: OpenCodes::new(packs), changing: Arc::default() }
+        let (current, open) = (ArcSwap::from_pointee(generation), OpenCodes::new(packs));
+        Self { shared: Arc::new(Shared { current, open, changing: Arc::default() }), own: None }
+    }
+
+    /// The view of a transaction: it sees what is in force, until it publishes what only it knows, such as codes whose numbers are given when
+    /// it is written.
+    #[must_use]
+    pub fn of_transaction(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), own: Some(ArcSwapOption::empty()) }
     }
 
     /// What asks packs about codes of open vocabularies.
     #[must_use]
     pub fn open(&self) -> &OpenCodes {
-        &self.open
+        &self.shared.open
     }
 
     /// Held by whoever gives numbers to codes and publishes: one at a time, so that no generation lacks a number that was given.
     #[must_use]
     pub fn changing(&self) -> Arc<AsyncMutex<()>> {
-        self.changing.clone()
+        self.shared.changing.clone()
     }
 
     /// The generation in force. A request takes it once and keeps it.
@@ -217,13 +233,23 @@ impl Vocabularies {
     /// every number in the snapshot is below [`Generation::code_count`], and no code is taken for one that does not exist.
     #[must_use]
     pub fn current(&self) -> Arc<Generation> {
-        self.current.load_full()
+        let own = self.own.as_ref().and_then(ArcSwapOption::load_full);
+        own.unwrap_or_else(|| self.shared.current.load_full())
     }
 
-    /// Puts another generation in force; requests that hold an older one end with it.
+    /// Puts another generation in force; requests that hold an older one end with it. In a transaction it is seen by that one alone.
     pub fn publish(&self, generation: Generation) -> Arc<Generation> {
         let generation = Arc::new(generation);
-        self.current.store(Arc::clone(&generation));
+        match &self.own {
+            Some(own) => own.store(Some(Arc::clone(&generation))),
+            None => self.shared.current.store(Arc::clone(&generation)),
+        }
         generation
+    }
+
+    /// Puts a generation in force for every request that is made of the one in force; `make` is called again where another one was published
+    /// meanwhile.
+    pub fn publish_for_all(&self, make: impl Fn(&Arc<Generation>) -> Arc<Generation>) {
+        self.shared.current.rcu(make);
     }
 }

@@ -97,3 +97,42 @@ count = 1
     let stored = client.create_individual(&person("1", body.clone()));
     assert_eq!(stored["extension"], body["extension"]);
 }
+
+#[test]
+fn a_module_version_that_changes_only_its_fields_changes_what_the_next_read_shows() {
+    let app = TestApp::start();
+    let client = app.client(&["individual:all"]);
+    let module = |version: &str, field: &str| {
+        let settings = format!(
+            r#"
+name = "notes"
+version = "{version}"
+description = "A note on a person."
+licence = "CC0-1.0"
+{field}
+[[vocabulary]]
+namespace = "urn:test:notes"
+name = "Notes"
+domain = "Core"
+version = "1"
+source = "Test"
+default_language = "en"
+languages = ["en"]
+codes = "n.tsv"
+count = 1
+"#
+        );
+        build(&settings, &[("n.tsv", "code\na\n", "code\tlabel\na\tA\n")])
+    };
+    let field = "[[extension_field]]\npath = \"notes.text\"\ntype = \"text\"\n";
+    install(&app.admin(), &module("1.0.0", field));
+    let extension = json!({"notes": {"text": "rain-fed"}});
+    drop(client.create_individual(&person("1", json!({"extension": extension}))));
+    let read = || client.get(&path("Individual", "1")).expect(200).json()["extension"].take();
+    // Twice: the second one comes from the response cache.
+    assert_eq!([read(), read()], [extension.clone(), extension.clone()]);
+    install(&app.admin(), &module("1.1.0", ""));
+    assert_eq!([read(), read()], [json!(null), json!(null)], "no installed module declares the field");
+    install(&app.admin(), &module("1.2.0", field));
+    assert_eq!([read(), read()], [extension.clone(), extension]);
+}

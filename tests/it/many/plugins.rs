@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use daftar_tests::packs;
 use daftar_tests::postgres::{Processes, eventually};
+use daftar_tests::records::{path, person};
+use daftar_tests::{Server, artifacts, packs};
+use serde_json::json;
 
 fn version_of(processes: &Processes, number: usize, name: &str) -> Option<String> {
     let plugins = processes.admin(number).get("/plugins").expect(200).json();
@@ -33,4 +35,115 @@ fn a_plugin_is_installed_replaced_and_removed_for_all() {
     for number in [1, later] {
         eventually("it is gone everywhere", || version_of(&processes, number, "small").is_none());
     }
+}
+
+#[test]
+fn each_server_judges_the_plugins_of_the_database_by_its_own_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, told) = packs::key(folder.path(), "key.pem");
+    let mut processes = Processes::start(2);
+    // The second one accepts what that key signed, and nothing that is unsigned.
+    let (_, data_dir) = processes.stop(1);
+    let config = data_dir.with_extension("toml");
+    let lax = fs::read_to_string(&config).unwrap();
+    let trusted = format!("trusted_keys = [\"{}\"]", told["public_key"].as_str().unwrap());
+    fs::write(&config, lax.replace("allow_unsigned = true", &trusted)).unwrap();
+    let strict = Server::serve(&data_dir, &["--config", config.to_str().unwrap()]);
+    let admin = Server::admin(&data_dir);
+    let listed = |which: &str| {
+        let plugins = admin.get("/plugins").expect(200).json();
+        plugins[which].as_array().unwrap().iter().find(|plugin| plugin["name"] == "small").cloned()
+    };
+    let unsigned = fs::read(packs::build(folder.path(), "1.0.0", None)).unwrap();
+    drop(processes.admin(0).install(&unsigned).expect(201));
+    eventually("the strict server says that it does not load it", || listed("unloaded").is_some());
+    let reason = listed("unloaded").unwrap()["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("step `signature`") && listed("data").is_none(), "{reason}");
+    assert_eq!(version_of(&processes, 0, "small").as_deref(), Some("1.0.0"));
+    let audited = || {
+        let lines = processes.admin(0).get("/audit?action=plugin&_count=1000").expect(200).json()["data"].clone();
+        let lines = lines.as_array().unwrap().iter().map(|line| (line["outcome"].clone(), line["note"].to_string()));
+        lines.filter(|(_, note)| note.contains("taken over from the database")).collect::<Vec<_>>()
+    };
+    eventually("it is audited", || {
+        audited().iter().any(|(outcome, note)| outcome == "refused" && note.contains("not signed"))
+    });
+    let page = admin.metrics();
+    assert!(!page.contains("daftar_plugins_not_taken_up 0"), "{page}");
+
+    let signed = packs::build(folder.path(), "1.1.0", Some(&key));
+    let installed =
+        daftar_tests::postgres::run(processes.data_dir(0), &["plugin", "install", signed.to_str().unwrap()]);
+    drop(installed.expect_success());
+    eventually("the strict server takes over what its key signed", || {
+        listed("data").is_some_and(|plugin| plugin["version"] == "1.1.0")
+    });
+    assert!(listed("data").unwrap()["signer"].as_str().unwrap().starts_with("key "));
+    let log = strict.stop().expect_success().stderr;
+    assert!(log.contains("cannot be taken up") && log.contains("small"), "{log}");
+}
+
+#[test]
+fn two_servers_bring_new_codes_of_an_open_vocabulary_at_the_same_time() {
+    let processes = Processes::start(2);
+    let settings = r#"
+name = "speech"
+version = "1.0.0"
+description = "What people speak."
+licence = "CC0-1.0"
+
+[[extension_field]]
+path = "speech.language"
+type = "coded"
+vocabulary = "urn:ietf:bcp:47"
+
+[[vocabulary]]
+namespace = "urn:test:speech"
+name = "Speech"
+domain = "Core"
+version = "1"
+source = "Test"
+default_language = "en"
+languages = ["en"]
+codes = "s.tsv"
+count = 1
+"#;
+    let tags = fs::read(artifacts::module("language-tag")).unwrap();
+    let speech = crate::deployment::build(settings, &[("s.tsv", "code\na\n", "code\tlabel\na\tA\n")]);
+    for package in [&tags, &speech] {
+        drop(processes.admin(0).install(package).expect(201));
+    }
+    for name in ["language-tag", "speech"] {
+        eventually("both servers have it", || version_of(&processes, 1, name).is_some());
+    }
+    let credentials = processes.credentials(0, &["individual:all"]);
+    let clients = [0, 1].map(|number| processes.client_of(number, &credentials));
+    let tag = |server: usize, number: usize| format!("urn:ietf:bcp:47#en-x-s{server}n{number}");
+    std::thread::scope(|scope| {
+        for (server, client) in clients.iter().enumerate() {
+            scope.spawn(move || {
+                for number in 0..12 {
+                    let extension = json!({"extension": {"speech": {"language": tag(server, number)}}});
+                    let created = client.post("/Individual", &person(&format!("{server}-{number}"), extension));
+                    assert_eq!(
+                        created.expect(201).json()["extension"]["speech"]["language"]["uri"],
+                        tag(server, number)
+                    );
+                }
+            });
+        }
+    });
+    for (server, number) in (0..2).flat_map(|server| (0..12).map(move |number| (server, number))) {
+        for client in &clients {
+            eventually("each server shows each code", || {
+                let record = client.get(&path("Individual", &format!("{server}-{number}"))).expect(200).json();
+                record["extension"]["speech"]["language"]["uri"] == tag(server, number)
+            });
+        }
+    }
+    // One that is refused gives no number: the share of the client is what its records hold.
+    let refused = json!({"extension": {"speech": {"language": "urn:ietf:bcp:47#en-x-refused"}}});
+    drop(clients[1].post("/Individual", &person("0-0", refused)).expect(409));
+    let share = processes.database().sql("SELECT value FROM daftar.counter WHERE starts_with(name, 'open/')");
+    assert_eq!(share.trim(), "24", "{share}");
 }

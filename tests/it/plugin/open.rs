@@ -206,6 +206,104 @@ fn all_codes_of_a_request_share_one_budget() {
 }
 
 #[test]
+fn a_write_that_is_refused_leaves_no_number_behind() {
+    let (mut app, _folder) = app();
+    drop(app.admin().install(&fisheries()).expect(201));
+    let client = app.client(&["individual:all", "group:all"]);
+    let coded = |id: &str, code: &str| person(id, json!({"occupation": format!("{OCCUPATION}#{code}")}));
+    drop(create(&client, "1", "FARM+FISH").expect(201));
+    // The identifier is in use; with a key as well, for a person and for a group.
+    drop(create(&client, "1", "FARM+FARM").expect(409));
+    let repeated = client.request("POST", "/Individual").header("Idempotency-Key", "k1").json(&coded("1", "FARM+FARM"));
+    drop(repeated.send().expect(409));
+    drop(client.create_group(&household("h", &[])));
+    let works = json!({"extension": {"fishery": {"works": [format!("{OCCUPATION}#FARM+FARM")]}}});
+    drop(client.post("/Group", &with(household("h", &[]), works)).expect(409));
+    // A version that is not the present one, and a transaction of which one entry is refused.
+    let stale = client.request("PATCH", &path("Individual", "1")).header("If-Match", "\"9\"");
+    drop(stale.json(&json!({"occupation": format!("{OCCUPATION}#FARM+FARM")})).send().expect(412));
+    let entry =
+        |id: &str, code: &str| json!({"request": {"method": "POST", "url": "Individual"}, "resource": coded(id, code)});
+    let batch = |entries: Vec<Value>| json!({"type": "transaction", "entry": entries});
+    let refused = client.post("/$batch", &batch(vec![entry("2", "FARM+FARM"), entry("1", "FISH+FARM")]));
+    assert_ne!(refused.status, 200, "{}", refused.text());
+    // A transaction that is written gives numbers to the codes of all its entries.
+    let written = vec![entry("3", "FISH+FISH"), entry("4", "FISH+FISH"), entry("5", "FISH+FISH+FISH")];
+    drop(client.post("/$batch", &batch(written)).expect(200));
+    let keyed =
+        client.request("POST", "/Individual").header("Idempotency-Key", "k2").json(&coded("6", "FARM+FISH+FARM"));
+    drop(keyed.send().expect(201));
+    for (id, display) in
+        [("3", "Fishing + Fishing"), ("5", "Fishing + Fishing + Fishing"), ("6", "Farming + Fishing + Farming")]
+    {
+        assert_eq!(shown(&client, id, "en")["display"], display);
+    }
+    assert_eq!(client.found(&format!("occupation={OCCUPATION}%23FISH%2BFISH")), ["3", "4"]);
+    app.stop();
+    let numbered = numbered_codes(app.data_dir());
+    let unlisted: Vec<&str> = numbered.iter().filter(|code| code.contains('+')).map(String::as_str).collect();
+    let expected =
+        ["FARM+FISH", "FISH+FISH", "FISH+FISH+FISH", "FARM+FISH+FARM"].map(|code| format!("{OCCUPATION}#{code}"));
+    assert_eq!(unlisted, expected);
+}
+
+#[test]
+fn one_client_brings_its_share_of_an_open_vocabulary_and_others_theirs() {
+    use daftar::store::Store as _;
+    use daftar::store::sled::{SledOptions, SledStore};
+    let (mut app, _folder) = app();
+    let client = app.client(&["individual:all"]);
+    drop(create(&client, "1", "FARM+FISH").expect(201));
+    app.stop();
+    {
+        let store = SledStore::open(&app.data_dir().join("store"), SledOptions::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let name = format!("open/{}/{OCCUPATION}", client.id());
+        assert_eq!(runtime.block_on(store.counter(&name)).unwrap(), Some(1), "a record of the client brought one");
+        runtime.block_on(store.raise_counter(&name, 2_498)).unwrap();
+    }
+    app.restart();
+    let greedy = app.client_of(client.credentials());
+    let other = app.client(&["individual:all"]);
+    drop(create(&greedy, "2", "FISH+FARM").expect(201));
+    drop(create(&greedy, "3", "FARM+FISH").expect(201));
+    drop(create(&greedy, "4", "FISH+FISH").expect(201));
+    let refused = create(&greedy, "5", "FARM+FARM").expect(422).json();
+    assert_eq!(errors(&refused), [(String::new(), "open_vocabulary_share".to_owned())]);
+    assert!(refused.to_string().contains("2500 is the share of one client"), "{refused}");
+    let resource = person("5", json!({"occupation": format!("{OCCUPATION}#FARM+FARM")}));
+    let entry = json!({"request": {"method": "POST", "url": "Individual"}, "resource": resource});
+    let again = json!({"type": "transaction", "entry": [entry]});
+    assert!(greedy.post("/$batch", &again).text().contains("open_vocabulary_share"));
+    drop(create(&other, "6", "FARM+FARM").expect(201));
+    drop(create(&greedy, "5", "FARM+FARM").expect(201));
+}
+
+#[test]
+fn many_clients_bring_new_codes_at_once_and_each_record_keeps_its_own() {
+    let (app, _folder) = app();
+    let client = app.client(&["individual:all"]);
+    let code = |number: usize| {
+        let word = |bit: usize| if number >> bit & 1 == 1 { "FARM" } else { "FISH" };
+        ["FISH", word(0), word(1), word(2), word(3)].join("+")
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let client = client.clone();
+            scope.spawn(move || {
+                for number in 0..16 {
+                    drop(create(&client, &format!("{thread}-{number}"), &code((number + 4 * thread) % 16)).expect(201));
+                }
+            });
+        }
+    });
+    for (thread, number) in (0..4).flat_map(|thread| (0..16).map(move |number| (thread, number))) {
+        let shown = shown(&client, &format!("{thread}-{number}"), "en");
+        assert_eq!(shown["code"], code((number + 4 * thread) % 16), "{shown}");
+    }
+}
+
+#[test]
 fn who_only_asks_leaves_no_number_behind() {
     let (mut app, _folder) = app();
     let client = app.client(&["individual:all", "eligibility:read"]);

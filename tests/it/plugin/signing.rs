@@ -75,6 +75,68 @@ fn a_signed_pack_is_installed_and_one_changed_byte_is_refused_naming_digest_and_
 }
 
 #[test]
+fn a_key_that_is_limited_in_the_settings_vouches_for_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, told) = packs::key(folder.path(), "key.pem");
+    let pack = packs::build(folder.path(), "1.0.0", Some(&key));
+    let config = |limits: &str| {
+        let file = folder.path().join("limited.toml");
+        let key = told["public_key"].as_str().unwrap();
+        fs::write(&file, format!("[plugins]\ntrusted_keys = [{{ key = \"{key}\", {limits} }}]\n")).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let data_dir = folder.path().join("data");
+    for limits in ["names = [\"gear\"]", "kinds = [\"eligibility-engine\"]"] {
+        let config = config(limits);
+        let refused = install(&data_dir, &pack, &["--config", &config]);
+        assert!(refused.code == 1 && refused.stderr.contains("`[plugins] trusted_keys` limits to"), "{refused:?}");
+        let inspected = inspect(folder.path(), &pack, &["--json", "--config", &config]).expect_success().json();
+        assert_eq!(inspected["signature"], "outside_limits", "{inspected}");
+        // Nor from a folder of plugins.
+        let plugins = folder.path().join("plugins");
+        let _made = fs::create_dir(&plugins);
+        fs::copy(&pack, plugins.join("small.wasm")).unwrap();
+        fs::copy(format!("{}.sig", pack.display()), plugins.join("small.wasm.sig")).unwrap();
+        let server = Server::serve_plugins(&folder.path().join("served"), &plugins, &["--config", &config]);
+        let log = server.stop().expect_success().stderr;
+        assert!(log.contains("plugin `small` was refused at step `signature`"), "{log}");
+    }
+    let config = config("names = [\"small\"], kinds = [\"vocabulary-pack\"]");
+    let installed = install(&data_dir, &pack, &["--json", "--config", &config]).expect_success().json();
+    assert_eq!(installed["signer"], format!("key {}", told["key_id"].as_str().unwrap()));
+}
+
+#[test]
+fn an_older_version_needs_a_word_by_hand_and_is_never_taken_from_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let [older, newer] = ["1.0.0", "1.1.0"].map(|version| packs::build(folder.path(), version, None));
+    let server = Server::serve(&data_dir, &[]);
+    drop(install(&data_dir, &newer, &["--allow-unsigned"]).expect_success());
+    let refused = install(&data_dir, &older, &["--allow-unsigned"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    for named in ["step `downgrade`", "1.1.0", "--allow-downgrade"] {
+        assert!(refused.stderr.contains(named), "{named}: {refused:?}");
+    }
+    let told = run(&data_dir, &["plugin", "report", older.to_str().unwrap(), "--json"]);
+    assert!(told.stdout.contains("step `downgrade`"), "{told:?}");
+    let installed = install(&data_dir, &older, &["--allow-unsigned", "--allow-downgrade", "--json"]);
+    assert_eq!(installed.expect_success().json()["version"], "1.0.0");
+    drop(install(&data_dir, &newer, &["--allow-unsigned"]).expect_success());
+    drop(server.stop().expect_success());
+    let plugins = folder.path().join("plugins");
+    fs::create_dir(&plugins).unwrap();
+    fs::copy(&older, plugins.join("small.wasm")).unwrap();
+    let config = folder.path().join("lax.toml");
+    fs::write(&config, "[plugins]\nallow_unsigned = true\n").unwrap();
+    let server = Server::serve_plugins(&data_dir, &plugins, &["--config", config.to_str().unwrap()]);
+    let list = run(&data_dir, &["plugin", "list", "--json"]).expect_success().json();
+    let small = list["data"].as_array().unwrap().iter().find(|plugin| plugin["name"] == "small").unwrap();
+    assert_eq!(small["version"], "1.1.0");
+    drop(server.stop().expect_success());
+}
+
+#[test]
 fn what_nobody_vouches_for_needs_a_word_and_what_the_program_was_built_with_needs_none() {
     let folder = tempfile::tempdir().unwrap();
     let pack = packs::build(folder.path(), "1.0.0", None);

@@ -8,6 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admin::access::Administrator;
 use crate::admin::export::body::{self, Codes, Meta};
@@ -41,19 +42,21 @@ struct Asked {
     cursor: ExportCursor,
 }
 
-/// Sends the records as they stand now, a line each; every so often, and in the end, a line says where an export would go on.
+/// Sends the records as they stand now, a line each, to a bounded number of readers at once; every so often, and in the end, a line says where an export would go on.
 pub async fn export(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
+    // Before anything is searched for.
+    let place = Arc::clone(&app.exports).try_acquire_owned().map_err(|_| AppError::Busy)?;
     let asked = asked(&ctx, &app, &Parameters::parse(&query)?).await?;
     let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind.name()).collect();
     let at = format_instant(asked.cursor.at);
     let filtered = if asked.chosen.is_some() { ", those that a search finds" } else { "" };
     let note = format!("export of {}{filtered}, as of {at}, begins", kinds.join(", "));
     tell(&ctx, &app, note, 0).await?;
-    let sending = Sending { ctx, app, asked, sent: 0 };
+    let sending = Sending { ctx, app, asked, sent: 0, _place: place };
     let lines = stream::unfold(Some(sending), |sending| async move {
         let mut sending = sending?;
         let (bytes, is_over) = sending.next().await;
@@ -119,6 +122,7 @@ struct Sending {
     app: AppState,
     asked: Asked,
     sent: u64,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Sending {

@@ -16,7 +16,7 @@ use crate::app::AppState;
 use crate::domain::calendar::format_instant;
 use crate::domain::manifest::PluginName;
 use crate::service::plugin::{
-    InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, UnloadedPlugin,
+    Downgrade, InstalledPlugin, PACKAGE_BYTES_MAX, PluginOffer, RecordedPlugin, SIGNATURE_BYTES_MAX, UnloadedPlugin,
     UnsignedPlugins,
 };
 use crate::service::program::rules;
@@ -169,7 +169,7 @@ pub async fn list(_: NoParameters, State(app): State<AppState>) -> Json<PluginsB
 pub const SIGNATURE_HEADER: &str = "daftar-plugin-signature";
 
 /// Installs the component that is the body, with the signature that is in the header; `allow_unsigned=true` also when nobody
-/// vouches for it.
+/// vouches for it, `allow_downgrade=true` also when a newer version is installed.
 pub async fn install(
     Administrator(ctx): Administrator,
     State(app): State<AppState>,
@@ -177,14 +177,18 @@ pub async fn install(
     request: Request,
 ) -> Result<(StatusCode, Json<PluginBody>), ApiError> {
     let parameters = Parameters::parse(&query)?;
-    parameters.expect_only(&["allow_unsigned"])?;
+    parameters.expect_only(&["allow_unsigned", "allow_downgrade"])?;
     let unsigned = match parameters.boolean("allow_unsigned")? {
         Some(true) => UnsignedPlugins::Allowed,
         Some(false) | None => UnsignedPlugins::Refused,
     };
+    let downgrade = match parameters.boolean("allow_downgrade")? {
+        Some(true) => Downgrade::Allowed,
+        Some(false) | None => Downgrade::Refused,
+    };
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
-    let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned }).await?;
+    let installed = app.plugins.install(&ctx, PluginOffer { bytes, signature, unsigned, downgrade }).await?;
     rules::tell_broken(&ctx, &app.registry, &app.engine).await;
     Ok((StatusCode::CREATED, Json(PluginBody::from(&installed))))
 }

@@ -10,7 +10,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::body::read_bounded;
 use crate::api::extract::query::{Parameters, RawQuery};
 use crate::app::AppState;
-use crate::service::plugin::{PACKAGE_BYTES_MAX, PluginOffer, RECORDS_TOLD_MAX, UnsignedPlugins};
+use crate::service::plugin::{Downgrade, PACKAGE_BYTES_MAX, PluginOffer, RECORDS_TOLD_MAX, UnsignedPlugins};
 
 /// Says what installing the component that is the body would mean; changes nothing. `records` is how many of the records that
 /// it would touch are named.
@@ -29,7 +29,8 @@ pub async fn report(
     let signature = signature_of(request.headers())?;
     let bytes = read_bounded(request, PACKAGE_BYTES_MAX).await?;
     // Nothing is installed, so nobody needs to vouch for it; a signature that does not fit is told all the same.
-    let offer = PluginOffer { bytes, signature, unsigned: UnsignedPlugins::Allowed };
+    let (unsigned, downgrade) = (UnsignedPlugins::Allowed, Downgrade::Allowed);
+    let offer = PluginOffer { bytes, signature, unsigned, downgrade };
     Ok(Json(UpgradeReportBody::from(app.plugins.report(&ctx, offer, records).await?)))
 }
 

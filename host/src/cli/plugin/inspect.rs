@@ -65,6 +65,7 @@ fn reason(signature: &SignatureState) -> Option<&str> {
     match signature {
         SignatureState::Bad(reason) => Some(reason),
         SignatureState::UnknownKey(_) => Some("the key is not in `[plugins] trusted_keys`; name them with --config"),
+        SignatureState::OutsideLimits(..) => Some("`[plugins] trusted_keys` limits the key to other plugins"),
         SignatureState::Signed(_) | SignatureState::Pinned | SignatureState::Unsigned => None,
     }
 }
@@ -126,6 +127,9 @@ fn signature_text(signature: &SignatureState) -> String {
         SignatureState::Unsigned => "unsigned".to_owned(),
         SignatureState::UnknownKey(key) => {
             format!("signed by the key {key}, which is not in `[plugins] trusted_keys` (name them with --config)")
+        }
+        SignatureState::OutsideLimits(key, limits) => {
+            format!("signed by the key {key}, which `[plugins] trusted_keys` limits to {limits}")
         }
         SignatureState::Bad(reason) => format!("bad: {reason}"),
     }

@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::folder::file_of;
+use super::folder::{file_of, read_file};
 use super::records::Records;
 use super::{LIST_FILE, PluginLibrary};
-use crate::plugin::files::{private_folder, write_whole};
-use crate::plugin::package::Digest;
+use crate::domain::manifest::{PluginName, PluginVersion};
+use crate::plugin::files::private_folder;
+use crate::plugin::package::{Digest, manifest_of};
+use crate::plugin::signature::{Signer, TrustPolicy, UnsignedPlugins};
 
 /// What is installed: the list, and the files that it names. The files are open: what is installed or removed meanwhile does not
 /// change them.
@@ -49,6 +51,19 @@ impl PluginLibrary {
     pub fn digests_listed(list: &[u8]) -> io::Result<Vec<Digest>> {
         Ok(Records::parse(list)?.installed.values().map(|record| record.digest).collect())
     }
+}
+
+/// A plugin of a backup that the policy of the restoring deployment does not accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedPlugin {
+    /// Its name.
+    pub name: PluginName,
+    /// Its version.
+    pub version: PluginVersion,
+    /// Its file.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
 }
 
 /// A folder of plugins that is being filled. It has no list before the end, so that nothing of it counts.
@@ -92,17 +107,41 @@ impl LibraryRefill {
         Ok(())
     }
 
-    /// Writes the list: from now on the files count.
+    /// Judges every plugin by `trust` and writes the list: from now on the files count. One that the policy does not accept is recorded
+    /// as not judged, and not loaded before it is accepted; these are returned. That one may be unsigned counts only if the list
+    /// `is_authentic`.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub fn finish(mut self, trust: &TrustPolicy, is_authentic: bool) -> io::Result<Vec<RefusedPlugin>> {
         sync(self.open.take())?;
+        let mut refused = Vec::new();
         if let Some(list) = &self.list {
-            Records::parse(list)?;
-            write_whole(&self.folder.join(LIST_FILE), list)?;
+            let mut records = Records::parse(list)?;
+            for (name, record) in &mut records.installed {
+                record.is_excused &= is_authentic;
+                let path = file_of(&self.folder, record.digest);
+                let bytes = read_file(&path).map_err(|error| io::Error::other(error.to_string()))?;
+                let unsigned = if record.is_excused { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+                let signature = record.signature.as_deref();
+                // By what the file says of itself: the list may say anything.
+                let judged = manifest_of(&bytes).map_err(|error| error.to_string()).and_then(|manifest| {
+                    let judged =
+                        trust.judge((&manifest.name, manifest.kind), &bytes, record.digest, signature, unsigned);
+                    judged.map_err(|problem| problem.to_string())
+                });
+                match judged {
+                    Ok(signer) => record.signer = signer,
+                    Err(reason) => {
+                        record.signer = Signer::Unrecorded;
+                        refused.push(RefusedPlugin { name: name.clone(), version: record.version, path, reason });
+                    }
+                }
+            }
+            records.write(&self.folder.join(LIST_FILE))?;
         }
-        File::open(&self.folder)?.sync_all()
+        File::open(&self.folder)?.sync_all()?;
+        Ok(refused)
     }
 }
 

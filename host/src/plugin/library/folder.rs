@@ -12,7 +12,7 @@ use crate::plugin::PluginHost;
 use crate::plugin::files::FolderError;
 use crate::plugin::install::{InstallError, InstallStep};
 use crate::plugin::package::{Candidate, Digest, PACKAGE_BYTES_MAX, check_size};
-use crate::plugin::signature::Signer;
+use crate::plugin::signature::{Signer, UnsignedPlugins};
 
 const LOCK_FILE: &str = "lock";
 
@@ -35,6 +35,8 @@ pub(in crate::plugin) struct InstalledFile {
     /// Of what was installed.
     pub digest: Digest,
     pub signer: Signer,
+    /// The line of the `.sig` file that came with it.
+    pub signature: Option<String>,
     /// The file, or why it cannot be read.
     pub bytes: Result<Vec<u8>, String>,
 }
@@ -50,6 +52,7 @@ pub(in crate::plugin) fn installed_files(folder: &Path) -> io::Result<Vec<Instal
         kind: record.kind,
         digest: record.digest,
         signer: record.signer,
+        signature: record.signature,
         bytes: read_file(&file_of(folder, record.digest)).map_err(|error| error.reason),
     };
     Ok(records.installed.into_iter().map(read).collect())
@@ -73,6 +76,30 @@ pub(super) fn load_recorded(
     name: &PluginName,
     record: &Record,
 ) -> Result<InstalledPlugin, InstallError> {
+    let (candidate, signer) = match record.signer {
+        Signer::Unrecorded => judged(host, folder, name, record)?,
+        known @ (Signer::Key(_) | Signer::Pinned | Signer::Unsigned) => (read_recorded(folder, name, record)?, known),
+    };
+    let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
+    let loaded = Arc::new(host.load_installed(candidate).map_err(named)?);
+    Ok(InstalledPlugin { loaded, signer, installed_at: record.installed_at })
+}
+
+/// The file of a plugin that the list names, with who vouches for it by the policy of now.
+pub(super) fn judged(
+    host: &PluginHost,
+    folder: &Path,
+    name: &PluginName,
+    record: &Record,
+) -> Result<(Candidate, Signer), InstallError> {
+    let candidate = read_recorded(folder, name, record)?;
+    let unsigned = if record.is_excused { UnsignedPlugins::Allowed } else { UnsignedPlugins::Refused };
+    let signer = host.judge(&candidate, record.signature.as_deref(), unsigned)?;
+    Ok((candidate, signer))
+}
+
+/// The file of a plugin that the list names, if it is the one that was installed.
+fn read_recorded(folder: &Path, name: &PluginName, record: &Record) -> Result<Candidate, InstallError> {
     let named = |error: InstallError| InstallError { plugin: Some(name.clone()), ..error };
     let bytes = read_file(&file_of(folder, record.digest)).map_err(named)?;
     let digest = Digest::of(&bytes);
@@ -81,8 +108,12 @@ pub(super) fn load_recorded(
         return Err(InstallError::of(name, InstallStep::Unreadable, reason));
     }
     let candidate = Candidate::read(bytes).map_err(named)?;
-    let loaded = Arc::new(host.load_installed(candidate).map_err(named)?);
-    Ok(InstalledPlugin { loaded, signer: record.signer, installed_at: record.installed_at })
+    let found = &candidate.manifest().name;
+    if found != name {
+        let reason = format!("its file is of the plugin `{found}`");
+        return Err(InstallError::of(name, InstallStep::Unreadable, reason));
+    }
+    Ok(candidate)
 }
 
 /// Reads a plugin's file, if it is not too large.

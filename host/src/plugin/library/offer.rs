@@ -2,12 +2,25 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
+use super::records::Record;
 use crate::plugin::install::{InstallError, InstallStep, LoadedPlugin};
 use crate::plugin::package::Digest;
 use crate::plugin::signature::{Signer, UnsignedPlugins};
 use crate::plugin::{MachineCode, PackContents, PluginManifest};
 
-/// A plugin's file as somebody hands it in.
+/// Whether an older version than the installed one is installed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Downgrade {
+    /// It is refused.
+    #[default]
+    Refused,
+    /// It is installed.
+    Allowed,
+}
+
+/// A plugin's file as it is handed in.
 #[derive(Debug, Clone)]
 pub struct PluginOffer {
     /// The file.
@@ -16,12 +29,14 @@ pub struct PluginOffer {
     pub signature: Option<String>,
     /// Whether it is installed when nobody vouches for it, whatever the configuration says.
     pub unsigned: UnsignedPlugins,
+    /// Whether it is installed when it is older than the installed version.
+    pub downgrade: Downgrade,
 }
 
 impl From<Vec<u8>> for PluginOffer {
     /// A file without a signature.
     fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, signature: None, unsigned: UnsignedPlugins::Refused }
+        Self { bytes, signature: None, unsigned: UnsignedPlugins::Refused, downgrade: Downgrade::Refused }
     }
 }
 
@@ -31,6 +46,8 @@ pub struct Prepared {
     pub(super) loaded: Arc<LoadedPlugin>,
     pub(super) signer: Signer,
     pub(super) signature: Option<String>,
+    /// Whether it is unsigned, and was handed in with the permission for that.
+    pub(super) is_excused: bool,
     pub(super) contents: Option<PackContents>,
     pub(super) bytes: Vec<u8>,
     /// Its machine code, where it is to be kept once the plugin is installed.
@@ -62,10 +79,18 @@ impl Prepared {
         self.signer
     }
 
-    /// The signature that came with it.
-    #[must_use]
-    pub fn signature(&self) -> Option<&str> {
-        self.signature.as_deref()
+    /// What the list of installed plugins records of it.
+    pub(super) fn record(&self, now: Timestamp) -> Record {
+        let manifest = self.manifest();
+        Record {
+            version: manifest.version,
+            kind: manifest.kind,
+            digest: self.digest(),
+            signer: self.signer,
+            signature: self.signature.clone(),
+            is_excused: self.is_excused,
+            installed_at: now,
+        }
     }
 
     /// Its file.
@@ -78,6 +103,12 @@ impl Prepared {
     #[must_use]
     pub fn contents(&self) -> Option<&PackContents> {
         self.contents.as_ref()
+    }
+
+    /// Refuses it for being older than what is installed.
+    #[must_use]
+    pub fn refuse_downgrade(&self, reason: impl std::fmt::Display) -> InstallError {
+        InstallError::of(&self.manifest().name, InstallStep::Downgrade, reason)
     }
 
     /// Refuses it for what it brings.

@@ -33,6 +33,10 @@ pub(super) struct Record {
     pub kind: PluginKind,
     pub digest: Digest,
     pub signer: Signer,
+    /// The line of the `.sig` file that came with it, so that it can be judged again.
+    pub signature: Option<String>,
+    /// Whether an administrator installed it here as unsigned, by `--allow-unsigned`.
+    pub is_excused: bool,
     pub installed_at: Timestamp,
 }
 
@@ -55,6 +59,12 @@ struct StoredRecord {
     /// `pinned`, `unsigned`, `unrecorded`, or a key's id after `key `. Absent in the first form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signer: Option<String>,
+    /// The line of the `.sig` file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+    /// Whether it was installed by `--allow-unsigned`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unsigned_allowed: bool,
     /// RFC 3339.
     installed_at: String,
 }
@@ -112,6 +122,8 @@ impl Records {
             kind: record.kind,
             digest: record.digest.to_hex(),
             signer: Some(record.signer.to_string()),
+            signature: record.signature.clone(),
+            unsigned_allowed: record.is_excused,
             installed_at: record.installed_at.to_string(),
         });
         let stored = StoredRecords {
@@ -127,7 +139,8 @@ impl TryFrom<StoredRecord> for Record {
     type Error = io::Error;
 
     fn try_from(from: StoredRecord) -> io::Result<Self> {
-        let wrong = |field: &str| io::Error::other(format!("`{field}` of `{}` is malformed", from.name));
+        let name = from.name;
+        let wrong = |field: &str| io::Error::other(format!("`{field}` of `{name}` is malformed"));
         Ok(Self {
             version: from.version,
             kind: from.kind,
@@ -136,6 +149,8 @@ impl TryFrom<StoredRecord> for Record {
                 Some(text) => signer(text).ok_or_else(|| wrong("signer"))?,
                 None => Signer::Unrecorded,
             },
+            signature: from.signature,
+            is_excused: from.unsigned_allowed,
             installed_at: from.installed_at.parse().map_err(|_| wrong("installed_at"))?,
         })
     }
@@ -161,6 +176,8 @@ mod tests {
             kind: PluginKind::VocabularyPack,
             digest: Digest::of(b"gender"),
             signer,
+            signature: None,
+            is_excused: false,
             installed_at: "2026-03-01T12:00:00Z".parse().unwrap(),
         };
         Records {
@@ -179,6 +196,12 @@ mod tests {
             records(signer).write(&path).unwrap();
             assert_eq!(Records::read(&path).unwrap(), records(signer));
         }
+        let mut signed = records(key);
+        for record in signed.installed.values_mut() {
+            (record.signature, record.is_excused) = (Some("daftar-plugin-signature 1 …".to_owned()), true);
+        }
+        signed.write(&path).unwrap();
+        assert_eq!(Records::read(&path).unwrap(), signed);
     }
 
     #[test]

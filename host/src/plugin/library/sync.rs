@@ -10,7 +10,7 @@ use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::plugin::files::FolderError;
 use crate::plugin::install::{InstallError, InstallStep};
 use crate::plugin::package::manifest_of;
-use crate::plugin::signature::{UnsignedPlugins, read_signature_of};
+use crate::plugin::signature::read_signature_of;
 
 /// What became of one file of a folder of plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,13 +62,16 @@ impl PluginLibrary {
         }
         let signature = read_signature_of(path)
             .map_err(|error| SyncedFile::Refused(InstallError::of(&manifest.name, InstallStep::Signature, error)))?;
-        Ok(PluginOffer { bytes, signature, unsigned: UnsignedPlugins::Refused })
+        Ok(PluginOffer { signature, ..PluginOffer::from(bytes) })
     }
 
-    /// Whether a plugin is absent or newer than the installed one. What is recorded and could not be loaded counts as absent,
-    /// and is mended by an install.
+    /// Whether a plugin is absent or newer than the installed one. What is installed and could not be loaded is replaced by the same
+    /// version too, and never by an older one.
     #[must_use]
     pub fn is_newer(&self, manifest: &PluginManifest) -> bool {
-        self.current().get(&manifest.name).is_none_or(|installed| installed.manifest().version < manifest.version)
+        let is_loaded = self.current().get(&manifest.name).is_some();
+        self.recorded(&manifest.name).is_none_or(|installed| {
+            installed.version < manifest.version || (!is_loaded && installed.version == manifest.version)
+        })
     }
 }

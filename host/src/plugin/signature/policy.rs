@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::PluginSignature;
-use crate::domain::plugin_key::{PluginKey, PluginKeyId};
+use crate::domain::manifest::{PluginKind, PluginName};
+use crate::domain::plugin_key::PluginKeyId;
+use crate::domain::trusted_key::TrustedKey;
 use crate::plugin::package::Digest;
 
 /// Who vouched for a plugin when it was installed.
@@ -17,7 +19,7 @@ pub enum Signer {
     Pinned,
     /// Nobody; its installation without a signature was allowed explicitly.
     Unsigned,
-    /// It was installed by a version of this program that did not ask.
+    /// Not known: it was restored from a backup, and the policy did not accept it then. It is judged again whenever it is loaded.
     Unrecorded,
 }
 
@@ -71,7 +73,7 @@ impl PinnedDigests {
 /// Whom the operator trusts.
 #[derive(Debug, Clone, Default)]
 pub struct TrustPolicy {
-    keys: BTreeMap<PluginKeyId, PluginKey>,
+    keys: BTreeMap<PluginKeyId, TrustedKey>,
     pinned: PinnedDigests,
     unsigned: UnsignedPlugins,
 }
@@ -107,6 +109,22 @@ pub enum SignatureProblem {
         /// The ids of those that are.
         trusted: String,
     },
+    /// A trusted key signed it that is limited to other plugins.
+    #[error(
+        "it is signed by the key {key}, which `[plugins] trusted_keys` limits to {limits}, and it is the {kind} `{plugin}`; its digest is {digest}"
+    )]
+    OutsideLimits {
+        /// The file's digest.
+        digest: Digest,
+        /// The key.
+        key: PluginKeyId,
+        /// What it is limited to.
+        limits: String,
+        /// The plugin's name.
+        plugin: PluginName,
+        /// The plugin's kind.
+        kind: &'static str,
+    },
     /// The signature is of another file.
     #[error(
         "the signature by the key {key} does not fit this file, whose digest is {digest}: the file or the signature was changed after signing; get both again"
@@ -122,29 +140,44 @@ pub enum SignatureProblem {
 impl TrustPolicy {
     /// Trusts those keys, those digests, and unsigned plugins as said.
     #[must_use]
-    pub fn new(keys: impl IntoIterator<Item = PluginKey>, pinned: PinnedDigests, unsigned: UnsignedPlugins) -> Self {
-        Self { keys: keys.into_iter().map(|key| (key.id(), key)).collect(), pinned, unsigned }
+    pub fn new<K: Into<TrustedKey>>(
+        keys: impl IntoIterator<Item = K>,
+        pinned: PinnedDigests,
+        unsigned: UnsignedPlugins,
+    ) -> Self {
+        Self { keys: keys.into_iter().map(Into::into).map(|key| (key.id(), key)).collect(), pinned, unsigned }
     }
 
     /// What the operator calls a key.
     #[must_use]
     pub fn name_of(&self, key: PluginKeyId) -> Option<&str> {
-        self.keys.get(&key).and_then(PluginKey::name)
+        self.keys.get(&key).and_then(|trusted| trusted.key().name())
     }
 
-    /// Whether a key is trusted.
-    #[must_use]
-    pub fn trusts(&self, key: PluginKeyId) -> bool {
-        self.keys.contains_key(&key)
+    /// Checks that a signature which claims to be by a trusted key is by it, whatever the file is.
+    ///
+    /// # Errors
+    /// [`SignatureProblem::Mismatch`].
+    pub fn check_match(&self, bytes: &[u8], digest: Digest, signature: &str) -> Result<(), SignatureProblem> {
+        let Ok(signature) = PluginSignature::parse(signature) else { return Ok(()) };
+        let key = signature.key();
+        let is_pinned = self.pinned.0.contains(&digest);
+        match self.keys.get(&key) {
+            Some(trusted) if !is_pinned && !signature.fits(trusted.key(), bytes) => {
+                Err(SignatureProblem::Mismatch { digest, key })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
-    /// Who vouches for a file with that digest and that `.sig` text. `unsigned` is what this installation allows beyond the
-    /// configuration.
+    /// Who vouches for the plugin of that name and kind, whose file has that digest and that `.sig` text. `unsigned` is what this
+    /// installation allows beyond the configuration.
     ///
     /// # Errors
     /// Nobody who is trusted does, and why.
     pub fn judge(
         &self,
+        (name, kind): (&PluginName, PluginKind),
         bytes: &[u8],
         digest: Digest,
         signature: Option<&str>,
@@ -162,8 +195,16 @@ impl TrustPolicy {
             PluginSignature::parse(text).map_err(|reason| SignatureProblem::Malformed { digest, reason })?;
         let key = signature.key();
         match self.keys.get(&key) {
-            Some(trusted) if signature.fits(trusted, bytes) => Ok(Signer::Key(key)),
-            Some(_) => Err(SignatureProblem::Mismatch { digest, key }),
+            Some(trusted) if !signature.fits(trusted.key(), bytes) => Err(SignatureProblem::Mismatch { digest, key }),
+            Some(trusted) if trusted.may_sign(name, kind) => Ok(Signer::Key(key)),
+            Some(_) if is_allowed => Ok(Signer::Unsigned),
+            Some(trusted) => Err(SignatureProblem::OutsideLimits {
+                digest,
+                key,
+                limits: trusted.limits(),
+                plugin: name.clone(),
+                kind: kind.as_str(),
+            }),
             None if is_allowed => Ok(Signer::Unsigned),
             None => Err(SignatureProblem::UnknownKey { digest, key, trusted: self.shown_keys() }),
         }
@@ -178,12 +219,19 @@ impl TrustPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::trusted_key::SignedKind;
     use crate::plugin::signature::PrivateKey;
 
     const FILE: &[u8] = b"a plugin";
 
+    const PACK: PluginKind = PluginKind::VocabularyPack;
+
     fn key(seed: u8) -> PrivateKey {
         PrivateKey::from_bytes([seed; 32])
+    }
+
+    fn gear() -> PluginName {
+        PluginName::parse("gear").unwrap()
     }
 
     fn policy(unsigned: UnsignedPlugins) -> TrustPolicy {
@@ -191,7 +239,7 @@ mod tests {
     }
 
     fn judge(bytes: &[u8], signature: Option<&str>, unsigned: UnsignedPlugins) -> Result<Signer, SignatureProblem> {
-        policy(UnsignedPlugins::Refused).judge(bytes, Digest::of(bytes), signature, unsigned)
+        policy(UnsignedPlugins::Refused).judge((&gear(), PACK), bytes, Digest::of(bytes), signature, unsigned)
     }
 
     #[test]
@@ -235,7 +283,32 @@ mod tests {
         assert!(error.contains("--allow-unsigned") && error.contains(&Digest::of(FILE).to_hex()), "{error}");
         assert_eq!(judge(FILE, None, UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
         let lax = policy(UnsignedPlugins::Allowed);
-        assert_eq!(lax.judge(FILE, Digest::of(FILE), None, UnsignedPlugins::Refused), Ok(Signer::Unsigned));
+        let judged = lax.judge((&gear(), PACK), FILE, Digest::of(FILE), None, UnsignedPlugins::Refused);
+        assert_eq!(judged, Ok(Signer::Unsigned));
+    }
+
+    #[test]
+    fn a_limited_key_vouches_for_its_names_and_kinds_alone() {
+        let limited =
+            TrustedKey::limited(key(1).public_key(), Some(vec![gear()]), Some(vec![SignedKind::VocabularyPack]));
+        let policy = TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused);
+        let signature = key(1).sign(FILE).to_string();
+        let (gear, cel) = (gear(), PluginName::parse("cel").unwrap());
+        let judge = |name, kind, unsigned| {
+            policy.judge((name, kind), FILE, Digest::of(FILE), Some(signature.as_str()), unsigned)
+        };
+        let id = key(1).public_key().id();
+        assert_eq!(judge(&gear, PACK, UnsignedPlugins::Refused), Ok(Signer::Key(id)));
+        for (name, kind) in [(&cel, PACK), (&gear, PluginKind::EligibilityEngine)] {
+            let error = judge(name, kind, UnsignedPlugins::Refused).unwrap_err();
+            assert!(matches!(error, SignatureProblem::OutsideLimits { .. }), "{error}");
+            let told = error.to_string();
+            assert!(
+                told.contains("the names `gear` and the kinds vocabulary-pack") && told.contains(name.as_str()),
+                "{told}"
+            );
+            assert_eq!(judge(name, kind, UnsignedPlugins::Allowed), Ok(Signer::Unsigned));
+        }
     }
 
     #[test]

@@ -13,8 +13,7 @@ use crate::domain::code::{Code, Namespace};
 use crate::domain::eligibility::Verdict;
 use crate::domain::manifest::PluginName;
 use crate::plugin::{
-    BreakerState, EngineError, FaultKind, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary,
-    ResolveError, TrustPolicy, UnsignedPlugins,
+    BreakerState, EngineError, FaultKind, HostClock, PluginHost, PluginHostSettings, PluginLibrary, ResolveError,
 };
 
 /// A library with an engine, and the clock that its breaker reads.
@@ -27,7 +26,7 @@ fn with(plugin: Vec<u8>) -> (TestLibrary, FakeClock) {
     let settings = PluginHostSettings {
         threads: Some(2),
         clock: HostClock::new(Arc::new(clock.clone())),
-        trust: TrustPolicy::new([], PinnedDigests::default(), UnsignedPlugins::Allowed),
+        trust: super::guest::lax(),
         ..PluginHostSettings::default()
     };
     let host = Arc::new(PluginHost::start(settings).unwrap());

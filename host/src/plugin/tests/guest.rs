@@ -8,6 +8,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 use crate::domain::manifest::{PluginKind, PluginManifest, PluginName};
+use crate::domain::plugin_key::PluginKey;
 use crate::plugin::pack::section::append_manifest;
 use crate::plugin::{
     PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginLimits, TrustPolicy, UnsignedPlugins,
@@ -50,12 +51,21 @@ pub fn plugin(component: &[u8], manifest: &PluginManifest) -> Vec<u8> {
 
 /// A host with two threads, limits as given for the plugin `test`, and no kept code.
 pub fn host_with(limits: Option<PluginLimits>) -> Arc<PluginHost> {
+    // Nobody signs the guests of tests; who vouches for a plugin is tested by itself.
+    host_trusting(limits, lax())
+}
+
+/// Accepts what is unsigned.
+pub fn lax() -> TrustPolicy {
+    TrustPolicy::new::<PluginKey>([], PinnedDigests::default(), UnsignedPlugins::Allowed)
+}
+
+fn host_trusting(limits: Option<PluginLimits>, trust: TrustPolicy) -> Arc<PluginHost> {
     let name = PluginName::parse("test").unwrap();
     let settings = PluginHostSettings {
         threads: Some(2),
         limits: limits.into_iter().map(|limits| (name.clone(), limits.into())).collect(),
-        // Nobody signs the guests of tests; who vouches for a plugin is tested by itself.
-        trust: TrustPolicy::new([], PinnedDigests::default(), UnsignedPlugins::Allowed),
+        trust,
         ..PluginHostSettings::default()
     };
     Arc::new(PluginHost::start(settings).unwrap())
@@ -74,8 +84,15 @@ impl TestLibrary {
     }
 
     pub fn with_limits(limits: Option<PluginLimits>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let host = host_with(limits);
+        Self::on(tempfile::tempdir().unwrap(), host_with(limits))
+    }
+
+    /// One that accepts plugins by that policy.
+    pub fn trusting(trust: TrustPolicy) -> Self {
+        Self::on(tempfile::tempdir().unwrap(), host_trusting(None, trust))
+    }
+
+    fn on(folder: tempfile::TempDir, host: Arc<PluginHost>) -> Self {
         let opened = PluginLibrary::open(host.clone(), folder.path(), None).unwrap();
         assert_eq!(opened.refused, []);
         Self { folder, host, library: Arc::new(opened.library) }
@@ -83,9 +100,14 @@ impl TestLibrary {
 
     /// Closes the library and opens the same folder again, with a host of its own.
     pub fn reopened(self) -> (Self, Vec<crate::plugin::InstallError>) {
+        self.reopened_trusting(lax())
+    }
+
+    /// The same with another policy.
+    pub fn reopened_trusting(self, trust: TrustPolicy) -> (Self, Vec<crate::plugin::InstallError>) {
         let Self { folder, host, library } = self;
         drop((library, host));
-        let host = host_with(None);
+        let host = host_trusting(None, trust);
         let opened = PluginLibrary::open(host.clone(), folder.path(), None).unwrap();
         (Self { folder, host, library: Arc::new(opened.library) }, opened.refused)
     }

@@ -8,10 +8,7 @@ use super::guest::now;
 use super::pack_guest::{LOOP, PackGuest};
 use super::rule_guest::letters;
 use crate::plugin::compile::CodeCache;
-use crate::plugin::{
-    Digest, EligibilityEngine, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginName, TrustPolicy,
-    UnsignedPlugins,
-};
+use crate::plugin::{Digest, EligibilityEngine, PluginHost, PluginHostSettings, PluginLibrary, PluginName};
 
 /// A folder of plugins with their code; opening it is a start.
 struct Folders {
@@ -43,7 +40,7 @@ impl Folders {
         let settings = PluginHostSettings {
             threads: Some(2),
             code_folder: Some(self.code_folder()),
-            trust: TrustPolicy::new([], PinnedDigests::default(), UnsignedPlugins::Allowed),
+            trust: super::guest::lax(),
             ..PluginHostSettings::default()
         };
         let host = Arc::new(PluginHost::start(settings).unwrap());

@@ -17,7 +17,8 @@ use crate::domain::eligibility::{Schema, Subject};
 use crate::domain::manifest::{PluginKind, PluginName};
 use crate::error::AppError;
 use crate::plugin::{
-    EligibilityEngine, InstallStep, InstalledPlugin, LibraryError, PluginLibrary, RuleSession, SyncedFile,
+    Downgrade, EligibilityEngine, InstallStep, InstalledPlugin, LibraryError, PluginLibrary, PluginOffer, RuleSession,
+    SyncedFile,
 };
 use crate::service::audit::AuditLog;
 use crate::service::memory_index::MemoryIndex;
@@ -112,6 +113,34 @@ fn a_new_version_replaces_the_old_one_and_its_file() {
     install(&test, pack("1.1.0"));
     assert_eq!(versions(&test), ["test@1.1.0"]);
     assert_eq!(wasm_files(test.folder.path()), 1);
+}
+
+#[test]
+fn an_older_version_is_installed_only_where_that_is_said_and_never_from_a_folder() {
+    let test = TestLibrary::new();
+    install(&test, pack("1.1.0"));
+    let error = test.library.install(pack("1.0.0"), now(), &|_| Ok(())).unwrap_err();
+    assert_eq!((error.plugin.as_ref(), error.step), (Some(&name("test")), InstallStep::Downgrade));
+    assert!(error.reason.contains("1.1.0") && error.reason.contains("--allow-downgrade"), "{error}");
+    assert_eq!(versions(&test), ["test@1.1.0"]);
+    // Nor while the installed one cannot be loaded.
+    let file = test.folder.path().join(format!("{}.wasm", test.library.list()[0].loaded().digest().to_hex()));
+    let sound = fs::read(&file).unwrap();
+    fs::write(&file, b"damaged").unwrap();
+    let (test, refused) = test.reopened();
+    assert_eq!(refused.len(), 1);
+    let folder = tempfile::tempdir().unwrap();
+    let from_folder = |bytes: &[u8]| {
+        fs::write(folder.path().join("test.wasm"), bytes).unwrap();
+        sync(&test, folder.path()).remove(0)
+    };
+    assert_eq!(from_folder(&pack("1.0.0")), SyncedFile::Kept(name("test")));
+    assert_eq!(test.library.prepare(pack("1.0.0")).unwrap_err().step, InstallStep::Downgrade);
+    assert_eq!(from_folder(&sound), SyncedFile::Installed(name("test")), "the same version fixes it");
+    assert_eq!(from_folder(&pack("1.0.0")), SyncedFile::Kept(name("test")));
+    let meant = PluginOffer { downgrade: Downgrade::Allowed, ..pack("1.0.0").into() };
+    test.library.install(meant, now(), &|_| Ok(())).unwrap();
+    assert_eq!(versions(&test), ["test@1.0.0"]);
 }
 
 #[test]

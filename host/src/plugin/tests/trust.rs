@@ -7,11 +7,14 @@ use std::sync::Arc;
 use super::guest::{TestLibrary, foreign_component, manifest, now, plugin};
 use super::library::{administration, administrator};
 use super::pack_guest::{LOOP, PackGuest};
+use super::rule_guest::letters;
 use crate::domain::audit::AuditOutcome;
-use crate::domain::manifest::PluginKind;
+use crate::domain::manifest::{PluginKind, PluginName};
+use crate::domain::plugin_key::PluginKey;
+use crate::domain::trusted_key::{SignedKind, TrustedKey};
 use crate::plugin::{
-    Digest, InstallError, InstallStep, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, PluginOffer,
-    PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
+    Digest, Downgrade, InstallError, InstallStep, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary,
+    PluginOffer, PrivateKey, Signer, TrustPolicy, UnsignedPlugins,
 };
 use crate::store::Store as _;
 
@@ -22,7 +25,7 @@ fn library(folder: &Path, trust: TrustPolicy) -> PluginLibrary {
 
 fn pins(files: &[&[u8]]) -> TrustPolicy {
     let digests = PinnedDigests::of(files.iter().map(|file| Digest::of(file)));
-    TrustPolicy::new([], digests, UnsignedPlugins::Refused)
+    TrustPolicy::new::<PluginKey>([], digests, UnsignedPlugins::Refused)
 }
 
 fn refusal(library: &PluginLibrary, file: &[u8]) -> InstallError {
@@ -92,7 +95,8 @@ fn a_signed_file_that_was_changed_or_cut_anywhere_is_refused_naming_digest_and_k
     let places = (0..file.len()).step_by(13).chain([file.len() - 1]);
     for bytes in places.flat_map(|index| [changed(index), file[..index.max(1)].to_vec()]) {
         let digest = Digest::of(&bytes).to_string();
-        let offer = PluginOffer { bytes, signature: Some(signature.clone()), unsigned: UnsignedPlugins::Allowed };
+        let (signature, unsigned) = (Some(signature.clone()), UnsignedPlugins::Allowed);
+        let offer = PluginOffer { bytes, signature, unsigned, downgrade: Downgrade::Refused };
         let error = library.prepare(offer).unwrap_err();
         assert_eq!(error.step, InstallStep::Signature, "{error}");
         assert!(error.reason.contains(&digest) && error.reason.contains(&id), "{error}");
@@ -114,6 +118,32 @@ fn a_key_that_is_no_longer_trusted_installs_nothing_more_and_what_it_signed_stay
     assert_eq!(kept.signer(), Signer::Key(key.public_key().id()));
     let error = library.install(signed("2.0.0"), now(), &|_| Ok(())).unwrap_err();
     assert_eq!(error.step, InstallStep::Signature);
+}
+
+#[test]
+fn a_key_that_is_limited_installs_what_it_is_limited_to_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = PrivateKey::generate().unwrap();
+    let names = Some(vec![PluginName::parse("gear").unwrap()]);
+    let limited = TrustedKey::limited(key.public_key(), names, Some(vec![SignedKind::VocabularyPack]));
+    let library =
+        library(folder.path(), TrustPolicy::new([limited], PinnedDigests::default(), UnsignedPlugins::Refused));
+    let signed = |file: Vec<u8>| PluginOffer { signature: Some(key.sign(&file).to_string()), ..file.into() };
+    let gear = PackGuest { name: "gear", ..PackGuest::default() }.build();
+    library.install(signed(gear), now(), &|_| Ok(())).unwrap();
+    for file in [PackGuest::default().build(), letters("gear", "2.0.0")] {
+        let error = library.install(signed(file.clone()), now(), &|_| Ok(())).unwrap_err();
+        assert_eq!(error.step, InstallStep::Signature, "{error}");
+        assert!(error.reason.contains("limits to the names `gear` and the kinds vocabulary-pack"), "{error}");
+        // A folder of plugins is no way round it.
+        let plugins = tempfile::tempdir().unwrap();
+        let path = plugins.path().join("plugin.wasm");
+        fs::write(&path, &file).unwrap();
+        fs::write(plugins.path().join("plugin.wasm.sig"), key.sign(&file).to_string()).unwrap();
+        let offer = library.read_newer(&path).unwrap();
+        assert_eq!(library.prepare(offer).unwrap_err().step, InstallStep::Signature);
+    }
+    assert_eq!(library.list().len(), 1);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! ```text
 //! daftar-backup 1 {"daftar": …, "sequence": …}\n
 //! block: kind, packing, 0, 0, items (u32), bytes unpacked (u32), bytes packed (u32), payload, checksum (32)
+//! daftar-backup-signature 1 <key id> <base64>\n      where it is signed
 //! ```
 //!
 //! Numbers are little-endian. A checksum is the SHA-256 of the checksum before it, the block's head and its payload; before the
@@ -169,7 +170,7 @@ impl BlockHead {
 
 /// The checksum of everything so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chain([u8; CHECKSUM_BYTES]);
+pub struct Chain([u8; CHECKSUM_BYTES]);
 
 impl Chain {
     /// That of the first line, its end included.
@@ -189,7 +190,8 @@ impl Chain {
     }
 
     /// As hexadecimal digits.
-    pub(super) fn to_hex(self) -> String {
+    #[must_use]
+    pub fn to_hex(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

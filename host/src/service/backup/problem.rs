@@ -3,6 +3,7 @@
 use std::io;
 
 use super::format::FORMAT;
+use crate::domain::plugin_key::PluginKeyId;
 use crate::store::StoreError;
 
 /// Why a backup cannot be read, or not be trusted.
@@ -43,6 +44,35 @@ pub enum BackupProblem {
     /// Something stands after the end.
     #[error("the backup goes on after its end: something was added to the file; use another backup")]
     Longer,
+    /// What stands after the end begins like a signature and is none.
+    #[error("the signature of the backup cannot be read: {0}; use another backup")]
+    Signature(&'static str),
+    /// It has no signature, and one is asked for.
+    #[error(
+        "the backup is not signed, and one that a trusted key signed is asked for; `daftar backup --sign KEY` signs one"
+    )]
+    Unsigned,
+    /// A trusted key did not sign this.
+    #[error(
+        "the signature by the key {key} is not of this backup: the file was changed after it was signed, or the signature was; use another backup"
+    )]
+    SignatureMismatch {
+        /// The trusted key whose signature it claims to be.
+        key: PluginKeyId,
+    },
+    /// A key signed it that is not trusted for backups.
+    #[error(
+        "the backup is signed by the key {key}, which is not trusted for backups ({trusted} are); add it to `[plugins] trusted_keys` if you trust its owner"
+    )]
+    UnknownKey {
+        /// The key, as the signature names it.
+        key: PluginKeyId,
+        /// The ids of those that are.
+        trusted: String,
+    },
+    /// The file is another one than was verified.
+    #[error("the backup was changed while it was read: it is not the one whose signature was verified")]
+    Replaced,
     /// What it holds does not fit together, or cannot be read.
     #[error("block {block} of the backup holds what cannot be restored: {reason}")]
     Content {

@@ -10,6 +10,7 @@ use super::format::{
 };
 use super::item::Item;
 use super::problem::BackupProblem;
+use super::signature::{BackupSignature, SIGNATURE_LINE_BYTES_MAX};
 use super::writer::unpacked;
 
 /// A backup that is being read.
@@ -23,6 +24,7 @@ pub struct BackupReader<R> {
     blocks: u64,
     /// What they are unpacked.
     bytes: u64,
+    signature: Option<BackupSignature>,
 }
 
 /// One block, found to be whole.
@@ -91,7 +93,7 @@ impl<R: Read> BackupReader<R> {
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let head = Head::parse(text)?;
         let at = u64::try_from(line.len()).unwrap_or(u64::MAX);
-        Ok(Self { from, head, chain: Chain::of_line(&line), at, blocks: 0, bytes: 0 })
+        Ok(Self { from, head, chain: Chain::of_line(&line), at, blocks: 0, bytes: 0, signature: None })
     }
 
     /// What the backup says of itself.
@@ -112,10 +114,16 @@ impl<R: Read> BackupReader<R> {
         self.bytes
     }
 
-    /// The checksum of everything that has been read, as hexadecimal digits.
+    /// The checksum of everything that has been read.
     #[must_use]
-    pub fn checksum(&self) -> String {
-        self.chain.to_hex()
+    pub fn checksum(&self) -> Chain {
+        self.chain
+    }
+
+    /// The signature that was found after the end.
+    #[must_use]
+    pub fn signature(&self) -> Option<&BackupSignature> {
+        self.signature.as_ref()
     }
 
     /// What comes next. After the end nothing more may be asked.
@@ -153,7 +161,7 @@ impl<R: Read> BackupReader<R> {
                 if end.blocks != self.blocks || end.bytes != self.bytes {
                     return Err(damaged("it ends a backup with other blocks than were read"));
                 }
-                self.ends_here()?;
+                self.read_signature()?;
                 Ok(Next::End(end))
             }
         }
@@ -175,24 +183,39 @@ impl<R: Read> BackupReader<R> {
         Ok(())
     }
 
-    fn ends_here(&mut self) -> Result<(), BackupProblem> {
-        let mut more = [0; 1];
-        loop {
-            match self.from.read(&mut more) {
-                Ok(0) => return Ok(()),
-                Ok(_) => return Err(BackupProblem::Longer),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// Reads what comes after the last block: nothing, or a signature and nothing else.
+    fn read_signature(&mut self) -> Result<(), BackupProblem> {
+        let line = rest(&mut self.from)?;
+        if !line.is_empty() {
+            self.signature = Some(BackupSignature::parse(&line)?);
+            self.at = self.at.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
         }
+        Ok(())
     }
 }
 
-/// How many bytes a backup is unpacked, as the heads of its blocks tell it: nothing else of them is read, and nothing checked.
+/// All that is left, which is at most one line.
+fn rest(from: impl Read) -> Result<Vec<u8>, BackupProblem> {
+    let mut line = Vec::new();
+    let one_more = u64::try_from(SIGNATURE_LINE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    from.take(one_more).read_to_end(&mut line)?;
+    if line.len() > SIGNATURE_LINE_BYTES_MAX { Err(BackupProblem::Longer) } else { Ok(line) }
+}
+
+/// How much a backup is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// How many bytes it is unpacked.
+    pub unpacked: u64,
+    /// Whether something stands after its last block, which is a signature or a fault.
+    pub is_signed: bool,
+}
+
+/// How much a backup is, as the heads of its blocks tell it: nothing else of them is read, and nothing checked.
 ///
 /// # Errors
 /// When a head cannot be read.
-pub fn unpacked_bytes(mut from: impl Read + Seek) -> Result<u64, BackupProblem> {
+pub fn extent_of(mut from: impl Read + Seek) -> Result<Extent, BackupProblem> {
     let mut at = u64::try_from(first_line(&mut from)?.len()).unwrap_or(u64::MAX);
     let (mut sum, mut block) = (0_u64, 1);
     loop {
@@ -200,13 +223,13 @@ pub fn unpacked_bytes(mut from: impl Read + Seek) -> Result<u64, BackupProblem> 
         from.read_exact(&mut bytes)?;
         let damaged = |reason: &str| BackupProblem::Damaged { block, at, reason: reason.to_owned() };
         let head = BlockHead::parse(&bytes).map_err(damaged)?;
+        let after = u64::from(head.packed).saturating_add(CHECKSUM_BYTES as u64);
+        at = at.saturating_add(BLOCK_HEAD_BYTES as u64).saturating_add(after);
+        from.seek(SeekFrom::Start(at))?;
         match head.kind {
-            BlockKind::End => return Ok(sum),
+            BlockKind::End => return Ok(Extent { unpacked: sum, is_signed: from.read(&mut [0])? > 0 }),
             BlockKind::Items => sum = sum.saturating_add(u64::from(head.unpacked)),
         }
-        let rest = u64::from(head.packed).saturating_add(CHECKSUM_BYTES as u64);
-        at = at.saturating_add(BLOCK_HEAD_BYTES as u64).saturating_add(rest);
-        from.seek(SeekFrom::Start(at))?;
         block += 1;
     }
 }

@@ -5,10 +5,11 @@ use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::examine::Examiner;
-use super::format::Head;
+use super::format::{Chain, Head};
 use super::item::Item;
 use super::problem::BackupProblem;
 use super::reader::{BackupReader, Next};
+use super::signature::BackupSignature;
 
 /// How many blocks are read ahead while one is put back.
 const BLOCKS_AHEAD: usize = 2;
@@ -24,8 +25,10 @@ pub struct Contents {
     pub blocks: u64,
     /// How long it is.
     pub bytes: u64,
-    /// The checksum of everything, as hexadecimal digits.
-    pub checksum: String,
+    /// The checksum of everything.
+    pub checksum: Chain,
+    /// Who signed it, as the file says.
+    pub signature: Option<BackupSignature>,
 }
 
 /// How far into a backup things are looked at.
@@ -91,6 +94,7 @@ fn read(
         blocks: end.blocks,
         bytes: reader.bytes_read(),
         checksum: reader.checksum(),
+        signature: reader.signature().cloned(),
     })
 }
 

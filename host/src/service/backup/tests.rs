@@ -14,6 +14,7 @@ use crate::domain::idempotency::{IdempotencyKey, RequestName};
 use crate::domain::individual::IndividualDetails;
 use crate::domain::photo::PhotoDigest;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
+use crate::plugin::PrivateKey;
 use crate::store::archive::{Entry, SettingKind};
 use crate::store::memory::MemoryStore;
 use crate::store::{ChangeSink, Operation, Store, Write, record};
@@ -308,4 +309,69 @@ proptest! {
         }
         prop_assert_eq!(read, values);
     }
+}
+
+#[tokio::test]
+async fn a_signature_covers_everything_and_is_judged_by_the_keys_that_are_trusted() {
+    let (head, items) = contents().await;
+    let bytes = written(&head, items);
+    let unsigned = read(&bytes, Depth::Everything).unwrap();
+    let (key, other) = (PrivateKey::from_bytes([7; 32]), PrivateKey::from_bytes([8; 32]));
+    let signed_by = |key: &PrivateKey| {
+        [bytes.as_slice(), BackupSignature::sign(key, &unsigned.checksum).line().as_bytes()].concat()
+    };
+    let signed = read(&signed_by(&key), Depth::Blocks).unwrap();
+    let id = key.public_key().id();
+    assert_eq!((signed.checksum, signed.signature.as_ref().map(BackupSignature::key)), (unsigned.checksum, Some(id)));
+    assert_eq!(signed.bytes, signed_by(&key).len() as u64);
+    let (none, some) = (BackupTrust::default(), BackupTrust::configured(vec![key.public_key()]));
+    let required = BackupTrust::required(key.public_key());
+    assert_eq!(some.judge(&signed).unwrap(), Authenticity::Signed(id));
+    assert_eq!(required.judge(&signed).unwrap(), Authenticity::Signed(id));
+    assert_eq!(none.judge(&signed).unwrap(), Authenticity::UnknownKey(id));
+    assert_eq!(some.judge(&unsigned).unwrap(), Authenticity::Unsigned);
+    assert!(matches!(required.judge(&unsigned), Err(BackupProblem::Unsigned)));
+    let foreign = read(&signed_by(&other), Depth::Blocks).unwrap();
+    assert!(matches!(some.judge(&foreign), Err(BackupProblem::UnknownKey { .. })));
+    // The signature of another backup, and one by another key that says it is by this one.
+    let mut sequence = head.clone();
+    sequence.daftar.push('x');
+    let elsewhere = read(&written(&sequence, contents().await.1), Depth::Blocks).unwrap();
+    let moved = Contents { signature: signed.signature.clone(), ..elsewhere };
+    assert!(matches!(some.judge(&moved), Err(BackupProblem::SignatureMismatch { .. })));
+    let claimed = String::from_utf8_lossy(&signed_by(&other)[bytes.len()..]).into_owned();
+    let claimed = claimed.replace(&other.public_key().id().to_string(), &id.to_string());
+    let claimed = read(&[bytes.as_slice(), claimed.as_bytes()].concat(), Depth::Blocks).unwrap();
+    assert!(matches!(some.judge(&claimed), Err(BackupProblem::SignatureMismatch { .. })));
+    // What a plugin's key signs of a plugin is no signature of a backup.
+    let plain = key.sign(unsigned.checksum.to_hex().as_bytes()).to_string();
+    let renamed = plain.replace("daftar-plugin-signature", "daftar-backup-signature");
+    let renamed = read(&[bytes.as_slice(), renamed.as_bytes()].concat(), Depth::Blocks).unwrap();
+    assert!(matches!(some.judge(&renamed), Err(BackupProblem::SignatureMismatch { .. })));
+}
+
+#[tokio::test]
+async fn whatever_is_changed_of_a_signed_backup_is_noticed_before_it_is_used() {
+    let (head, items) = contents().await;
+    let bytes = written(&head, items);
+    let key = PrivateKey::from_bytes([7; 32]);
+    let checksum = read(&bytes, Depth::Blocks).unwrap().checksum;
+    let signed = [bytes.as_slice(), BackupSignature::sign(&key, &checksum).line().as_bytes()].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("register.daftar");
+    let judged = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        BackupTrust::required(key.public_key()).judge_file(&mut File::open(&path).unwrap())
+    };
+    let (authenticity, verified) = judged(&signed).unwrap();
+    assert_eq!((authenticity, verified), (Authenticity::Signed(key.public_key().id()), Some(checksum)));
+    // The end of the line may be lost; nothing else.
+    for at in 0..signed.len() - 1 {
+        let mut changed = signed.clone();
+        changed[at] ^= 1;
+        assert!(judged(&changed).is_err(), "byte {at}");
+        assert!(judged(&signed[..at]).is_err(), "cut at {at}");
+    }
+    assert!(judged(&[signed.as_slice(), b"more"].concat()).is_err());
+    assert!(judged(&[signed.as_slice(), &signed[bytes.len()..]].concat()).is_err());
 }

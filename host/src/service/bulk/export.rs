@@ -22,8 +22,15 @@ use crate::error::AppError;
 use crate::service::registry::Registry;
 use crate::service::{photo, records};
 
+/// How many exports are sent at once.
+pub const EXPORTS_MAX: usize = 8;
+
 /// How many records are read from the store at once.
 pub const PAGE_RECORDS: usize = 500;
+
+/// A page ends with the record with which its photos take that much: a page waits in memory for as long as its reader takes nothing, and
+/// there may be many readers.
+const PAGE_PHOTO_BYTES: usize = 1 << 20;
 
 /// A record with what is needed to write its body.
 pub enum Exported {
@@ -66,11 +73,20 @@ pub async fn page(
             store.records(kind, &ids).await?
         }
     };
-    let last = found.last().map(|record| record.place().1);
+    let mut last = None;
     let mut exported = Vec::with_capacity(found.len());
+    let mut photo_bytes = 0_usize;
     for record in found {
+        last = Some(record.place().1);
         if let Some(record) = as_of(registry, record, at).await? {
-            exported.push(with_references(ctx, registry, record, at).await?);
+            let record = with_references(ctx, registry, record, at).await?;
+            if let Exported::Individual(_, Some(photo)) = &record {
+                photo_bytes = photo_bytes.saturating_add(photo.len());
+            }
+            exported.push(record);
+        }
+        if photo_bytes >= PAGE_PHOTO_BYTES {
+            break;
         }
     }
     Ok(ExportedPage { records: exported, last })

@@ -80,9 +80,11 @@ impl Preparer {
         let names = self.naming.of(&read.record);
         // What replaces a record is checked against what that holds, and so in its turn.
         let work = match read {
-            BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Refuse, .. } => {
+            BulkLine { record: BulkRecord::Individual(draft), on_existing: OnExisting::Refuse, .. }
+                if !individual::must_ask(&self.importer.registry, &draft) =>
+            {
                 let ctx = self.importer.context(line, super::STATUS_CREATED);
-                Work::Write(Box::new(individual::prepare(&ctx, &self.importer.registry, *draft).await?.0))
+                Work::Write(Box::new(individual::prepare(&ctx, &self.importer.registry, *draft).await?.write))
             }
             other => Work::Line(Box::new(other)),
         };

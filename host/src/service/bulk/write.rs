@@ -15,6 +15,7 @@ use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionCondition};
 use crate::domain::subject::SubjectReference;
 use crate::error::AppError;
+use crate::service::client::to_the_end;
 use crate::service::consent::ConsentDraft;
 use crate::service::group::members::{MemberChange, change_member};
 use crate::service::group::{self, GroupDraft, GroupView};
@@ -41,32 +42,48 @@ impl Importer {
                 let written = self.registry.store.commit(*write).await.map(|_| Done::Created);
                 rehearsed(written.map_err(AppError::from), Done::Created)
             }
-            Work::Line(line_read) => {
-                let BulkLine { record, condition, on_existing } = *line_read;
-                let existing = match on_existing {
-                    OnExisting::Refuse => None,
-                    OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers => self.existing(&record).await?,
-                };
-                let Some(existing) = existing else {
-                    let ctx = self.context(line, STATUS_CREATED);
-                    let made = self.create(&ctx, record).await.map(|()| Done::Created);
-                    return self.ended(&ctx, rehearsed(made, Done::Created)).await;
-                };
-                if on_existing == OnExisting::Skip {
-                    return Ok(Done::Skipped);
-                }
-                if is_rehearsed(existing) {
-                    // What an earlier line would make is not there to be compared with.
-                    return Ok(Done::Updated);
-                }
-                let ctx = self.context(line, STATUS_OK);
-                let done = match (record, on_existing) {
-                    (BulkRecord::Group(draft), OnExisting::AddMembers) => self.add_members(&ctx, *draft).await,
-                    (record, _) => self.update(&ctx, existing, record, &condition).await,
-                };
-                self.ended(&ctx, rehearsed(done, Done::Updated)).await
+            Work::Line(read) if self.must_ask(&read.record) => {
+                // Its codes get numbers, and no other use case gives any meanwhile: it must not stand still with its reader.
+                let this = self.clone();
+                to_the_end(async move { this.write_line(line, *read).await }).await
             }
+            Work::Line(read) => self.write_line(line, *read).await,
         }
+    }
+
+    /// Whether packs must be asked about codes of a record.
+    fn must_ask(&self, record: &BulkRecord) -> bool {
+        match record {
+            BulkRecord::Individual(draft) => individual::must_ask(&self.registry, draft),
+            BulkRecord::Group(draft) => group::must_ask(&self.registry, draft),
+            BulkRecord::Program(_) | BulkRecord::ProgramMembership(_) | BulkRecord::Consent(_) => false,
+        }
+    }
+
+    async fn write_line(&self, line: u64, read: BulkLine) -> LineResult {
+        let BulkLine { record, condition, on_existing } = read;
+        let existing = match on_existing {
+            OnExisting::Refuse => None,
+            OnExisting::Skip | OnExisting::Update | OnExisting::AddMembers => self.existing(&record).await?,
+        };
+        let Some(existing) = existing else {
+            let ctx = self.context(line, STATUS_CREATED);
+            let made = self.create(&ctx, record).await.map(|()| Done::Created);
+            return self.ended(&ctx, rehearsed(made, Done::Created)).await;
+        };
+        if on_existing == OnExisting::Skip {
+            return Ok(Done::Skipped);
+        }
+        if is_rehearsed(existing) {
+            // What an earlier line would make is not there to be compared with.
+            return Ok(Done::Updated);
+        }
+        let ctx = self.context(line, STATUS_OK);
+        let done = match (record, on_existing) {
+            (BulkRecord::Group(draft), OnExisting::AddMembers) => self.add_members(&ctx, *draft).await,
+            (record, _) => self.update(&ctx, existing, record, &condition).await,
+        };
+        self.ended(&ctx, rehearsed(done, Done::Updated)).await
     }
 
     /// Writes down what the use case left for the audit log besides its change.
@@ -130,12 +147,18 @@ impl Importer {
         let registry = &*self.registry;
         match record {
             BulkRecord::Individual(draft) => {
-                let (write, _) = individual::prepare(ctx, registry, *draft).await?;
-                registry.store.commit(write).await?;
+                let attempt = async || {
+                    let prepared = individual::prepare(ctx, registry, (*draft).clone()).await?;
+                    Ok(registry.store.commit(prepared.write).await?)
+                };
+                records::retried(&VersionCondition::Any, attempt).await?;
             }
             BulkRecord::Group(draft) => {
-                let write = group::prepare(ctx, registry, *draft).await?;
-                registry.store.commit(write).await?;
+                let attempt = async || {
+                    let (write, _kept) = group::prepare(ctx, registry, (*draft).clone()).await?;
+                    Ok(registry.store.commit(write).await?)
+                };
+                records::retried(&VersionCondition::Any, attempt).await?;
             }
             BulkRecord::Program(details) => {
                 program::create(ctx, registry, &self.engine, *details).await?;

@@ -84,32 +84,37 @@ async fn change_once(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
+    let kept = if consulted.has_asked() { Some(consulted.keep(ctx, registry).await?) } else { None };
+    let details = kept.iter().fold(details, with_lasting);
     let details = written::keep_group(&before.details, details, &written);
     let extension = with_undeclared(&generation, &before.details.extension, details.extension);
     let details = GroupDetails { extension, ..details };
-    let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
     let targets = records::references(RecordKind::Group, &details.identifiers);
     let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
-    write_change(ctx, registry, languages, (&before, details, fields), entry).await
+    write_change(ctx, registry, languages, (&before, details, fields), kept, entry).await
 }
 
-/// Writes what is to be said of a group now, if it is still as it was before, and shows those fields of it.
+/// Writes what is to be said of a group now, if it is still as it was before, with the numbers that its codes get, and shows those fields of it.
 pub(super) async fn write_change(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
     (before, details, fields): (&Group, GroupDetails, FieldSet),
+    kept: Option<open::Kept>,
     entry: AuditEntry,
 ) -> Result<GroupView, AppError> {
     let entry = audit::with_changes(ctx, entry, changed::of_group(&before.details, &details));
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),
-        operations: vec![Operation::UpdateGroup(before.id, before.meta.version, details)],
+        operations: std::iter::once(Operation::UpdateGroup(before.id, before.meta.version, details))
+            .chain(kept.as_ref().and_then(open::Kept::operation))
+            .collect(),
         audit: vec![entry],
         rests_on: Vec::new(),
     };
     let committed = registry.store.commit(write).await?;
+    drop(kept);
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => answer(ctx, registry, languages, (group, fields), Wanted::ALL).await,
         Some(

@@ -10,7 +10,7 @@ use crate::domain::calendar::utc_day;
 use crate::domain::code::CodeUri;
 use crate::domain::group::GroupDetails;
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordKind, VersionCondition};
 use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group};
@@ -30,8 +30,14 @@ pub async fn create(
     languages: LanguagePreference,
     draft: GroupDetails<CodeUri, IdentifierKey>,
 ) -> Result<GroupView, AppError> {
-    let write = prepare(ctx, registry, draft).await?;
-    let committed = registry.store.commit(write).await?;
+    // Others may give the numbers that its codes were to get.
+    let attempt = async || {
+        let (write, kept) = prepare(ctx, registry, draft.clone()).await?;
+        let committed = registry.store.commit(write).await?;
+        drop(kept);
+        Ok(committed)
+    };
+    let committed = records::retried(&VersionCondition::Any, attempt).await?;
     match committed.written.into_iter().next() {
         Some(Written::Group(group)) => {
             let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id).await?;
@@ -44,7 +50,14 @@ pub async fn create(
     }
 }
 
-/// Checks a new group, and says what is to be written. Whether an identifier is free is found out by writing.
+/// Whether packs must be asked about codes of a group: those get numbers when it is written.
+pub(in crate::service) fn must_ask(registry: &Registry, draft: &GroupDetails<CodeUri, IdentifierKey>) -> bool {
+    let generation = registry.vocabularies.current();
+    generation.has_open_vocabularies() && codes_of(draft).iter().any(|uri| generation.must_ask(uri))
+}
+
+/// Checks a new group, and says what is to be written, with the numbers of codes that are given with it: no other use case gives any while
+/// these are there. Whether an identifier is free is found out by writing.
 ///
 /// # Errors
 /// As [`create`], but [`AppError::IdentifierInUse`].
@@ -52,7 +65,7 @@ pub(in crate::service) async fn prepare(
     ctx: &OpContext,
     registry: &Registry,
     draft: GroupDetails<CodeUri, IdentifierKey>,
-) -> Result<Write, AppError> {
+) -> Result<(Write, Option<open::Kept>), AppError> {
     ctx.trail.about(records::references(RecordKind::Group, &draft.identifiers));
     let named = written::of_group(&draft);
     written::check_new(ctx, Resource::Group, &named)?;
@@ -67,15 +80,18 @@ pub(in crate::service) async fn prepare(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let details = if consulted.has_asked() { with_lasting(details, &consulted.keep(registry).await?) } else { details };
+    let kept = if consulted.has_asked() { Some(consulted.keep(ctx, registry).await?) } else { None };
+    let details = kept.iter().fold(details, with_lasting);
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
-    Ok(Write {
+    let operations = std::iter::once(Operation::CreateGroup(details));
+    let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),
-        operations: vec![Operation::CreateGroup(details)],
+        operations: operations.chain(kept.as_ref().and_then(open::Kept::operation)).collect(),
         audit: vec![
             audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
         ],
         rests_on: Vec::new(),
-    })
+    };
+    Ok((write, kept))
 }

@@ -144,7 +144,7 @@ async fn change_member_once(
     }
     let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets(key, change));
     entry.note = Some(change.note().to_owned());
-    write_change(ctx, registry, languages, (&before, details, fields), entry).await
+    write_change(ctx, registry, languages, (&before, details, fields), None, entry).await
 }
 
 /// Changes the list of members, and says which one was touched.

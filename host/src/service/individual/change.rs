@@ -74,16 +74,17 @@ async fn change_once(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
+    // Before what the record holds is joined to it, in which a number that was good for the request only may be another code's.
+    let (details, codes, kept) = if consulted.has_asked() {
+        let kept = consulted.keep(ctx, registry).await?;
+        let codes = CodeView::new(Arc::clone(&kept.generation), languages);
+        (details.map_codes(|_, _, value| kept.lasting(value)), codes, Some(kept))
+    } else {
+        (details, present.codes, None)
+    };
     let details = written::keep_individual(&before.details, details, &written);
     let extension = with_undeclared(&generation, &before.details.extension, details.extension);
     let details = IndividualDetails { extension, ..details };
-    let (details, codes) = if consulted.has_asked() {
-        let kept = consulted.keep(registry).await?;
-        let codes = CodeView::new(Arc::clone(&kept.generation), languages);
-        (details.map_codes(|_, _, value| kept.lasting(value)), codes)
-    } else {
-        (details, present.codes)
-    };
     let new_photo = photo.filter(|photo| {
         let reference = Some(photo.reference());
         details.photo == reference && before.details.photo != reference
@@ -96,11 +97,13 @@ async fn change_once(
         source: ctx.client().cloned(),
         operations: std::iter::once(Operation::UpdateIndividual(before.id, before.meta.version, details))
             .chain(new_photo.map(Operation::PutPhoto))
+            .chain(kept.as_ref().and_then(open::Kept::operation))
             .collect(),
         audit: vec![entry],
         rests_on: Vec::new(),
     };
     let committed = registry.store.commit(write).await?;
+    drop(kept);
     match committed.written.into_iter().next() {
         Some(Written::Individual(individual)) => {
             let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;

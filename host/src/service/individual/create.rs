@@ -6,7 +6,7 @@ use super::{IndividualDraft, IndividualView, Wanted, beside, codes_of, reference
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
-use crate::domain::record::RecordKind;
+use crate::domain::record::{RecordKind, VersionCondition};
 use crate::domain::scope::Resource;
 use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual};
@@ -25,8 +25,14 @@ pub async fn create(
     languages: LanguagePreference,
     draft: IndividualDraft,
 ) -> Result<IndividualView, AppError> {
-    let (write, generation) = prepare(ctx, registry, draft).await?;
-    let committed = registry.store.commit(write).await?;
+    // Others may give the numbers that its codes were to get.
+    let attempt = async || {
+        let Prepared { write, generation, kept } = prepare(ctx, registry, draft.clone()).await?;
+        let committed = registry.store.commit(write).await?;
+        drop(kept);
+        Ok((committed, generation))
+    };
+    let (committed, generation) = records::retried(&VersionCondition::Any, attempt).await?;
     match committed.written.into_iter().next() {
         Some(Written::Individual(individual)) => {
             let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id).await?;
@@ -38,8 +44,23 @@ pub async fn create(
     }
 }
 
-/// Checks a new person, and says what is to be written, with the vocabularies that its codes were checked by. Looks at no record:
-/// whether an identifier is free is found out by writing.
+/// Whether packs must be asked about codes of a person: those get numbers when it is written, one record after the other.
+pub(in crate::service) fn must_ask(registry: &Registry, draft: &IndividualDraft) -> bool {
+    let generation = registry.vocabularies.current();
+    generation.has_open_vocabularies() && codes_of(&draft.details).iter().any(|uri| generation.must_ask(uri))
+}
+
+/// A new person that was checked.
+pub(in crate::service) struct Prepared {
+    /// What is to be written.
+    pub write: Write,
+    /// The vocabularies that its codes were checked by.
+    pub generation: Arc<Generation>,
+    /// Numbers of codes that are given with the write; no other use case gives any while it is there.
+    pub kept: Option<open::Kept>,
+}
+
+/// Checks a new person, and says what is to be written. Looks at no record: whether an identifier is free is found out by writing.
 ///
 /// # Errors
 /// As [`create`], but [`AppError::IdentifierInUse`].
@@ -47,7 +68,7 @@ pub(in crate::service) async fn prepare(
     ctx: &OpContext,
     registry: &Registry,
     IndividualDraft { details: draft, photo }: IndividualDraft,
-) -> Result<(Write, Arc<Generation>), AppError> {
+) -> Result<Prepared, AppError> {
     ctx.trail.about(records::references(RecordKind::Individual, &draft.identifiers));
     let named = written::of_individual(&draft);
     written::check_new(ctx, Resource::Individual, &named)?;
@@ -59,11 +80,11 @@ pub(in crate::service) async fn prepare(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let (details, generation) = if consulted.has_asked() {
-        let kept = consulted.keep(registry).await?;
-        (details.map_codes(|_, _, value| kept.lasting(value)), kept.generation)
+    let (details, generation, kept) = if consulted.has_asked() {
+        let kept = consulted.keep(ctx, registry).await?;
+        (details.map_codes(|_, _, value| kept.lasting(value)), Arc::clone(&kept.generation), Some(kept))
     } else {
-        (details, generation)
+        (details, generation, None)
     };
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
     let write = Write {
@@ -71,11 +92,12 @@ pub(in crate::service) async fn prepare(
         source: ctx.client().cloned(),
         operations: std::iter::once(Operation::CreateIndividual(details))
             .chain(photo.map(Operation::PutPhoto))
+            .chain(kept.as_ref().and_then(open::Kept::operation))
             .collect(),
         audit: vec![
             audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
         ],
         rests_on: Vec::new(),
     };
-    Ok((write, generation))
+    Ok(Prepared { write, generation, kept })
 }

@@ -49,7 +49,7 @@ impl PluginAdministration {
         let (this, ctx) = (self.clone(), ctx.clone());
         let change = async move {
             let _changing = this.changing.lock().await;
-            let _turn = this.turn().await?;
+            let _turn = this.turn(ctx.now).await?;
             let result = this.decide_alone(&ctx, &target, note, decide).await;
             if let Err(error) = &result {
                 let mut entry = audit::entry(&ctx, AuditAction::Administer, AuditOutcome::Refused, vec![target]);

@@ -2,18 +2,27 @@
 //!
 //! **Invariant:** a plugin is in the store before the list names it, and in the list before it runs here.
 //!
+//! **Invariant:** each process judges what it takes up by its own policy, whatever the list says of it, and writes the outcome into the audit
+//! log.
+//!
 //! **Invariant:** a plugin that cannot be taken up leaves the one of its name that runs here, and is told of as one that is not in force.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jiff::Timestamp;
+
+use super::install::vouched_for;
 use super::packs::{Publishable, Reasons, load_packs, publishable};
 use super::{PluginAdministration, blocking};
+use crate::context::OpContext;
+use crate::context::trail::Trail;
+use crate::domain::audit::{Actor, AuditOutcome};
 use crate::domain::deployment::Deployment;
 use crate::domain::manifest::PluginName;
 use crate::error::AppError;
-use crate::plugin::{CommonPlugins, Digest, PluginOffer, Prepared, WantedPlugin};
+use crate::plugin::{CommonPlugins, Digest, Downgrade, PluginOffer, Prepared, UnsignedPlugins, WantedPlugin};
 use crate::store::shared::{Shared, StoredList, Turn};
 
 /// The list of plugins that all processes share, as it was last seen.
@@ -68,13 +77,18 @@ impl Common {
     }
 }
 
+/// This server, acting by itself.
+fn system(now: Timestamp) -> OpContext {
+    OpContext::unbound(Actor::System, "follow".into(), now, Trail::default())
+}
+
 impl PluginAdministration {
     /// The turn to change plugins and settings, begun with what others left; nothing to wait for where there are no others. Only for
     /// whoever changes, in this process, alone.
-    pub(super) async fn turn(&self) -> Result<Option<OwnTurn>, AppError> {
+    pub(super) async fn turn(&self, now: Timestamp) -> Result<Option<OwnTurn>, AppError> {
         let Some(shared) = &self.shared else { return Ok(None) };
         let turn = shared.turn().await?;
-        self.follow_alone(&**shared, Ahead::new()).await?;
+        self.follow_alone(&**shared, Ahead::new(), now).await?;
         self.take_up_alone().await?;
         self.has_turn.store(true, Ordering::Release);
         Ok(Some(OwnTurn { _turn: turn, has_turn: self.has_turn.clone() }))
@@ -99,11 +113,11 @@ impl PluginAdministration {
     ///
     /// # Errors
     /// When the store fails; what was in force stays so.
-    pub async fn take_up_plugins(&self) -> Result<(), AppError> {
+    pub async fn take_up_plugins(&self, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let ahead = self.prepared_ahead(&**shared).await?;
         let _changing = self.changing.lock().await;
-        self.follow_alone(&**shared, ahead).await
+        self.follow_alone(&**shared, ahead, now).await
     }
 
     /// How many plugins that other processes have could not be taken up here.
@@ -132,7 +146,7 @@ impl PluginAdministration {
     /// As [`Self::turn`], for tests of what others do meanwhile.
     #[cfg(test)]
     pub(crate) async fn hold_turn(&self) -> Result<impl Sized + use<>, AppError> {
-        self.turn().await
+        self.turn(Timestamp::UNIX_EPOCH).await
     }
 
     async fn take_up_alone(&self) -> Result<(), AppError> {
@@ -172,15 +186,20 @@ impl PluginAdministration {
         Ok(ahead)
     }
 
-    async fn follow_alone(&self, shared: &dyn Shared, ahead: Ahead) -> Result<(), AppError> {
-        self.bring_in_line(shared, ahead).await?;
+    async fn follow_alone(&self, shared: &dyn Shared, ahead: Ahead, now: Timestamp) -> Result<(), AppError> {
+        self.bring_in_line(shared, ahead, now).await?;
         // Also what an earlier try brought in line and did not come to load.
         if self.must_load() { self.load_anew().await } else { Ok(()) }
     }
 
-    /// Makes the library what the list of all processes says, as far as that goes; where anything changed, packs must be loaded. Where there
-    /// never was a list, what is installed here becomes it.
-    pub(super) async fn bring_in_line(&self, shared: &dyn Shared, mut ahead: Ahead) -> Result<(), AppError> {
+    /// Makes the library what the list of all processes says, as far as this server's policy accepts what it names; where anything changed,
+    /// packs must be loaded. Where there never was a list, what is installed here becomes it.
+    pub(super) async fn bring_in_line(
+        &self,
+        shared: &dyn Shared,
+        mut ahead: Ahead,
+        now: Timestamp,
+    ) -> Result<(), AppError> {
         let known = self.in_force().common.clone();
         let stored = shared.plugin_list().await?;
         if stored.revision == 0 {
@@ -202,7 +221,7 @@ impl PluginAdministration {
         for wanted in self.library.wanted(&plugins) {
             let name = wanted.name.clone();
             let prepared = ahead.remove(&wanted.digest);
-            match self.take_up_plugin(shared, wanted, prepared).await? {
+            match self.take_up_plugin(shared, wanted, prepared, now).await? {
                 Ok(()) => {
                     self.in_force().common.must_load = true;
                     tracing::info!(plugin.name = %name, "a plugin that another process installed is here");
@@ -210,6 +229,8 @@ impl PluginAdministration {
                 Err(reason) => {
                     if known.failed.get(&name) != Some(&reason) {
                         tracing::error!(plugin.name = %name, reason, "a plugin that another process installed cannot be taken up; what runs here runs on");
+                        let note = format!("not taken over from the database by this server: {reason}");
+                        self.audit(&system(now), AuditOutcome::Refused, name.to_string(), note).await?;
                     }
                     failed.insert(name, reason);
                 }
@@ -234,6 +255,7 @@ impl PluginAdministration {
         shared: &dyn Shared,
         wanted: WantedPlugin,
         prepared: Option<Prepared>,
+        now: Timestamp,
     ) -> Result<Result<(), String>, AppError> {
         let installed_at = wanted.installed_at;
         let prepared = match prepared {
@@ -243,6 +265,11 @@ impl PluginAdministration {
                 Err(reason) => return Ok(Err(reason)),
             },
         };
+        let older = self.library.newer_than(prepared.manifest()).map_or("", |_| ", which is older than what ran here");
+        let note =
+            format!("takes it over from the database{older}; {}", vouched_for(&prepared, "[plugins] allow_unsigned"));
+        // As with an install: before it is on disk.
+        self.audit(&system(now), AuditOutcome::Allowed, prepared.reference(), note).await?;
         let library = self.library.clone();
         let committed = blocking(move || library.commit(prepared, installed_at)).await?;
         Ok(committed.map(drop).map_err(|error| error.to_string()))
@@ -254,7 +281,7 @@ impl PluginAdministration {
         shared: &dyn Shared,
         wanted: WantedPlugin,
     ) -> Result<Result<Prepared, String>, AppError> {
-        let WantedPlugin { digest, signature, unsigned, .. } = wanted;
+        let WantedPlugin { name, digest, signature, .. } = wanted;
         let Some(bytes) = shared.plugin_file(*digest.as_bytes()).await? else {
             return Ok(Err(format!("its file {digest} is not in the store")));
         };
@@ -264,7 +291,12 @@ impl PluginAdministration {
             if found != digest {
                 return Err(format!("its file in the store has the digest {found}; {digest} was installed"));
             }
-            library.prepare(PluginOffer { bytes, signature, unsigned }).map_err(|error| error.to_string())
+            // That another server allowed it to be unsigned is that server's policy. An older version is what an administrator asked for.
+            let (unsigned, downgrade) = (UnsignedPlugins::Refused, Downgrade::Allowed);
+            let prepared = library.prepare(PluginOffer { bytes, signature, unsigned, downgrade });
+            let prepared = prepared.map_err(|error| error.to_string())?;
+            let found = &prepared.manifest().name;
+            if *found == name { Ok(prepared) } else { Err(format!("its file is of the plugin `{found}`")) }
         })
         .await
     }
@@ -300,7 +332,7 @@ impl PluginAdministration {
     }
 
     /// Tells all processes of a plugin that is about to be installed here.
-    pub(super) async fn tell_installed(&self, prepared: &Prepared, now: jiff::Timestamp) -> Result<(), AppError> {
+    pub(super) async fn tell_installed(&self, prepared: &Prepared, now: Timestamp) -> Result<(), AppError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         shared.put_plugin_file(*prepared.digest().as_bytes(), prepared.bytes().to_vec()).await?;
         let Common { stored, plugins, .. } = self.in_force().common.clone();

@@ -38,7 +38,7 @@ impl PluginAdministration {
 
     async fn install_audited(&self, ctx: &OpContext, offer: PluginOffer) -> Result<InstalledPlugin, AppError> {
         let _changing = self.changing.lock().await;
-        let _turn = self.turn().await?;
+        let _turn = self.turn(ctx.now).await?;
         let allowed_by = match offer.unsigned {
             UnsignedPlugins::Allowed => "--allow-unsigned",
             UnsignedPlugins::Refused => "[plugins] allow_unsigned",
@@ -60,12 +60,7 @@ impl PluginAdministration {
         prepared: &Prepared,
         unsigned_allowed_by: &str,
     ) -> Result<(), AppError> {
-        let note = match prepared.signer() {
-            Signer::Key(key) => format!("installs it; signed by key {key}"),
-            Signer::Pinned => "installs it; this program was built with it".to_owned(),
-            Signer::Unsigned => format!("installs it; nobody vouches for it, allowed by {unsigned_allowed_by}"),
-            Signer::Unrecorded => "installs it".to_owned(),
-        };
+        let note = format!("installs it; {}", vouched_for(prepared, unsigned_allowed_by));
         self.audit(ctx, AuditOutcome::Allowed, prepared.reference(), note).await
     }
 
@@ -139,6 +134,15 @@ impl PluginAdministration {
     }
 }
 
+/// Who vouches for a plugin, for the audit log.
+pub(super) fn vouched_for(prepared: &Prepared, unsigned_allowed_by: &str) -> String {
+    match prepared.signer() {
+        Signer::Key(key) => format!("signed by key {key}"),
+        Signer::Pinned => "this program was built with it".to_owned(),
+        Signer::Unsigned | Signer::Unrecorded => format!("nobody vouches for it, allowed by {unsigned_allowed_by}"),
+    }
+}
+
 pub(super) fn refusal(error: InstallError) -> AppError {
     match error.step {
         // The disk's failing, not the plugin's.
@@ -147,6 +151,7 @@ pub(super) fn refusal(error: InstallError) -> AppError {
         | InstallStep::NotAComponent
         | InstallStep::Manifest
         | InstallStep::Signature
+        | InstallStep::Downgrade
         | InstallStep::InterfaceVersion
         | InstallStep::Imports
         | InstallStep::TooLarge

@@ -31,7 +31,7 @@ impl PluginAdministration {
 
     async fn remove_audited(&self, ctx: &OpContext, name: &PluginName, is_forced: bool) -> Result<(), AppError> {
         let _changing = self.changing.lock().await;
-        let _turn = self.turn().await?;
+        let _turn = self.turn(ctx.now).await?;
         match self.remove_alone(ctx, name, is_forced).await {
             Ok(()) => Ok(()),
             Err(error) => {

@@ -139,9 +139,10 @@ impl PluginAdministration {
         self.audit(ctx, AuditOutcome::Allowed, tried, "tried out for a report, not installed").await?;
         let (packs, deployment) = self.decided();
         let manifest = prepared.manifest();
+        let downgrade = self.library.newer_than(manifest).map(|reason| prepared.refuse_downgrade(reason).to_string());
         let stored = self.registry.store.code_table().await?;
         let table = code_table(&stored.codes, &stored.editions)?;
-        let refusal = match with(&packs, &deployment, &prepared) {
+        let refused = match with(&packs, &deployment, &prepared) {
             Ok(Some((changed, kept))) => {
                 let dropped = self.dropped(&manifest.name, &changed);
                 let needed = self.why_still_needed(&manifest.name, &dropped, &deployment).await?;
@@ -176,7 +177,7 @@ impl PluginAdministration {
             plugin: manifest.name.to_string(),
             from: self.library.current().get(&manifest.name).map(|present| present.manifest().version.to_string()),
             to: manifest.version.to_string(),
-            refusal,
+            refusal: downgrade.or(refused),
             vocabularies,
             records,
         })

@@ -32,7 +32,8 @@ impl PluginAdministration {
         let _turn = match &self.shared {
             Some(shared) => {
                 let turn = shared.turn().await?;
-                self.bring_in_line(&**shared, Ahead::new()).await?;
+                self.unload_refused().await?;
+                self.bring_in_line(&**shared, Ahead::new(), now).await?;
                 Some(turn)
             }
             None => None,
@@ -54,6 +55,16 @@ impl PluginAdministration {
         tell(&report);
         if report.values().any(|file| matches!(file, SyncedFile::Installed(_))) {
             self.readmit().await?;
+        }
+        Ok(())
+    }
+
+    /// Unloads what other servers of the register brought here and this server's policy does not accept any more; the list of all servers
+    /// names it still, and it is judged as something new.
+    async fn unload_refused(&self) -> Result<(), AppError> {
+        let library = self.library.clone();
+        for error in blocking(move || library.unload_refused()).await? {
+            tracing::error!(error = %error, "an installed plugin is not accepted by the configuration and is not loaded");
         }
         Ok(())
     }

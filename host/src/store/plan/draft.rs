@@ -101,6 +101,10 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
                 self.outcome.settings.insert(key.clone(), None);
                 Ok(Written::Setting(key))
             }
+            Operation::NumberCodes(_) => Err(StoreError::Corrupt {
+                what: "write",
+                reason: "numbers of codes are given before it is planned".to_owned(),
+            }),
         }
     }
 

@@ -37,7 +37,8 @@ impl<P: Present> Draft<'_, '_, P> {
             | Operation::UpdateClient(..)
             | Operation::PutPhoto(_)
             | Operation::PutSetting(_)
-            | Operation::RemoveSetting(_) => operation,
+            | Operation::RemoveSetting(_)
+            | Operation::NumberCodes(_) => operation,
         })
     }
 

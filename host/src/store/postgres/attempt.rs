@@ -95,7 +95,7 @@ impl Writer {
             }
         };
         if outcome.is_err() {
-            self.state.forget(jobs.iter().any(|job| matches!(job, Job::Number(..))));
+            self.state.forget(jobs.iter().any(Job::gives_numbers));
         }
         outcome
     }

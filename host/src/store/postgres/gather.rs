@@ -44,7 +44,10 @@ impl Asked {
                 Operation::CreateClient(client) | Operation::UpdateClient(client, _) => {
                     self.clients.insert(client.id.clone());
                 }
-                Operation::PutPhoto(_) | Operation::PutSetting(_) | Operation::RemoveSetting(_) => {}
+                Operation::PutPhoto(_)
+                | Operation::PutSetting(_)
+                | Operation::RemoveSetting(_)
+                | Operation::NumberCodes(_) => {}
             }
         }
         self.requests.extend(request.map(|request| request.name.clone()));

@@ -81,6 +81,7 @@ pub(super) struct Rows {
     /// Absent ones are taken out.
     pub(super) settings: BTreeMap<(i16, Vec<u8>), Option<Vec<u8>>>,
     pub(super) code_table_parts: Vec<(u64, Vec<u8>)>,
+    pub(super) counters: BTreeMap<String, u64>,
     pub(super) changes: Vec<ChangeRow>,
     pub(super) audit: BTreeMap<u64, Vec<u8>>,
     pub(super) audit_removed: Vec<u64>,
@@ -145,16 +146,22 @@ impl<'g> Group<'g> {
         self.outcomes.push(Outcome::Committed(outcome));
     }
 
-    fn committed(&mut self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+    fn committed(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
         // Begun while another database answered, it may hold numbers of codes that are others' here.
         if changes_records(&write) && !self.basis.carries(self.locked.history, write.at) {
             return Err(StoreError::Failed("another database answers than when this was begun".into()));
         }
+        let new_codes = write.take_new_codes();
+        let codes = self.numbering.of_write(&new_codes)?;
         let planned = self.planner.plan(write, request)?;
         // All that can be refused before anything of it is taken up.
         let mut rows = Rows::default();
         rows.add(&planned)?;
+        rows.counters.extend(new_codes.into_iter().flat_map(|new| new.counters));
         let lines = record::audit::encode_each(&planned.audit)?;
+        let added = StoredCodeTable { codes, editions: Vec::new() };
+        let code_table = record::code_table::encode_parts(&added)?;
+        self.take_up_numbers(code_table, added);
         for (value, lines) in lines {
             self.add_audit_value(value, lines.len());
         }
@@ -178,20 +185,18 @@ impl<'g> Group<'g> {
         editions: Vec<(Namespace, String)>,
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
         let numbered = self.numbering.number(codes, editions)?;
-        let per_value = record::code_table::ENTRIES_PER_VALUE_MAX;
-        let codes = numbered.added.codes.chunks(per_value);
-        let editions = numbered.added.editions.chunks(per_value);
-        let parts = codes
-            .map(|codes| StoredCodeTable { codes: codes.to_vec(), editions: Vec::new() })
-            .chain(editions.map(|editions| StoredCodeTable { codes: Vec::new(), editions: editions.to_vec() }));
-        let values = parts.map(|part| record::code_table::encode(&part)).collect::<Result<Vec<_>, _>>()?;
+        let values = record::code_table::encode_parts(&numbered.added)?;
+        self.take_up_numbers(values, numbered.added);
+        Ok((numbered.codes, numbered.editions))
+    }
+
+    fn take_up_numbers(&mut self, values: Vec<Vec<u8>>, added: StoredCodeTable) {
         self.locked.deployment_generation += u64::from(!values.is_empty());
         for value in values {
             self.rows.code_table_parts.push((self.locked.code_table_parts, value));
             self.locked.code_table_parts += 1;
         }
-        self.numbering.take_up(numbered.added);
-        Ok((numbered.codes, numbered.editions))
+        self.numbering.take_up(added);
     }
 
     /// Removes old values of the audit log, those that are there still, and tells of it.
@@ -300,6 +305,7 @@ impl Rows {
         self.clients.extend(later.clients);
         self.photos.extend(later.photos);
         self.settings.extend(later.settings);
+        self.counters.extend(later.counters);
         self.changes.extend(later.changes);
     }
 

@@ -16,6 +16,7 @@ use super::database::Values;
 use super::failure::{Failure, Meaning};
 use super::feed::{Channel, tell};
 use super::group::{Broken, Finished, Rows};
+use super::reader::RAISE_COUNTER;
 use super::rows::{kind_number, signed};
 use super::state::Locked;
 
@@ -265,6 +266,9 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
     for (number, value) in &rows.code_table_parts {
         let statement = "INSERT INTO daftar.code_table_part (number, value) VALUES ($1, $2)";
         run(transaction, statement, &[&signed(*number), value]).await?;
+    }
+    for (name, value) in &rows.counters {
+        run(transaction, RAISE_COUNTER, &[&name.as_str(), &signed(*value)]).await?;
     }
     if rows.requests.is_empty() {
         return Ok(());

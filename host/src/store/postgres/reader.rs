@@ -21,6 +21,11 @@ use super::database::Database;
 use super::failure::corrupt;
 use super::rows::{column, kind_number, number, record_of, request_of, signed};
 
+/// Raises a counter; nothing happens where it is higher.
+pub(super) const RAISE_COUNTER: &str = "INSERT INTO daftar.counter AS present (name, value) VALUES ($1, $2) \
+                                        ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value \
+                                        WHERE present.value < EXCLUDED.value";
+
 /// How many requests one statement forgets: those that write wait for none of them longer than for a moment.
 const FORGOTTEN_AT_ONCE: i64 = 5_000;
 /// How many values of the audit log are read at once.
@@ -145,9 +150,7 @@ impl Database {
     }
 
     pub(super) async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
-        let statement = "INSERT INTO daftar.counter AS present (name, value) VALUES ($1, $2) \
-                         ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value WHERE present.value < EXCLUDED.value";
-        self.query(statement, &[&name, &signed(value)]).await.map(drop)
+        self.query(RAISE_COUNTER, &[&name, &signed(value)]).await.map(drop)
     }
 
     pub(super) async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {

@@ -70,6 +70,22 @@ impl Job {
         }
     }
 
+    /// Whether codes get numbers by it.
+    pub(super) fn gives_numbers(&self) -> bool {
+        match self {
+            Self::Number(..) => true,
+            Self::Commit(write, ..) => write.new_codes().next().is_some(),
+            Self::RemoveAudit(..) | Self::WriteAudit(_) | Self::AuditWaits => false,
+        }
+    }
+
+    /// Tells of the numbers that codes got with it.
+    fn tell_numbers(&self, outcome: &Outcome) {
+        if let (Self::Commit(write, ..), Outcome::Committed(Ok(_))) = (self, outcome) {
+            write.new_codes().for_each(|new| new.heard.given());
+        }
+    }
+
     /// Tells how it ended. Whoever asked may have stopped waiting; what was written stays written.
     fn answer(self, outcome: Outcome) {
         match (self, outcome) {
@@ -213,6 +229,10 @@ impl Writer {
                 if !finished.is_empty() {
                     self.meters.note_group(count, began.elapsed());
                     self.database.outages.note_group();
+                }
+                // Before the sink, which shows the records to searches.
+                for (job, outcome) in jobs.iter().zip(&finished.outcomes) {
+                    job.tell_numbers(outcome);
                 }
                 self.tell(&finished.changes, finished.locked.last.sequence.0);
                 let is_long = finished.locked.audit_unsummed >= SEGMENT_LINES;

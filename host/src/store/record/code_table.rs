@@ -43,6 +43,19 @@ pub fn encode(added: &StoredCodeTable) -> Result<Vec<u8>, StoreError> {
     super::encode(&StoredCodeTableV1::from(added))
 }
 
+/// The same in values of bounded size, in the order of the numbers; none where nothing is numbered.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when a version of a vocabulary is far too long.
+pub fn encode_parts(added: &StoredCodeTable) -> Result<Vec<Vec<u8>>, StoreError> {
+    let codes = added.codes.chunks(ENTRIES_PER_VALUE_MAX);
+    let editions = added.editions.chunks(ENTRIES_PER_VALUE_MAX);
+    let parts = codes
+        .map(|codes| StoredCodeTable { codes: codes.to_vec(), editions: Vec::new() })
+        .chain(editions.map(|editions| StoredCodeTable { codes: Vec::new(), editions: editions.to_vec() }));
+    parts.map(|part| encode(&part)).collect()
+}
+
 /// The codes and editions that the bytes hold, in the order of their numbers.
 ///
 /// # Errors

@@ -148,9 +148,16 @@ impl<'g> Group<'g> {
         Finished { batches: batches.finish(), changes, answers, snapshots }
     }
 
-    fn commit(&mut self, write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+    fn commit(&mut self, mut write: Write, request: Option<RememberedRequest>) -> Result<Committed, StoreError> {
+        let new_codes = write.take_new_codes();
+        let codes = self.state.numbering.of_write(&new_codes)?;
         let planned = self.planner.plan(write, request)?;
         let mut values = values(&planned)?;
+        let code_table =
+            record::code_table::encode_parts(&StoredCodeTable { codes: codes.clone(), editions: Vec::new() })?;
+        for (name, value) in new_codes.iter().flat_map(|new| &new.counters) {
+            values.push((keys::counter(name), record::counter::encode(*value)?));
+        }
         for (value, lines) in record::audit::encode_each(&planned.audit)? {
             let (_, key) = next_audit(self.state, lines);
             values.push((key, value));
@@ -159,6 +166,13 @@ impl<'g> Group<'g> {
         let removed = settings.iter().filter(|(_, setting)| setting.is_none()).map(|(key, _)| keys::setting(key));
         let removed = removed.collect();
         self.planner.accept(&planned);
+        for value in code_table {
+            values.push((keys::by_number(keys::CODE_TABLE, self.state.code_table_parts), value));
+            self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);
+        }
+        self.state.numbering.take_up(StoredCodeTable { codes, editions: Vec::new() });
+        // Nothing but the end of all writes keeps them from being given any more, and nobody can read them yet.
+        new_codes.iter().for_each(|new| new.heard.given());
         self.batches.add_and_remove(values, removed);
         self.sum_up()?;
         self.changes.extend(planned.changes);
@@ -171,15 +185,8 @@ impl<'g> Group<'g> {
         editions: Vec<(Namespace, String)>,
     ) -> Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError> {
         let numbered = self.state.numbering.number(codes, editions)?;
-        let per_value = record::code_table::ENTRIES_PER_VALUE_MAX;
-        let codes = numbered.added.codes.chunks(per_value);
-        let editions = numbered.added.editions.chunks(per_value);
-        let parts = codes
-            .map(|codes| StoredCodeTable { codes: codes.to_vec(), editions: Vec::new() })
-            .chain(editions.map(|editions| StoredCodeTable { codes: Vec::new(), editions: editions.to_vec() }));
         // All of them before anything is given: a number that is told must be on disk.
-        let values = parts.map(|part| record::code_table::encode(&part)).collect::<Result<Vec<_>, _>>()?;
-        for value in values {
+        for value in record::code_table::encode_parts(&numbered.added)? {
             let key = keys::by_number(keys::CODE_TABLE, self.state.code_table_parts);
             self.batches.add(vec![(key, value)]);
             self.state.code_table_parts = self.state.code_table_parts.saturating_add(1);

@@ -22,7 +22,8 @@ pub(super) fn slot_of(operation: &Operation) -> Option<MembershipSlot> {
         | Operation::UpdateClient(..)
         | Operation::PutPhoto(_)
         | Operation::PutSetting(_)
-        | Operation::RemoveSetting(_) => None,
+        | Operation::RemoveSetting(_)
+        | Operation::NumberCodes(_) => None,
     }
 }
 
@@ -40,7 +41,8 @@ impl Staged {
                 | Operation::UpdateClient(..)
                 | Operation::PutPhoto(_)
                 | Operation::PutSetting(_)
-                | Operation::RemoveSetting(_) => {}
+                | Operation::RemoveSetting(_)
+                | Operation::NumberCodes(_) => {}
             }
         }
         Ok(())

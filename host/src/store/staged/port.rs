@@ -184,7 +184,10 @@ impl Store for Staged {
     }
 
     async fn code_table(&self) -> Result<StoredCodeTable, StoreError> {
-        self.base.code_table().await
+        let mut table = self.base.code_table().await?;
+        let state = self.state();
+        table.codes.extend(state.new_codes.iter().flat_map(|new| new.codes.iter().cloned()));
+        Ok(table)
     }
 
     async fn number_codes(
@@ -208,7 +211,15 @@ impl Store for Staged {
     }
 
     async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
-        self.base.counter(name).await
+        let raised = {
+            let state = self.state();
+            let counters = state.new_codes.iter().flat_map(|new| &new.counters);
+            counters.filter(|(raised, _)| raised == name).map(|(_, value)| *value).max()
+        };
+        match raised {
+            Some(value) => Ok(Some(value)),
+            None => self.base.counter(name).await,
+        }
     }
 
     async fn counters(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {

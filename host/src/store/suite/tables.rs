@@ -1,6 +1,8 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
-use crate::store::Operation;
 use crate::store::record::audit::ENTRIES_PER_VALUE_MAX;
+use crate::store::{NewCodes, NumbersGiven, Operation};
 
 use super::*;
 
@@ -33,6 +35,56 @@ pub async fn codes_keep_their_numbers<B: Backend>() {
     let (codes, editions) = backend.store().number_codes(asked, Vec::new()).await.unwrap();
     assert_eq!(codes.iter().map(|number| number.0).collect::<Vec<_>>(), [2, 1, 3, 2, 0]);
     assert!(editions.is_empty());
+}
+
+#[derive(Default)]
+struct Heard(AtomicUsize);
+
+impl NumbersGiven for Heard {
+    fn given(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend>() {
+    let (mut backend, _) = listening::<B>();
+    backend.store().number_codes(vec![uri("urn:x#a")], Vec::new()).await.unwrap();
+    let heard = Arc::new(Heard::default());
+    let new = |first: u32, codes: &[&str]| {
+        let counters = vec![("open:one".to_owned(), u64::from(first))];
+        let codes = codes.iter().map(|code| uri(code)).collect();
+        Operation::NumberCodes(NewCodes { first: CodeNumber(first), codes, counters, heard: heard.clone() })
+    };
+    let of = |value: &str, new: Vec<Operation>| {
+        let created = Operation::CreateIndividual(person(&[&format!("urn:x:id|{value}")]));
+        std::iter::once(created).chain(new).collect::<Vec<_>>()
+    };
+    let written =
+        commit(backend.store(), of("1", vec![new(1, &["urn:x#b", "urn:y#b"]), new(3, &["urn:x#c"])])).await.unwrap();
+    assert_eq!(written.written.len(), 1, "nothing is told of the numbers");
+    assert_eq!(heard.0.load(Ordering::Relaxed), 2);
+    // Numbers that another write gave, codes that have one, and a write that is refused.
+    for (value, new) in [
+        ("2", new(3, &["urn:x#d"])),
+        ("2", new(5, &["urn:x#d"])),
+        ("2", new(4, &["urn:x#d", "urn:x#a"])),
+        ("2", new(4, &["urn:x#d", "urn:x#d"])),
+        ("1", new(4, &["urn:x#d"])),
+    ] {
+        let refused = commit(backend.store(), of(value, vec![new])).await.unwrap_err();
+        let is_told = matches!(refused, StoreError::Overtaken) || value == "1";
+        assert!(is_told && !matches!(refused, StoreError::Failed(_)), "{refused:?}");
+    }
+    let numbered = ["urn:x#a", "urn:x#b", "urn:y#b", "urn:x#c"].map(uri);
+    assert_eq!(backend.store().code_table().await.unwrap().codes, numbered);
+    assert_eq!(backend.store().counter("open:one").await.unwrap(), Some(3));
+    assert_eq!(heard.0.load(Ordering::Relaxed), 2);
+    reopened(&mut backend).await;
+    assert_eq!(backend.store().code_table().await.unwrap().codes, numbered);
+    assert_eq!(backend.store().counter("open:one").await.unwrap(), Some(3));
+    commit(backend.store(), of("2", vec![new(4, &["urn:x#d"])])).await.unwrap();
+    let (numbers, _) = backend.store().number_codes(vec![uri("urn:x#d"), uri("urn:x#e")], Vec::new()).await.unwrap();
+    assert_eq!(numbers, [CodeNumber(4), CodeNumber(5)]);
 }
 
 pub async fn many_codes_are_numbered_at_once<B: Backend>() {

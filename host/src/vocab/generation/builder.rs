@@ -193,7 +193,7 @@ impl GenerationBuilder {
             return Err(problems);
         }
         let concept_groups_digest = digest_of_groups(definitions.iter().map(|(definition, _)| definition));
-        let digest = digest_of_all(&index, &concept_groups_digest);
+        let digest = digest_of_all(&index, &concept_groups_digest, &self.extension_fields);
         let groups = definitions
             .into_iter()
             .map(|(definition, by)| (definition.name.clone(), PublishedGroup::expand(definition, by, &index)))
@@ -275,8 +275,9 @@ pub(super) fn digest_of_groups<'a>(definitions: impl ExactSizeIterator<Item = &'
     digester.finish()
 }
 
-fn digest_of_all(index: &Index, concept_groups: &ContentDigest) -> ContentDigest {
-    let mut digester = Digester::of("daftar generation 1");
+/// Digest over everything published that decides how a record is shown: vocabularies, concept groups, declared extension fields.
+fn digest_of_all(index: &Index, concept_groups: &ContentDigest, fields: &ExtensionFields) -> ContentDigest {
+    let mut digester = Digester::of("daftar generation 2");
     digester.number(index.installed().len());
     for installed in index.installed() {
         let vocabulary = &installed.vocabulary;
@@ -285,5 +286,12 @@ fn digest_of_all(index: &Index, concept_groups: &ContentDigest) -> ContentDigest
         digester.digest(vocabulary.digest());
     }
     digester.digest(concept_groups);
+    digester.number(fields.iter().len());
+    for field in fields.iter() {
+        digester.text(field.path.as_str());
+        digester.text(field.kind.as_str());
+        digester.flag(field.repeated);
+        digester.text(field.vocabulary.as_deref().unwrap_or_default());
+    }
     digester.finish()
 }

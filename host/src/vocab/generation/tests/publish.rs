@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::manifest::ExtensionField;
 use crate::vocab::check::check;
 use crate::vocab::testing::{builder_of, concept_group, generation, generation_of, origin, registry_pack, table_of};
 
@@ -78,6 +79,31 @@ fn the_digest_follows_the_meaning_and_not_the_order_or_the_numbers() {
     other_group.concept_groups[0].includes = concept_group("x", &["urn:iso:std:iso:5218#9"], &[]).includes;
     let regrouped = digest(vec![other_group, occupations().pack()]);
     let mut digests = [unchanged, without_one, newer, longer, grouped, regrouped];
+    digests.sort_unstable();
+    assert!(digests.array_windows().all(|[one, other]| one != other));
+}
+
+#[test]
+fn the_digest_follows_the_declared_extension_fields() {
+    let field = |json: &str| serde_json::from_str::<ExtensionField>(json).unwrap();
+    let digest = |fields: &[&str]| {
+        let fields: Vec<ExtensionField> = fields.iter().copied().map(field).collect();
+        let pack = check(occupations().pack()).unwrap().with_extension_fields(&fields);
+        let mut builder = GenerationBuilder::new();
+        builder.add(origin("occupations"), &pack).unwrap();
+        *builder.build(table_of(&builder)).unwrap().digest()
+    };
+    let (area, note) = (r#"{"path":"farm.area","type":"number"}"#, r#"{"path":"farm.note","type":"text"}"#);
+    assert_eq!(digest(&[area, note]), digest(&[note, area]));
+    let mut digests = [
+        digest(&[]),
+        digest(&[area]),
+        digest(&[area, note]),
+        digest(&[r#"{"path":"farm.area","type":"integer"}"#]),
+        digest(&[r#"{"path":"farm.area","type":"number","repeated":true}"#]),
+        digest(&[r#"{"path":"farm.area","type":"coded","vocabulary":"urn:ilo:isco-08"}"#]),
+        digest(&[r#"{"path":"farm.area","type":"coded","vocabulary":"urn:fao:agrovoc"}"#]),
+    ];
     digests.sort_unstable();
     assert!(digests.array_windows().all(|[one, other]| one != other));
 }
