@@ -15,6 +15,11 @@ use crate::domain::scope::{Resource, ScopeSet};
 /// A cause that is logged and never shown.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// A cause that is an outage of what the store depends on. It is logged when it begins and when it is over, and not with every request.
+#[derive(Debug, thiserror::Error)]
+#[error("outage: {0}")]
+pub struct Outage(pub Cause);
+
 /// What is wrong with one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldProblem {
@@ -181,6 +186,12 @@ impl AppError {
     #[must_use]
     pub fn invalid(field: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
         Self::Invalid(vec![FieldProblem { field: field.into(), code, message: message.into() }])
+    }
+
+    /// Whether it is due to an outage, which is logged by itself.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if cause.is::<Outage>())
     }
 
     /// A defect of ours, told in one sentence for the log.

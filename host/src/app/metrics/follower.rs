@@ -20,6 +20,11 @@ impl Snapshot {
             ("daftar_follower_failures_total", "How often changes by other processes could not be taken up."),
         ];
         self.describe_all(&gauges, &counters);
+        if let Some(difference) = app.clock_difference() {
+            let told = "How far the clock of this server is ahead of the database's; below zero where it is behind.";
+            self.describe_all(&[("daftar_clock_difference_seconds", told)], &[]);
+            self.gauge("daftar_clock_difference_seconds", &[], difference.seconds());
+        }
         let usage = app.follower.as_ref().map_or(FollowerUsage::ALONE, |follower| follower.usage());
         self.gauge("daftar_follower_listening", &[], f64::from(u8::from(usage.is_listening)));
         self.gauge("daftar_follower_behind", &[], f64::from(u8::from(usage.is_behind)));

@@ -50,7 +50,6 @@ pub(super) struct Walk {
     prepared: HashMap<&'static str, Statement>,
     mark: Mark,
     code_table_parts: u64,
-    last_audit: u64,
     stage: Stage,
     /// How many rows are read at once: fewer where they are large.
     rows: i64,
@@ -66,7 +65,6 @@ impl Walk {
         answer_timeout: Duration,
         mark: Mark,
         code_table_parts: u64,
-        last_audit: u64,
     ) -> Self {
         Self {
             link,
@@ -74,7 +72,6 @@ impl Walk {
             prepared: HashMap::new(),
             mark,
             code_table_parts,
-            last_audit,
             stage: Stage::Settings { after: (0, Vec::new()) },
             rows: ROWS_MAX,
             photos: HashSet::new(),
@@ -321,8 +318,8 @@ impl Walk {
     async fn audit(&mut self, after: u64, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
         let limit = self.rows;
         let statement =
-            "SELECT number, value FROM daftar.audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
-        let rows = self.query(statement, &[&signed(after), &signed(self.last_audit), &limit]).await?;
+            "SELECT number, value FROM daftar.audit WHERE number > $1 ORDER BY number LIMIT $2";
+        let rows = self.query(statement, &[&signed(after), &limit]).await?;
         let Some(last) = rows.last() else { return Ok(Stage::End) };
         for row in &rows {
             entries.push(Entry::Audit { number: number(row, 0)?, value: column(row, 1)? });
