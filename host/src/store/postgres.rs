@@ -388,8 +388,8 @@ impl Store for PostgresStore {
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         if self.lines_wait.load(Ordering::Acquire) {
-            let meaning = if self.database.is_away() { Meaning::Unreachable } else { Meaning::BrokenOff };
-            return Err(Failure::new(meaning, "the audit log cannot be written now").into());
+            // Logged by whoever writes them, when that began.
+            return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
         }
         let hint = match self.audit.add(entries)? {
             Waiting::First => AuditJob::Waits,

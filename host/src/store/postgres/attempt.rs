@@ -16,6 +16,7 @@ use super::failure::{Failure, Meaning, corrupt};
 use super::gather::Asked;
 use super::group::{Broken, Finished, Group, Rows};
 use super::index;
+use super::lock_waits::LOCK_TIMEOUT;
 use super::put::put;
 use super::rows::{column, number, signed};
 use super::state::Locked;
@@ -23,6 +24,9 @@ use super::writer::{Job, Writer};
 
 /// The pause between two attempts to find out what became of a group.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How much longer than the database waits for a lock a response is waited for here.
+const LOCK_GRACE: Duration = Duration::from_millis(250);
 
 /// Why a group was not written.
 pub(super) struct Failed {
@@ -129,7 +133,11 @@ impl Writer {
 
     /// Locks, reads what the jobs meet, works them out and writes their rows.
     async fn planned(&mut self, transaction: &Transaction<'_>, jobs: &[Job]) -> Result<Finished, Broken> {
-        let locked = self.database.watched(Locked::lock(transaction)).await?;
+        // The database bounds each of several locks that the statement may wait for.
+        let locking = tokio::time::timeout(LOCK_TIMEOUT.saturating_add(LOCK_GRACE), Locked::lock(transaction));
+        let locked = self.database.watched(locking).await.unwrap_or_else(|_| {
+            Err(Failure::new(Meaning::Locked, "the row that orders writes is locked by another session").into())
+        })?;
         let mut asked = Asked::default();
         let mut audit_asked = Vec::new();
         let (mut removals, mut since) = (0_i64, None);

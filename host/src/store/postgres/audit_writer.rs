@@ -116,7 +116,15 @@ impl AuditWriter {
         let written = self.attempts().await;
         // A flush that had nothing to write has tried nothing.
         let waits = self.audit.waiting().0 > 0 || self.unresolved.is_some();
-        self.lines_wait.store(written.is_err() && waits, Ordering::Release);
+        let waited = self.lines_wait.swap(written.is_err() && waits, Ordering::AcqRel);
+        match &written {
+            // An outage is logged by itself.
+            Err(failure) if waits && !waited && !failure.is_outage() => {
+                tracing::warn!(error = %failure, "audit entries cannot be written: requests that add to them fail until they can");
+            }
+            Ok(()) if waited => tracing::info!("audit entries are written again"),
+            Ok(()) | Err(_) => {}
+        }
         for answer in answers {
             // Whoever asked may have stopped waiting.
             let _is_told = answer.send(written.clone().map_err(Into::into));

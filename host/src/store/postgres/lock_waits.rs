@@ -12,20 +12,27 @@ use super::failure::Failure;
 /// The longest that a statement of a pool waits for a lock. One group of writes takes a part of it.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// After so long without a response the database is asked whether a lock is waited for, and so long apart at least.
-const ASKED_AFTER: Duration = Duration::from_secs(1);
+const ASKED_AFTER: Duration = Duration::from_millis(500);
 const ASKED_APART: Duration = Duration::from_millis(500);
 /// A session that goes on holding a lock is logged again after this.
 const LOGGED_APART: Duration = Duration::from_secs(60);
 /// How many sessions are told apart.
 const BLOCKERS_MAX: usize = 16;
 
-/// The sessions that hold what sessions of this process wait for. What other roles do is not shown to this one: it is null then.
-const BLOCKERS: &str = "SELECT blocked.application_name, blocker.pid, blocker.application_name, blocker.state, \
-                        blocker.xact_start::text, extract(epoch FROM clock_timestamp() - blocker.xact_start)::float8 \
-                        FROM pg_stat_activity AS blocked \
-                        CROSS JOIN LATERAL unnest(pg_blocking_pids(blocked.pid)) AS holding (pid) \
-                        JOIN pg_stat_activity AS blocker ON blocker.pid = holding.pid \
-                        WHERE right(blocked.application_name, length($1)) = $1 AND blocked.wait_event_type = 'Lock' \
+/// The sessions that hold what sessions of this process wait for, and wait for nothing themselves; with the names of the waiting ones. What
+/// other roles do is not shown to this one: it is null then.
+const BLOCKERS: &str = "WITH RECURSIVE own AS ( \
+                            SELECT pid, application_name FROM pg_stat_activity \
+                            WHERE right(application_name, length($1)) = $1 AND wait_event_type = 'Lock' \
+                        ), chain (pid) AS ( \
+                            SELECT pid FROM own \
+                            UNION SELECT holding.pid FROM chain CROSS JOIN LATERAL unnest(pg_blocking_pids(chain.pid)) AS holding (pid) \
+                        ) \
+                        SELECT (SELECT string_agg(DISTINCT application_name, ', ') FROM own), \
+                               blocker.pid, blocker.application_name, blocker.state, \
+                               blocker.xact_start::text, extract(epoch FROM clock_timestamp() - blocker.xact_start)::float8 \
+                        FROM chain JOIN pg_stat_activity AS blocker USING (pid) \
+                        WHERE blocker.pid NOT IN (SELECT pid FROM own) AND cardinality(pg_blocking_pids(blocker.pid)) = 0 \
                         LIMIT 16";
 /// Which version of the row that orders writes is committed: another one after each write.
 const ROW: &str = "SELECT xmin::text FROM daftar.last";
@@ -114,7 +121,7 @@ impl Database {
     }
 
     fn log_blocker(&self, row: &Row, now: Instant) -> Result<(), Failure> {
-        let (blocked, pid): (String, i32) = (row.try_get(0)?, row.try_get(1)?);
+        let (blocked, pid): (Option<String>, i32) = (row.try_get(0)?, row.try_get(1)?);
         let (name, state): (Option<String>, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
         let (begun, age_s): (Option<String>, Option<f64>) = (row.try_get(4)?, row.try_get(5)?);
         if self.lock_waits.lock().is_news((pid, begun), now) {

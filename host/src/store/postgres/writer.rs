@@ -124,24 +124,27 @@ impl Writer {
                 weight = weight.saturating_add(next.job.weight());
                 group.push(next);
             }
-            self.write(group).await;
+            if let Some(held_up) = self.write(group).await {
+                // What has come meanwhile would wait as long once more.
+                while let Ok(Asked { job, .. }) = jobs.try_recv() {
+                    job.fail(held_up.clone().into());
+                }
+            }
         }
     }
 
-    /// Writes a group.
-    async fn write(&mut self, group: Vec<Asked>) {
+    /// Writes a group; gives the failure where the row that orders writes is held up.
+    async fn write(&mut self, group: Vec<Asked>) -> Option<Failure> {
         let now = Instant::now();
         let mut jobs = Vec::with_capacity(group.len());
         for Asked { job, by } in group {
             if by < now { job.fail(StoreError::Overloaded) } else { jobs.push(job) }
         }
-        if !jobs.is_empty() {
-            self.write_jobs(jobs).await;
-        }
+        if jobs.is_empty() { None } else { self.write_jobs(jobs).await }
     }
 
     /// Writes jobs together; where the database refuses something of it, each by itself.
-    async fn write_jobs(&mut self, jobs: Vec<Job>) {
+    async fn write_jobs(&mut self, jobs: Vec<Job>) -> Option<Failure> {
         let began = Instant::now();
         let count = jobs.len();
         match self.attempts(&jobs).await {
@@ -155,12 +158,21 @@ impl Writer {
                 for (job, outcome) in jobs.into_iter().zip(finished.outcomes) {
                     job.answer(outcome);
                 }
+                None
             }
             Err(Failed { broken, is_of_one }) if is_of_one && jobs.len() > 1 => {
                 tracing::warn!(error = %StoreError::from(broken), "a group of writes was refused; each is tried by itself");
+                let mut held_up = None;
                 for job in jobs {
-                    Box::pin(self.write_jobs(vec![job])).await;
+                    held_up = match held_up {
+                        None => Box::pin(self.write_jobs(vec![job])).await,
+                        Some(failure) => {
+                            job.fail(failure.clone().into());
+                            Some(failure)
+                        }
+                    };
                 }
+                held_up
             }
             Err(Failed { broken, .. }) => {
                 let mut broken = Some(broken);
@@ -175,6 +187,7 @@ impl Writer {
                         (None, None) => drop(job),
                     }
                 }
+                said.filter(|failure| failure.meaning == super::failure::Meaning::Locked)
             }
         }
     }
