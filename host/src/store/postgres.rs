@@ -387,7 +387,9 @@ impl Store for PostgresStore {
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        if self.lines_wait.load(Ordering::Acquire) {
+        // Where the database answers again, those that wait are written before more are taken.
+        let lines_wait = self.lines_wait.load(Ordering::Acquire);
+        if lines_wait && (self.database.is_away() || self.write_audit().await.is_err()) {
             // Logged by whoever writes them, when that began.
             return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
         }
