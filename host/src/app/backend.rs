@@ -20,7 +20,9 @@ use crate::service::memory_index::MemoryIndex;
 use crate::store::archive::Archive;
 use crate::store::audit_archive::AuditArchive;
 use crate::store::index::Index;
-use crate::store::postgres::{OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage};
+use crate::store::postgres::{
+    OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage,
+};
 use crate::store::shared::Shared;
 use crate::store::sled::{SledStore, StoreUsage};
 use crate::store::verify::Verification;
@@ -136,7 +138,9 @@ impl From<OpenError> for StartError {
     fn from(error: OpenError) -> Self {
         let told = error.to_string();
         match error {
-            OpenError::Unreachable { .. } | OpenError::ReadOnly { .. } | OpenError::Busy { .. } => Self::Unavailable(told),
+            OpenError::Unreachable { .. } | OpenError::ReadOnly { .. } | OpenError::Busy { .. } => {
+                Self::Unavailable(told)
+            }
             OpenError::Denied { .. } => Self::Denied(told),
             OpenError::Url(_) | OpenError::Tls { .. } | OpenError::NoDatabase { .. } => Self::Settings(told),
             OpenError::Newer { .. }

@@ -169,9 +169,7 @@ impl From<&StartError> for ErrorKind {
             StartError::Certificate(_) | StartError::Settings(_) => Self::Settings,
             StartError::Denied(_) => Self::Denied,
             StartError::Input(_) => Self::Input,
-            StartError::Key(_) | StartError::Store(_) | StartError::Plugins(_) | StartError::Server(_) => {
-                Self::Failed
-            }
+            StartError::Key(_) | StartError::Store(_) | StartError::Plugins(_) | StartError::Server(_) => Self::Failed,
         }
     }
 }

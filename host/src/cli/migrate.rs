@@ -196,9 +196,7 @@ impl From<&MigrateError> for ErrorKind {
             MigrateError::Backup { .. } => Self::Input,
             MigrateError::NoCatchUp => Self::Usage,
             MigrateError::Open(error) => error.into(),
-            MigrateError::Folder(_)
-            | MigrateError::NotEarlier(_)
-            | MigrateError::Store { .. } => Self::Failed,
+            MigrateError::Folder(_) | MigrateError::NotEarlier(_) | MigrateError::Store { .. } => Self::Failed,
         }
     }
 }

@@ -29,8 +29,7 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
         });
         database.sql(connected).trim().parse::<usize>().unwrap() >= 6
     });
-    let auditing =
-        "SELECT count(*) FROM pg_stat_activity WHERE usename LIKE 'bounded%' AND application_name LIKE '%(audit %' \
+    let auditing = "SELECT count(*) FROM pg_stat_activity WHERE usename LIKE 'bounded%' AND application_name LIKE '%(audit %' \
          AND datname = current_database()";
     eventually("it has one for audit entries", || database.sql(auditing).trim() == "1");
     database.deafen();

@@ -76,9 +76,10 @@ fn an_outage_is_two_entries_in_the_log_however_many_requests_fail() {
     let with = |text: &str| ended.stderr.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
     let (began, over) = (with("database outage: "), with("database outage is over"));
     assert_eq!((began.len(), over.len()), (1, 1), "{began:?} {over:?}");
-    let failed = over[0].split("outage.requests_failed=").nth(1).and_then(|rest| {
-        rest.split(|one: char| !one.is_ascii_digit()).next()?.parse::<u32>().ok()
-    });
+    let failed = over[0]
+        .split("outage.requests_failed=")
+        .nth(1)
+        .and_then(|rest| rest.split(|one: char| !one.is_ascii_digit()).next()?.parse::<u32>().ok());
     assert!(failed.is_some_and(|failed| failed >= 20), "{over:?}");
     assert!(over[0].contains("duration_ms"), "{over:?}");
     assert_eq!(with("the store failed"), [""; 0]);

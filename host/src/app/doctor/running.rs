@@ -159,8 +159,11 @@ fn clocks(difference: ClockDifference) -> Check {
     let (seconds, within) = (difference.seconds(), difference.within.as_secs_f64());
     let shown = format!("{seconds:+.1} s from the database's, to {within:.1} s");
     if difference.is_large() {
-        let message = format!("the clock of this server is {shown}: tokens of other servers may be refused here, and those of this one there");
-        let remedy = "keep the clocks of the database and of every server right by NTP: `timedatectl set-ntp true`, or chrony";
+        let message = format!(
+            "the clock of this server is {shown}: tokens of other servers may be refused here, and those of this one there"
+        );
+        let remedy =
+            "keep the clocks of the database and of every server right by NTP: `timedatectl set-ntp true`, or chrony";
         return Check::problem(CheckArea::Clock, "database", message, remedy);
     }
     Check::ok(CheckArea::Clock, "database", format_args!("the clock of this server is {shown}"))

@@ -66,7 +66,10 @@ impl Follower {
                 "the clock of this server and the database's differ: tokens of other servers may be refused here, and those of this one there; set the clocks by NTP"
             );
         } else if was_large && !difference.is_large() {
-            tracing::info!(clock.ahead_s = difference.seconds(), "the clock of this server and the database's agree again");
+            tracing::info!(
+                clock.ahead_s = difference.seconds(),
+                "the clock of this server and the database's agree again"
+            );
         }
     }
 }

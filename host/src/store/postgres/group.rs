@@ -200,7 +200,13 @@ impl<'g> Group<'g> {
     }
 
     /// Removes old values of the audit log, those that are there still, and tells of it: under `free` where nothing did before.
-    pub(super) fn remove_audit(&mut self, there: &BTreeMap<u64, u64>, numbers: &[u64], removal: AuditRemoval, free: u64) {
+    pub(super) fn remove_audit(
+        &mut self,
+        there: &BTreeMap<u64, u64>,
+        numbers: &[u64],
+        removal: AuditRemoval,
+        free: u64,
+    ) {
         let outcome = self.removed(there, numbers, removal, free);
         self.outcomes.push(Outcome::Removed(outcome));
     }

@@ -74,7 +74,9 @@ pub enum OpenError {
         place: String,
     },
     /// Another process works on its tables.
-    #[error("another process has been changing the tables of the {place} for {seconds} seconds: look what it does, and try again")]
+    #[error(
+        "another process has been changing the tables of the {place} for {seconds} seconds: look what it does, and try again"
+    )]
     Busy {
         /// Which database.
         place: String,
@@ -139,9 +141,12 @@ pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
     let failed = |failure: Failure| match failure.meaning {
         Meaning::ReadOnly => OpenError::ReadOnly { place: place() },
         Meaning::Unreachable => unreachable(database, &failure),
-        Meaning::Slow | Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => {
-            OpenError::Tables { place: place(), reason: failure.to_string() }
-        }
+        Meaning::Slow
+        | Meaning::BrokenOff
+        | Meaning::Locked
+        | Meaning::Exhausted
+        | Meaning::Conflict
+        | Meaning::Refused => OpenError::Tables { place: place(), reason: failure.to_string() },
     };
     let known = known_layout();
     let found = layout(&link.client).await.map_err(failed)?;
@@ -246,7 +251,8 @@ fn unreachable(database: &Database, failure: &Failure) -> OpenError {
     }
     // Neither by this password, nor by this role at all, nor to this database.
     if ["(28P01)", "(28000)", "(42501)"].iter().any(|code| said.contains(code)) {
-        let right = "see that the role and its password are those of the database, and that `pg_hba.conf` lets it in from here";
+        let right =
+            "see that the role and its password are those of the database, and that `pg_hba.conf` lets it in from here";
         return OpenError::Denied { place, reason: format!("{said}; {right}") };
     }
     let right = if said.contains("(53300)") {

@@ -60,12 +60,7 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Before the first thing.
-    pub(super) fn new(
-        link: Link,
-        answer_timeout: Duration,
-        mark: Mark,
-        code_table_parts: u64,
-    ) -> Self {
+    pub(super) fn new(link: Link, answer_timeout: Duration, mark: Mark, code_table_parts: u64) -> Self {
         Self {
             link,
             answer_timeout,
@@ -317,8 +312,7 @@ impl Walk {
 
     async fn audit(&mut self, after: u64, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
         let limit = self.rows;
-        let statement =
-            "SELECT number, value FROM daftar.audit WHERE number > $1 ORDER BY number LIMIT $2";
+        let statement = "SELECT number, value FROM daftar.audit WHERE number > $1 ORDER BY number LIMIT $2";
         let rows = self.query(statement, &[&signed(after), &limit]).await?;
         let Some(last) = rows.last() else { return Ok(Stage::End) };
         for row in &rows {

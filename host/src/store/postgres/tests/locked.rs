@@ -43,7 +43,10 @@ async fn reads_are_audited_while_the_row_that_orders_writes_is_locked() {
     holder.client.batch_execute("BEGIN; SELECT FROM daftar.last FOR UPDATE").await.unwrap();
     store.append_audit(vec![audit_entry("before")]).await.unwrap();
     let written = tokio::time::timeout(Duration::from_secs(9), commit(&store, somebody(1))).await;
-    assert!(matches!(written.expect("within the time of a lock, tried again once at most"), Err(StoreError::Failed(_))));
+    assert!(matches!(
+        written.expect("within the time of a lock, tried again once at most"),
+        Err(StoreError::Failed(_))
+    ));
     for number in 0..3 {
         store.append_audit(vec![audit_entry(&number.to_string())]).await.unwrap();
         assert_eq!(store.audit(9).await.unwrap().len(), number + 2, "they are written while the row is locked");
