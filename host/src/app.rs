@@ -270,6 +270,18 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("{0}")]
     Store(String),
+    /// What the register is kept in does not answer, or cannot be used now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// What the register is kept in does not let this process in, or a file with a secret is open to others.
+    #[error("{0}")]
+    Denied(String),
+    /// The settings name what cannot be used.
+    #[error("{0}")]
+    Settings(String),
+    /// A file or folder that the settings name is not there, or is not what it should be.
+    #[error("{0}")]
+    Input(String),
     /// Plugins cannot be run on this machine.
     #[error("plugins cannot be run: {0}")]
     Plugins(String),

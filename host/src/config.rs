@@ -20,7 +20,7 @@ use crate::domain::idempotency::REMEMBERED_PER_CLIENT_CEILING;
 
 pub use connections::ConnectionsConfig;
 pub use otlp::{OTLP_ENDPOINT_DEFAULT, OtlpConfig, TraceparentFrom};
-pub use postgres::{PostgresConfig, StoreBackend};
+pub use postgres::{PostgresConfig, StoreBackend, UrlFileError};
 pub use sections::{
     AuditConfig, BODIES_MIB_DEFAULT, BODIES_MIB_MAX, CACHE_MIB_DEFAULT, CERTIFICATE_CHECK_S_DEFAULT,
     EXPIRY_WARNING_DAYS_DEFAULT, HANDSHAKE_TIMEOUT_MS_DEFAULT, LogConfig, LogFormat, LogLevel, PluginsConfig,

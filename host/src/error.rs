@@ -15,6 +15,11 @@ use crate::domain::scope::{Resource, ScopeSet};
 /// A cause that is logged and never shown.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// A cause that is an outage of what the store depends on. It is logged when it begins and when it is over, and not with every request.
+#[derive(Debug, thiserror::Error)]
+#[error("outage: {0}")]
+pub struct Outage(pub Cause);
+
 /// What is wrong with one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldProblem {
@@ -183,6 +188,20 @@ impl AppError {
         Self::Invalid(vec![FieldProblem { field: field.into(), code, message: message.into() }])
     }
 
+    /// Whether it is due to an outage, which is logged by itself.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        let Self::Unavailable(cause) = self else { return false };
+        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&**cause);
+        while let Some(error) = next {
+            if error.is::<Outage>() {
+                return true;
+            }
+            next = error.source();
+        }
+        false
+    }
+
     /// A defect of ours, told in one sentence for the log.
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
@@ -209,4 +228,21 @@ fn missing_text(missing: &[String]) -> String {
 
 fn granted_text(granted: &ScopeSet) -> String {
     if granted.is_empty() { "none".to_owned() } else { granted.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_known_however_deep_it_lies_and_another_failure_is_none() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("around it")]
+        struct Around(#[source] Cause);
+        let outage = || -> Cause { Outage("it is gone".into()).into() };
+        assert!(AppError::Unavailable(outage()).is_outage());
+        assert!(AppError::Unavailable(Around(outage()).into()).is_outage());
+        assert!(!AppError::Unavailable(Around("a disk".into()).into()).is_outage());
+        assert!(!AppError::Internal(outage()).is_outage());
+    }
 }

@@ -1,14 +1,17 @@
 //! Several servers of one register, in one database: what one of them does counts on the others.
 
 mod caught_up;
+mod clocks;
 mod commands;
 mod deaf;
+mod held_up;
 mod keys;
 mod limits;
 mod lost;
 mod moved;
 mod outages;
 mod plugins;
+mod start;
 
 use daftar_tests::postgres::{Processes, eventually};
 use daftar_tests::records::{FEMALE, NATIONAL_ID, path, person};

@@ -28,6 +28,8 @@ pub struct Problem {
     pub outcome: Option<Box<(&'static str, Vec<String>)>>,
     /// Headers that go with the status.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Whether it is due to an outage, which is logged by itself and counts the requests that fail by it.
+    pub is_outage: bool,
 }
 
 impl Problem {
@@ -41,6 +43,7 @@ impl Problem {
             diagnostics: Vec::new(),
             outcome: None,
             headers: Vec::new(),
+            is_outage: false,
         };
         if status == StatusCode::SERVICE_UNAVAILABLE {
             return problem.with_header(header::RETRY_AFTER, RETRY_AFTER_S);
@@ -189,6 +192,9 @@ impl Problem {
 impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
         let problem = Self::new(Self::status_of(&error), error.to_string());
+        if error.is_outage() {
+            return Self { is_outage: true, ..problem };
+        }
         match error {
             AppError::Invalid(errors) => Self { errors, ..problem },
             AppError::NotThere(error) => Self { errors: vec![error], ..problem },

@@ -12,7 +12,7 @@ use super::metrics::Metrics;
 use super::open::MIB;
 use super::recovery::{self, Recovered, store_error};
 use crate::columns::Columns;
-use crate::config::{Config, StoreBackend};
+use crate::config::{Config, StoreBackend, UrlFileError};
 use crate::domain::change::Change;
 use crate::service::bodies::Bodies;
 use crate::service::eligibility::preview::PartedRegister;
@@ -20,7 +20,9 @@ use crate::service::memory_index::MemoryIndex;
 use crate::store::archive::Archive;
 use crate::store::audit_archive::AuditArchive;
 use crate::store::index::Index;
-use crate::store::postgres::{PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage};
+use crate::store::postgres::{
+    OpenError, PostgresOptions, PostgresPartitions, PostgresShared, PostgresStore, PostgresUsage,
+};
 use crate::store::shared::Shared;
 use crate::store::sled::{SledStore, StoreUsage};
 use crate::store::verify::Verification;
@@ -88,8 +90,8 @@ impl Backend {
 
 impl Backend {
     async fn postgres(config: &Config, metrics: &Metrics) -> Result<Self, StartError> {
-        let opened = PostgresStore::open(postgres_options(config)?).await;
-        let store = Arc::new(opened.map_err(|error| StartError::Store(error.to_string()))?);
+        config.store.postgres.check_common_dir().map_err(StartError::Input)?;
+        let store = Arc::new(PostgresStore::open(postgres_options(config)?).await?);
         store.record_with(metrics.store_recorders());
         let partitions = PostgresPartitions::of(&store, config.store.postgres.partition_keys);
         let (partitions, kept_bytes) = (Arc::new(partitions), config.store.postgres.partitions_mib.saturating_mul(MIB));
@@ -118,7 +120,10 @@ impl Backend {
 /// When they name none, or its URL cannot be read.
 pub(super) fn postgres_options(config: &Config) -> Result<PostgresOptions, StartError> {
     let postgres = &config.store.postgres;
-    let url = postgres.read_url().map_err(StartError::Store)?;
+    let url = postgres.read_url().map_err(|error| match error {
+        UrlFileError::NotPrivate(_) => StartError::Denied(error.to_string()),
+        UrlFileError::Unusable(_) => StartError::Input(error.to_string()),
+    })?;
     Ok(PostgresOptions {
         ca_file: postgres.ca_file.clone(),
         connections_max: usize::try_from(postgres.pool_max).unwrap_or(usize::MAX),
@@ -127,6 +132,24 @@ pub(super) fn postgres_options(config: &Config) -> Result<PostgresOptions, Start
         statement_timeout: Duration::from_millis(postgres.statement_timeout_ms),
         ..PostgresOptions::new(url)
     })
+}
+
+impl From<OpenError> for StartError {
+    fn from(error: OpenError) -> Self {
+        let told = error.to_string();
+        match error {
+            OpenError::Unreachable { .. } | OpenError::ReadOnly { .. } | OpenError::Busy { .. } => {
+                Self::Unavailable(told)
+            }
+            OpenError::Denied { .. } => Self::Denied(told),
+            OpenError::Url(_) | OpenError::Tls { .. } | OpenError::NoDatabase { .. } => Self::Settings(told),
+            OpenError::Newer { .. }
+            | OpenError::Tables { .. }
+            | OpenError::NotEmpty { .. }
+            | OpenError::NotFilled { .. }
+            | OpenError::WrittenSince { .. } => Self::Store(told),
+        }
+    }
 }
 
 /// Hears of writes for nobody.
@@ -155,6 +178,14 @@ impl Keeper {
                     disk_bytes: None,
                 }
             }
+        }
+    }
+
+    /// Notes that a request failed by an outage of what it depends on.
+    pub(super) fn note_request_failed(&self) {
+        match self {
+            Self::Embedded(_) => {}
+            Self::Postgres(store) => store.note_request_failed(),
         }
     }
 

@@ -9,6 +9,7 @@
 //! **Invariant:** where another database answers than before, as after a copy took over that had not all writes, everything is read anew and
 //! nothing is kept for being newer.
 
+mod clock;
 mod keys;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::Instant;
 
+pub(super) use self::clock::ClockDifference;
 use super::App;
 use crate::auth::{AuthFault, ClientDirectory, KeyRing};
 use crate::context::Clock;
@@ -52,6 +54,9 @@ pub(super) struct Follower {
     heard: Notify,
     /// When the last look began. Whoever looks holds it.
     looked_for_key: AsyncMutex<Option<Instant>>,
+    /// When the last look for a client began that succeeded. Whoever looks holds it.
+    looked_for_client: AsyncMutex<Option<Instant>>,
+    clocks: Mutex<Option<ClockDifference>>,
     counts: Counts,
 }
 
@@ -133,7 +138,7 @@ impl Follower {
         shared.rest_on(seen.history, None);
         let compared_up_to = AtomicU64::new(seen.changes());
         let (seen, clients, deployment) = (Mutex::new(seen.into()), AsyncMutex::default(), AsyncMutex::default());
-        let (heard, looked_for_key, counts) = (Notify::new(), AsyncMutex::default(), Counts::default());
+        let (heard, counts) = (Notify::new(), Counts::default());
         Self {
             shared,
             store,
@@ -146,14 +151,16 @@ impl Follower {
             clients,
             deployment,
             heard,
-            looked_for_key,
+            looked_for_key: AsyncMutex::default(),
+            looked_for_client: AsyncMutex::default(),
+            clocks: Mutex::default(),
             counts,
         }
     }
 
     /// Works until it is dropped.
     pub(super) async fn keep_up(&self) {
-        tokio::join!(self.follow(), self.follow_deployment(), self.follow_plugins());
+        tokio::join!(self.follow(), self.follow_deployment(), self.follow_plugins(), self.follow_clock());
     }
 
     /// Follows clients and keys: nothing that takes long keeps these from being taken up.
@@ -236,6 +243,11 @@ impl Follower {
         } else {
             Ok(())
         }
+    }
+
+    /// Whether what is in memory is as new as this moment, as far as is known: [`Self::be_current`] asks nothing then.
+    pub(super) fn is_current(&self) -> bool {
+        self.shared.is_listening() && !self.are_clients_behind()
     }
 
     /// Whether clients are known to be behind, or were when it was tried last to compare them.
@@ -336,6 +348,12 @@ impl App {
         }
     }
 
+    /// Whether clients and settings are known as they are now, as far as this process knows; [`Self::be_current`] makes sure of it.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.follower.as_ref().is_none_or(|follower| follower.is_current())
+    }
+
     /// As [`Self::be_current`], whatever is heard: before somebody gets a token or changes how the server is set up.
     ///
     /// # Errors
@@ -347,17 +365,33 @@ impl App {
         }
     }
 
-    /// Looks whether another process made the key or the client of a token that are not known here; whether it is worth looking at the
-    /// token again.
-    pub async fn look_again(&self, fault: &AuthFault) -> bool {
-        match &self.follower {
-            Some(follower) if fault.is_of_unknown_key() => {
-                follower.look_for_key().await;
-                true
-            }
-            Some(follower) if fault.is_of_unknown_client() => follower.compare().await.is_ok(),
-            Some(_) | None => false,
+    /// Looks whether another process made the key of a token that is not known here, or changed its client; whether it is worth looking at
+    /// the token again.
+    ///
+    /// # Errors
+    /// When the store does not answer, and what is known here of clients may be out of date.
+    pub async fn look_again(&self, fault: &AuthFault) -> Result<bool, AppError> {
+        let Some(follower) = &self.follower else { return Ok(false) };
+        if fault.is_of_unknown_key() {
+            follower.look_for_key().await;
+            return Ok(true);
         }
+        if fault.is_of_client() && !follower.is_current() {
+            follower.look_for_client().await?;
+            return Ok(true);
+        }
+        // It may have been made since, and not been heard of yet.
+        Ok(fault.is_of_unknown_client() && follower.look_for_client().await.is_ok())
+    }
+
+    /// By how much the clock of this server differs from the database's; nothing where there is none, or it was not asked yet.
+    pub(super) fn clock_difference(&self) -> Option<ClockDifference> {
+        self.follower.as_ref()?.clock_difference()
+    }
+
+    /// Notes that a request failed by an outage of what the store depends on.
+    pub fn note_outage(&self) {
+        self.keeper.note_request_failed();
     }
 }
 

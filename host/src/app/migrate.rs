@@ -62,9 +62,6 @@ pub enum MigrateError {
     /// The new end cannot be filled.
     #[error("{0}")]
     Folder(#[from] FolderError),
-    /// The new end cannot be filled.
-    #[error("{0}")]
-    Database(#[from] DatabaseError),
     /// Only what is written into a folder can be brought after it was moved.
     #[error("only what was written to a folder since can be brought into a database that was filled from it")]
     NoCatchUp,
@@ -86,6 +83,12 @@ pub enum MigrateError {
         #[from]
         error: StoreError,
     },
+}
+
+impl From<DatabaseError> for MigrateError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Open(error.into())
+    }
 }
 
 impl From<CatchUpError> for MigrateError {

@@ -15,6 +15,7 @@ use crate::columns::{Columns, PreparedRecords, Preparer};
 use crate::config::Config;
 use crate::domain::change::{Change, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
+use crate::error::AppError;
 use crate::service::bodies::Bodies;
 use crate::store::change_log::{CHANGES_MAX, ChangeLog};
 use crate::store::sled::{OpenError, SledOptions, SledStore};
@@ -119,7 +120,7 @@ pub(super) fn store_error(error: StoreError) -> StartError {
         text.push_str(&format!(": {inner}"));
         cause = inner.source();
     }
-    StartError::Store(text)
+    if AppError::from(error).is_outage() { StartError::Unavailable(text) } else { StartError::Store(text) }
 }
 
 /// Reads every record of a store whose records do not change meanwhile. The next page is read and taken apart while one is taken up.

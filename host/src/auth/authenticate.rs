@@ -107,6 +107,19 @@ impl AuthFault {
         self.kind == AuthFaultKind::Token(TokenDefect::UnknownKey)
     }
 
+    /// Whether the token is sound, and what is known of its client is in the way.
+    #[must_use]
+    pub fn is_of_client(&self) -> bool {
+        match self.kind {
+            AuthFaultKind::UnknownClient | AuthFaultKind::Disabled | AuthFaultKind::Revoked => true,
+            AuthFaultKind::Missing
+            | AuthFaultKind::SeveralHeaders
+            | AuthFaultKind::HeaderText
+            | AuthFaultKind::Token(_)
+            | AuthFaultKind::Expired => false,
+        }
+    }
+
     /// Whether the token is sound, and its client is not known here.
     #[must_use]
     pub fn is_of_unknown_client(&self) -> bool {
@@ -121,10 +134,14 @@ impl AuthFault {
 }
 
 impl fmt::Display for AuthFault {
-    /// What the client may be told: missing, malformed, expired or disabled, and no more.
+    /// What the client may be told: missing, malformed, expired or disabled, and no more; and of a token of ours that was issued in the
+    /// future that the clocks of the servers differ, which nobody would look for behind a malformed token.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.kind {
             AuthFaultKind::Missing => "the access token is missing: send it as `Authorization: Bearer <token>`",
+            AuthFaultKind::Token(TokenDefect::IssuedInFuture) => {
+                "the access token is malformed: it was issued in the future, so the clock of the server that issued it and the clock of this one differ"
+            }
             AuthFaultKind::SeveralHeaders | AuthFaultKind::HeaderText | AuthFaultKind::Token(_) => {
                 "the access token is malformed"
             }
@@ -288,7 +305,21 @@ mod tests {
             (AuthFaultKind::Disabled, "disabled"),
         ];
         for (kind, word) in kinds {
-            assert!(AuthFault::before_client(kind).to_string().contains(word));
+            let told = AuthFault::before_client(kind).to_string();
+            assert!(told.contains(word) && !told.contains("clock"), "{told}");
         }
+        let future = AuthFault::before_client(AuthFaultKind::Token(TokenDefect::IssuedInFuture)).to_string();
+        assert!(future.contains("malformed") && future.contains("clock"), "{future}");
+        // It goes into a quoted string of a header as it is.
+        assert!(future.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')));
+    }
+
+    #[test]
+    fn a_token_of_a_server_whose_clock_is_ahead_is_told_from_other_malformed_ones() {
+        let fixture = Fixture::new();
+        fixture.put_client("c", |_| {});
+        let ahead = format!("Bearer {}", fixture.token("c", "", at(600)));
+        assert_eq!(call(&fixture, &[&ahead], at(1)).unwrap_err(), AuthFaultKind::Token(TokenDefect::IssuedInFuture));
+        assert!(call(&fixture, &[&ahead], at(600)).is_ok());
     }
 }

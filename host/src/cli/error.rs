@@ -161,17 +161,22 @@ impl From<ConfigError> for CliError {
     }
 }
 
+impl From<&StartError> for ErrorKind {
+    fn from(error: &StartError) -> Self {
+        match error {
+            StartError::Folder(_) => Self::Output,
+            StartError::InUse(_) | StartError::Listen { .. } | StartError::Unavailable(_) => Self::Unavailable,
+            StartError::Certificate(_) | StartError::Settings(_) => Self::Settings,
+            StartError::Denied(_) => Self::Denied,
+            StartError::Input(_) => Self::Input,
+            StartError::Key(_) | StartError::Store(_) | StartError::Plugins(_) | StartError::Server(_) => Self::Failed,
+        }
+    }
+}
+
 impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
-        let kind = match &error {
-            StartError::Folder(_) => ErrorKind::Output,
-            StartError::InUse(_) | StartError::Listen { .. } => ErrorKind::Unavailable,
-            StartError::Certificate(_) => ErrorKind::Settings,
-            StartError::Key(_) | StartError::Store(_) | StartError::Plugins(_) | StartError::Server(_) => {
-                ErrorKind::Failed
-            }
-        };
-        Self::of(kind, error)
+        Self::of(ErrorKind::from(&error), error)
     }
 }
 

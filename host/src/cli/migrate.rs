@@ -208,11 +208,8 @@ impl From<&MigrateError> for ErrorKind {
         match error {
             MigrateError::Backup { .. } => Self::Input,
             MigrateError::NoCatchUp => Self::Usage,
-            MigrateError::Open(_)
-            | MigrateError::Folder(_)
-            | MigrateError::Database(_)
-            | MigrateError::NotEarlier(_)
-            | MigrateError::Store { .. } => Self::Failed,
+            MigrateError::Open(error) => error.into(),
+            MigrateError::Folder(_) | MigrateError::NotEarlier(_) | MigrateError::Store { .. } => Self::Failed,
         }
     }
 }

@@ -87,36 +87,66 @@ impl PostgresConfig {
     ///
     /// # Errors
     /// One sentence that names the key, the file and what is wrong with it, and nothing of what it holds.
-    pub fn read_url(&self) -> Result<SecretString, String> {
+    pub fn read_url(&self) -> Result<SecretString, UrlFileError> {
         if let Some(url) = &self.url {
             return Ok(SecretString::from(url.as_str()));
         }
-        let path = self.url_file.as_deref().ok_or("`store.postgres.url_file` names no file")?;
-        let url =
-            read_private(path).map_err(|reason| format!("`store.postgres.url_file`: `{}` {reason}", path.display()))?;
+        let unusable = |reason: &str| UrlFileError::Unusable(reason.to_owned());
+        let path = self.url_file.as_deref().ok_or_else(|| unusable("`store.postgres.url_file` names no file"))?;
+        let url = read_private(path)?;
         let url = SecretString::from(url.expose_secret().trim());
         if !is_url(url.expose_secret()) {
-            return Err(format!("`store.postgres.url_file`: `{}` holds no URL such as `{EXAMPLE}`", path.display()));
+            return Err(unusable(&of_file(path, &format!("holds no URL such as `{EXAMPLE}`"))));
         }
         Ok(url)
     }
+
+    /// Makes sure that the folder is there that every process of the register has. It is not made where it is missing: that is how a volume
+    /// looks that is not mounted, and keys of its own would be made there.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the folder and the remedy.
+    pub fn check_common_dir(&self) -> Result<(), String> {
+        let Some(path) = self.common_dir.as_deref().filter(|path| !path.is_dir()) else { return Ok(()) };
+        let path = path.display();
+        Err(format!(
+            "`store.postgres.common_dir`: `{path}` is not there, or is no folder: mount the volume that every server of the register has, or make the folder as the server's account with `install -d -m 700 {path}`"
+        ))
+    }
+}
+
+/// Why the file with the URL cannot be used; one sentence each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlFileError {
+    /// Others may read or change it.
+    #[error("{0}")]
+    NotPrivate(String),
+    /// It is not there, cannot be read, or holds something else.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 const EXAMPLE: &str = "postgresql://daftar@db.example.org/daftar";
 
-fn read_private(path: &Path) -> Result<SecretString, String> {
-    let failed = |error: std::io::Error| format!("cannot be read: {error}");
+fn of_file(path: &Path, reason: &str) -> String {
+    format!("`store.postgres.url_file`: `{}` {reason}", path.display())
+}
+
+fn read_private(path: &Path) -> Result<SecretString, UrlFileError> {
+    let unusable = |reason: &str| UrlFileError::Unusable(of_file(path, reason));
+    let failed = |error: std::io::Error| unusable(&format!("cannot be read: {error}"));
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let mode = metadata.permissions().mode() & 0o777;
     if !metadata.is_file() {
-        return Err("is not a regular file".to_owned());
+        return Err(unusable("is not a regular file"));
     }
     if mode & OTHERS_MASK != 0 {
-        return Err(format!("may be read or changed by others (mode {mode:03o}): `chmod 600` it"));
+        let reason = format!("may be read or changed by others (mode {mode:03o}): `chmod 600` it");
+        return Err(UrlFileError::NotPrivate(of_file(path, &reason)));
     }
     if metadata.len() > FILE_BYTES_MAX {
-        return Err(format!("has more than {FILE_BYTES_MAX} bytes"));
+        return Err(unusable(&format!("has more than {FILE_BYTES_MAX} bytes")));
     }
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
@@ -206,16 +236,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("database");
         let config = PostgresConfig { url_file: Some(path.clone()), ..PostgresConfig::default() };
-        assert!(config.read_url().unwrap_err().contains("cannot be read"));
+        assert!(config.read_url().unwrap_err().to_string().contains("cannot be read"));
         std::fs::write(&path, "postgresql://daftar:SECRET@db/daftar\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o440)).unwrap();
         assert_eq!(config.read_url().unwrap().expose_secret(), "postgresql://daftar:SECRET@db/daftar");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let told = config.read_url().unwrap_err();
+        assert!(matches!(told, UrlFileError::NotPrivate(_)));
+        let told = told.to_string();
         assert!(told.contains("chmod 600") && !told.contains("SECRET"), "{told}");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::fs::write(&path, "host=db password=SECRET").unwrap();
-        let told = config.read_url().unwrap_err();
+        let told = config.read_url().unwrap_err().to_string();
         assert!(told.contains("holds no URL") && !told.contains("SECRET"), "{told}");
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Records are kept as their stored forms, beside them what they are searched by. One task of each process writes (`writer`): what
 //! waits is a group, a group is one transaction, and the transactions of all processes follow one another, as each locks the same row
-//! first. Reads take connections from a pool (`database`), one statement each.
+//! first. Another task writes the audit entries of reads (`audit_writer`), without that row. Reads take connections from a pool
+//! (`database`), one statement each.
 //!
 //! **Invariant:** only this module and its parts name the crates of the database.
 //!
@@ -11,6 +12,7 @@
 mod archive;
 mod attempt;
 mod audit_log;
+mod audit_writer;
 mod change_log;
 mod connection;
 mod copy;
@@ -20,11 +22,13 @@ mod feed;
 mod gather;
 mod group;
 pub mod index;
+mod lock_waits;
 mod locks;
 mod lookups;
 mod meters;
 mod open;
 mod options;
+mod outage;
 mod partitions;
 mod put;
 mod reader;
@@ -60,7 +64,10 @@ use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
 pub use self::archive::{PostgresCatchUp, PostgresRefill};
+use self::audit_log::{Summaries, SummaryTask};
+use self::audit_writer::{AuditJob, AuditWriter};
 use self::database::Database;
+use self::failure::{Failure, Meaning};
 pub use self::feed::{Channel, PostgresFeed};
 use self::index::PostgresIndex;
 use self::lookups::Lookups;
@@ -76,14 +83,22 @@ use super::change_log::RegisterId;
 use super::meters::Meters;
 use super::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write, changes_records};
 
+/// What the tasks that write are asked by.
+#[derive(Clone)]
+struct Jobs {
+    writer: mpsc::Sender<Asked>,
+    audit: mpsc::Sender<AuditJob>,
+}
+
 /// A registry in a database.
 pub struct PostgresStore {
     database: Arc<Database>,
     lookups: Lookups,
     register: RegisterId,
     /// Absent once the store is closed.
-    jobs: Mutex<Option<mpsc::Sender<Asked>>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    jobs: Mutex<Option<Jobs>>,
+    writers: Mutex<Option<[JoinHandle<()>; 2]>>,
+    _summaries: SummaryTask,
     audit: Arc<AuditBuffer>,
     /// Whether lines of the audit log could not be written when it was tried last: nothing is shown that adds to them.
     lines_wait: Arc<AtomicBool>,
@@ -111,12 +126,20 @@ impl PostgresStore {
         let lines_wait = Arc::new(AtomicBool::new(false));
         let (audit, sink, meters) = (Arc::default(), Arc::new(OnceLock::new()), Arc::<Meters>::default());
         let basis = Arc::<Basis>::default();
+        let (summaries, summary_task) = Summaries::start(Arc::clone(&database));
+        let audit_writer = AuditWriter::new(
+            Arc::clone(&database),
+            RegisterId::draw().0,
+            Arc::clone(&audit),
+            Arc::clone(&lines_wait),
+            Arc::clone(&summaries),
+            options.write_wait,
+        );
         let writer = Writer {
             database: Arc::clone(&database),
             id: RegisterId::draw().0,
             meters: Arc::clone(&meters),
-            audit: Arc::clone(&audit),
-            lines_wait: Arc::clone(&lines_wait),
+            summaries: Arc::clone(&summaries),
             sink: Arc::clone(&sink),
             last_sequence: Arc::clone(&last_sequence),
             state: State::new(Arc::clone(&basis)),
@@ -126,16 +149,19 @@ impl PostgresStore {
         };
         let queue_writes_max = options.queue_writes_max.max(1);
         let (jobs, waiting) = mpsc::channel(queue_writes_max);
-        let writer = tokio::spawn(writer.run(waiting));
+        let (audit_jobs, audit_waiting) = mpsc::channel(queue_writes_max);
+        let writers = [tokio::spawn(writer.run(waiting)), tokio::spawn(audit_writer.run(audit_waiting))];
         let feed = PostgresFeed::start(Arc::clone(&database));
-        let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
+        let jobs = Mutex::new(Some(Jobs { writer: jobs, audit: audit_jobs }));
+        let writers = Mutex::new(Some(writers));
         let write_wait = options.write_wait;
         Ok(Self {
             lookups: Lookups::new(Arc::clone(&database)),
             database,
             register,
             jobs,
-            writer,
+            writers,
+            _summaries: summary_task,
             audit,
             lines_wait,
             sink,
@@ -151,8 +177,8 @@ impl PostgresStore {
     /// Takes no more writes, writes what waits, and closes the connections.
     pub async fn close(&self) {
         drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(writer) = writer {
+        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for writer in writers.into_iter().flatten() {
             // A panic of the task has been logged by the task itself.
             let _is_well = writer.await;
         }
@@ -171,14 +197,20 @@ impl PostgresStore {
         &self.feed
     }
 
+    fn jobs(&self) -> Result<Jobs, StoreError> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(writer_gone)
+    }
+
     fn send(&self, job: Job) -> Result<(), StoreError> {
-        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(jobs) = jobs else { return Err(writer_gone()) };
         let by = Instant::now() + self.write_wait;
-        jobs.try_send(Asked { job, by }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => writer_gone(),
-        })
+        sent(&self.jobs()?.writer, Asked { job, by })
+    }
+
+    /// Has the audit entries written that wait, and waits for that.
+    async fn write_audit(&self) -> Result<(), StoreError> {
+        let (answer, answered) = oneshot::channel();
+        sent(&self.jobs()?.audit, AuditJob::Write(Some(answer)))?;
+        answered.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
     /// Asks the writer and waits for its answer.
@@ -199,6 +231,13 @@ impl PostgresStore {
         self.meters.note_write(&answer, asked.elapsed());
         answer
     }
+}
+
+fn sent<T>(to: &mpsc::Sender<T>, job: T) -> Result<(), StoreError> {
+    to.try_send(job).map_err(|error| match error {
+        mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
+        mpsc::error::TrySendError::Closed(_) => writer_gone(),
+    })
 }
 
 fn writer_gone() -> StoreError {
@@ -348,23 +387,26 @@ impl Store for PostgresStore {
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        if self.lines_wait.load(Ordering::Acquire) {
-            return Err(StoreError::Failed("the audit log cannot be written now".into()));
+        // Where the database answers again, those that wait are written before more are taken.
+        let lines_wait = self.lines_wait.load(Ordering::Acquire);
+        if lines_wait && (self.database.is_away() || self.write_audit().await.is_err()) {
+            // Logged by whoever writes them, when that began.
+            return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
         }
         let hint = match self.audit.add(entries)? {
-            Waiting::First => Job::AuditWaits,
-            Waiting::Full => Job::WriteAudit(None),
+            Waiting::First => AuditJob::Waits,
+            Waiting::Full => AuditJob::Write(None),
             Waiting::More => return Ok(()),
         };
-        match self.send(hint) {
-            // The writer has work waiting, and takes the lines along with it.
+        match sent(&self.jobs()?.audit, hint) {
+            // The task has work waiting, and takes the entries along with it.
             Ok(()) | Err(StoreError::Overloaded) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
-        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.write_audit().await?;
         self.database.audit(limit).await
     }
 

@@ -7,6 +7,8 @@
 pub mod limits;
 pub mod plugins;
 
+use jiff::Timestamp;
+
 use super::StoreError;
 use super::generation::Feed;
 
@@ -30,4 +32,10 @@ pub trait Shared: Feed + SharedLimits + SharedPlugins {
     /// # Errors
     /// When the store fails.
     async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError>;
+
+    /// What time it is by the clock of what the processes share.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    async fn time(&self) -> Result<Timestamp, StoreError>;
 }

@@ -29,6 +29,9 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
         });
         database.sql(connected).trim().parse::<usize>().unwrap() >= 6
     });
+    let auditing = "SELECT count(*) FROM pg_stat_activity WHERE usename LIKE 'bounded%' AND application_name LIKE '%(audit %' \
+         AND datname = current_database()";
+    eventually("it has one for audit entries", || database.sql(auditing).trim() == "1");
     database.deafen();
     eventually("it notices that it does not hear", || listening() == 0.0);
     let admin = processes.admin(0);
@@ -45,4 +48,27 @@ fn a_process_without_its_listener_sees_the_newest_in_each_request() {
     database.undeafen();
     eventually("it hears again", || listening() == 1.0);
     assert_eq!(processes.client_of(deaf, &credentials).get("/Individual?_count=1").status, 403);
+}
+
+#[test]
+fn a_token_that_is_not_sound_costs_a_deaf_process_no_question() {
+    let database = Arc::new(Database::shared());
+    let mut processes = Processes::start_on(database.clone(), 1, "");
+    let deaf = processes.start_one_by(&database.bounded_url());
+    let page = || processes.admin(deaf).metrics();
+    eventually("it listens", || figure(&page(), "daftar_follower_listening") == 1.0);
+    database.deafen();
+    eventually("it notices that it does not hear", || figure(&page(), "daftar_follower_listening") == 0.0);
+    let before = figure(&page(), "daftar_follower_questions_total");
+    let began = std::time::Instant::now();
+    for number in 0..25 {
+        let request = processes.server(deaf).connection().request("GET", "/api/v2/Group?_count=1");
+        let request = if number % 2 == 0 { request.bearer("no.sound.token") } else { request };
+        assert_eq!(request.send().status, 401);
+    }
+    // Four questions a second are its own.
+    let own = began.elapsed().as_secs_f64().mul_add(4.0, 6.0);
+    let asked = figure(&page(), "daftar_follower_questions_total") - before;
+    assert!(asked <= own.min(24.0), "{asked} questions, {own} of them its own");
+    database.undeafen();
 }

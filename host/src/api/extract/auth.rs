@@ -107,25 +107,36 @@ fn grants_one(context: &OpContext, scopes: &[Scope]) -> bool {
     scopes.iter().any(|scope| context.scopes.covers(*scope))
 }
 
-/// Who calls; counted in that client's bucket.
+/// Who calls; counted in that client's bucket. The store is asked for nothing on behalf of a token that is not sound or of a client whose
+/// bucket is empty; whoever passes is the client as it is in the store, where this process may not know of its last change.
 async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<OpContext, ApiError> {
-    app.be_current().await?;
+    // Before the client is looked up: what is taken up meanwhile is looked up again.
+    let is_current = app.is_current();
     let authorization = || parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
     let mut now = app.clock.now();
     let mut caller = app.authenticate(authorization(), now);
     if let Err(fault) = &caller
-        && app.look_again(fault).await
+        && app.look_again(fault).await?
     {
         now = app.clock.now();
         caller = app.authenticate(authorization(), now);
     }
-    let Authenticated { client, scopes, .. } = match caller {
+    let mut caller = match caller {
         Ok(caller) => caller,
         Err(fault) => return Err(refuse(app, info, &fault).await?),
     };
+    info.trail.set_caller(Actor::Client(caller.client.id.clone()), AuditAction::Authenticate);
+    charge_client(app, info, &caller.client).await?;
+    if !is_current {
+        app.be_current().await?;
+        now = app.clock.now();
+        caller = match app.authenticate(authorization(), now) {
+            Ok(caller) => caller,
+            Err(fault) => return Err(refuse(app, info, &fault).await?),
+        };
+    }
+    let Authenticated { client, scopes, .. } = caller;
     let actor = Actor::Client(client.id.clone());
-    info.trail.set_caller(actor.clone(), AuditAction::Authenticate);
-    charge_client(app, info, &client).await?;
     let (organization, grants) = (client.organization.clone(), client.grants.clone());
     let (request_id, trail) = (Arc::clone(&info.id), info.trail.clone());
     let consent = client.consent_filter();
@@ -237,7 +248,7 @@ impl FromRequestParts<AppState> for TokenCall {
         let info = request_info(parts, app);
         info.trail.set_caller(Actor::Unknown, AuditAction::Authenticate);
         let decision = app.limits.charge_token_request(address(&info).map_err(IntoResponse::into_response)?).await;
-        let decision = decision.map_err(|error| unavailable(&error))?;
+        let decision = decision.map_err(|error| ApiError::from(error).into_response())?;
         info.set_rate(decision.headers());
         let Decision::Refused { retry_after_s, .. } = decision else { return Ok(Self) };
         let detail = decision.detail().unwrap_or_default();
@@ -245,12 +256,6 @@ impl FromRequestParts<AppState> for TokenCall {
         let headers = [(header::RETRY_AFTER, retry_after_s.to_string())];
         Err((StatusCode::TOO_MANY_REQUESTS, headers, axum::Json(error.body())).into_response())
     }
-}
-
-/// A token request that cannot be counted, in OAuth's form.
-fn unavailable(error: &AppError) -> Response {
-    tracing::error!(error = %error, "a token request could not be counted");
-    token_unavailable("the server cannot answer now, retry later")
 }
 
 /// A token request that cannot be answered now, in OAuth's form.

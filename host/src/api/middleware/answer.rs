@@ -178,6 +178,9 @@ async fn answer_in_span(
     }
     let is_of_tokens = route.as_deref().is_some_and(|route| route.ends_with(TOKEN_ROUTE));
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        if problem.is_outage && within.is_none() {
+            app.note_outage();
+        }
         if is_of_tokens && problem.status == StatusCode::SERVICE_UNAVAILABLE {
             response = token_unavailable(&problem.detail);
         } else {

@@ -113,7 +113,7 @@ impl TrailEnd {
         }
         let written = Writing::new(&self.app, lines).await;
         written.map_err(|error| match error {
-            AppError::Busy => Problem::from(AppError::Busy),
+            error @ (AppError::Busy | AppError::Unavailable(_)) => Problem::from(error),
             other => Problem::from(AppError::Unavailable(other.into())),
         })
     }
@@ -130,8 +130,14 @@ impl Drop for TrailEnd {
             return;
         }
         if let Some(Err(error)) = Writing::new(&self.app, lines).now_or_never() {
-            tracing::error!(error = %error, "what a caller did who left could not be audited");
+            log_unwritten(&error);
         }
+    }
+}
+
+fn log_unwritten(error: &AppError) {
+    if !error.is_outage() {
+        tracing::error!(error = %error, "what a caller did who left could not be audited");
     }
 }
 
@@ -164,7 +170,7 @@ impl Drop for Writing {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             if let Err(error) = writing.await {
-                tracing::error!(error = %error, "what a caller did who left could not be audited");
+                log_unwritten(&error);
             }
         });
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tracing::Instrument as _;
 
 use crate::api::access::TokenCall;
-use crate::api::error::RETRY_AFTER_S;
+use crate::api::error::{ApiError, RETRY_AFTER_S};
 use crate::api::extract::body::read_bounded;
 use crate::api::middleware::answer::RequestInfo;
 use crate::app::AppState;
@@ -62,18 +62,12 @@ pub async fn issue(_: TokenCall, State(app): State<AppState>, request: Request) 
     };
     // No token for a client that another process disabled, nor for a secret that it replaced.
     if let Err(error) = app.be_current_for_sure().await {
-        tracing::error!(error = %error, "clients cannot be read, so no token is issued");
-        let code = OAuthErrorCode::TemporarilyUnavailable;
-        return refuse(status(code), &OAuthError::new(code, "the server cannot answer now, retry later"));
+        return unavailable(error, "clients cannot be read, so no token is issued");
     }
     match app.token_desk().issue(&request, app.clock.now()) {
         Ok(issued) => match audit_grant(&app, &trail, &issued).await {
             Ok(()) => grant(&issued),
-            Err(error) => {
-                tracing::error!(error = %error, "a token could not be audited, so none was issued");
-                let code = OAuthErrorCode::TemporarilyUnavailable;
-                refuse(status(code), &OAuthError::new(code, "the server cannot answer now, retry later"))
-            }
+            Err(error) => unavailable(error, "a token could not be audited, so none was issued"),
         },
         Err(error) => {
             // Only the name of a client that there is: what else stands there may be a secret in the wrong place.
@@ -114,6 +108,17 @@ async fn slow_down(app: &AppState, trail: &Trail, claimed: &str, known: Option<&
     wait.await;
     drop(held);
     None
+}
+
+/// The response where no token can be issued now. An outage is logged by itself.
+fn unavailable(error: AppError, event: &'static str) -> Response {
+    if error.is_outage() {
+        // Written in OAuth's form where the request is counted as one that failed by it.
+        return ApiError::from(error).into_response();
+    }
+    tracing::error!(error = %error, "{event}");
+    let code = OAuthErrorCode::TemporarilyUnavailable;
+    refuse(status(code), &OAuthError::new(code, "the server cannot answer now, retry later"))
 }
 
 /// Tells the operator that somebody guesses at the secret of a client, or that a client was not told of its new one.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::{Patient, SeenBy, age, examine};
 use crate::app::App;
+use crate::app::follow::ClockDifference;
 use crate::domain::audit::AuditOutcome;
 use crate::domain::audit::query::{AuditPosition, AuditQuery};
 use crate::domain::checkup::{Check, CheckArea};
@@ -56,6 +57,7 @@ impl App {
             }
         });
         checks.extend(self.following());
+        checks.extend(self.clock_difference().map(clocks));
         if self.transport.usage().certificate_is_stale {
             let message = "the files hold another certificate than the one in use, and it cannot be used";
             let remedy = "put certificate and key that belong together into the files; the server takes them by itself";
@@ -155,6 +157,21 @@ impl App {
             None => Check::warning(area, "age", "the audit log knows of no backup", remedy),
         })
     }
+}
+
+/// Whether this server's clock agrees with the database's, and so with those of the other servers.
+fn clocks(difference: ClockDifference) -> Check {
+    let (seconds, within) = (difference.seconds(), difference.within.as_secs_f64());
+    let shown = format!("{seconds:+.1} s from the database's, to {within:.1} s");
+    if difference.is_large() {
+        let message = format!(
+            "the clock of this server is {shown}: tokens of other servers may be refused here, and those of this one there"
+        );
+        let remedy =
+            "keep the clocks of the database and of every server right by NTP: `timedatectl set-ntp true`, or chrony";
+        return Check::problem(CheckArea::Clock, "database", message, remedy);
+    }
+    Check::ok(CheckArea::Clock, "database", format_args!("the clock of this server is {shown}"))
 }
 
 /// How a plugin fares; nothing where nothing is to be said.

@@ -1,4 +1,4 @@
-//! The file of signing keys, which other processes write too.
+//! The signing keys and the clients of tokens that are not known here: other processes make them too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Follower;
+use crate::error::AppError;
 
-/// From one look at the file for a key that is not known to the next, at least.
-const KEY_LOOKS_APART: Duration = Duration::from_millis(100);
+/// From one look for a key or a client that is not known to the next, at least.
+const LOOKS_APART: Duration = Duration::from_millis(100);
 
 impl Follower {
     /// Looks whether another process wrote a signing key that is not known here. For tokens of unknown keys: whoever sends many of them
@@ -19,11 +20,31 @@ impl Follower {
         if looked.is_some_and(|began| began >= asked) {
             return;
         }
-        if let Some(pause) = looked.and_then(|began| KEY_LOOKS_APART.checked_sub(began.elapsed())) {
+        if let Some(pause) = looked.and_then(|began| LOOKS_APART.checked_sub(began.elapsed())) {
             tokio::time::sleep(pause).await;
         }
         *looked = Some(Instant::now());
         self.take_up_keys().await;
+    }
+
+    /// Looks whether another process made or changed the client of a sound token. As with [`Self::look_for_key`] one look is for all that
+    /// wait for it: requests that are refused do not make this process ask the database for each.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(in crate::app) async fn look_for_client(&self) -> Result<(), AppError> {
+        let asked = Instant::now();
+        let mut looked = self.looked_for_client.lock().await;
+        if looked.is_some_and(|began| began >= asked) {
+            return Ok(());
+        }
+        if let Some(pause) = looked.and_then(|began| LOOKS_APART.checked_sub(began.elapsed())) {
+            tokio::time::sleep(pause).await;
+        }
+        let began = Instant::now();
+        self.compare().await?;
+        *looked = Some(began);
+        Ok(())
     }
 
     pub(super) async fn take_up_keys(&self) -> bool {

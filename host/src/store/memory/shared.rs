@@ -26,6 +26,7 @@ pub(super) struct Common {
     windows: BTreeMap<String, Vec<Duration>>,
     list: StoredList,
     named: Vec<[u8; 32]>,
+    time: Timestamp,
     files: BTreeMap<[u8; 32], Vec<u8>>,
 }
 
@@ -83,6 +84,11 @@ impl MemoryStore {
         let History([life, _]) = self.state().common.generation.history;
         std::mem::swap(&mut *self.state(), &mut *other.state());
         self.state().common.generation.history = History([life + 1, 0]);
+    }
+
+    /// That time it is from now on by the clock that the processes share.
+    pub fn set_time(&self, time: Timestamp) {
+        self.state().common.time = time;
     }
 
     /// What processes keep in memory cannot be read from now on, as when a database does not answer; or it can again.
@@ -202,6 +208,11 @@ impl Shared for MemoryStore {
 
     async fn keep_once(&self, name: &str, value: &[u8]) -> Result<Vec<u8>, StoreError> {
         Ok(self.state().common.kept_once.entry(name.to_owned()).or_insert_with(|| value.to_vec()).clone())
+    }
+
+    async fn time(&self) -> Result<Timestamp, StoreError> {
+        self.hearing.answer()?;
+        Ok(self.state().common.time)
     }
 }
 

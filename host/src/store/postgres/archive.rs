@@ -23,10 +23,10 @@ use super::rows::{column, number, signed};
 /// away. One statement is short.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL idle_in_transaction_session_timeout = '1h'; SET LOCAL enable_seqscan = off";
-const LAST: &str = "SELECT register, sequence, code_table_parts, audit, individual, \"group\", program, membership, consent \
+const LAST: &str = "SELECT register, sequence, code_table_parts, individual, \"group\", program, membership, consent \
                     FROM daftar.last";
 /// Where the register stands, and what is stored of that write and at that number of the audit log.
-const ENDS: &str = "SELECT register, sequence, code_table_parts, audit, \
+const ENDS: &str = "SELECT register, sequence, code_table_parts, COALESCE((SELECT max(number) FROM daftar.audit), 0), \
                     (SELECT value FROM daftar.change WHERE sequence = $1), \
                     (SELECT value FROM daftar.audit WHERE number = $2) FROM daftar.last";
 
@@ -35,7 +35,6 @@ struct Begun {
     link: Link,
     mark: Mark,
     code_table_parts: u64,
-    last_audit: u64,
 }
 
 impl PostgresStore {
@@ -48,19 +47,19 @@ impl PostgresStore {
         let row = tokio::time::timeout(self.database.answer_timeout(), begun).await;
         let row = row.unwrap_or_else(|_| Err(Failure::slow()))?;
         let row = row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?;
-        let counts = [number(&row, 4)?, number(&row, 5)?, number(&row, 6)?, number(&row, 7)?, number(&row, 8)?];
+        let counts = [number(&row, 3)?, number(&row, 4)?, number(&row, 5)?, number(&row, 6)?, number(&row, 7)?];
         let mut records = RecordKind::ALL.map(|kind| (kind, 0));
         records.iter_mut().zip(counts).for_each(|((_, to), count)| *to = count);
         let mark = Mark { register: register_of(&row)?, sequence: Sequence(number(&row, 1)?), records };
-        Ok(Begun { link, mark, code_table_parts: number(&row, 2)?, last_audit: number(&row, 3)? })
+        Ok(Begun { link, mark, code_table_parts: number(&row, 2)? })
     }
 }
 
 #[async_trait::async_trait]
 impl Archive for PostgresStore {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
-        let Begun { link, mark, code_table_parts, last_audit } = self.begin().await?;
-        let walk = Walk::new(link, self.database.answer_timeout(), mark.clone(), code_table_parts, last_audit);
+        let Begun { link, mark, code_table_parts } = self.begin().await?;
+        let walk = Walk::new(link, self.database.answer_timeout(), mark.clone(), code_table_parts);
         Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
     }
 }
@@ -74,9 +73,9 @@ impl Since for PostgresStore {
     }
 
     async fn since(&self, held: &Held) -> Result<Box<dyn Snapshot>, StoreError> {
-        let Begun { link, mark, code_table_parts, last_audit } = self.begin().await?;
-        let (answer_timeout, last) = (self.database.answer_timeout(), (code_table_parts, last_audit));
-        let walk = Walk::since(link, answer_timeout, mark.clone(), last, held.clone()).await?;
+        let Begun { link, mark, code_table_parts } = self.begin().await?;
+        let answer_timeout = self.database.answer_timeout();
+        let walk = Walk::since(link, answer_timeout, mark.clone(), code_table_parts, held.clone()).await?;
         Ok(Box::new(PostgresSnapshot { mark, walk: Some(walk) }))
     }
 }

@@ -8,14 +8,15 @@ use tokio::time::Instant;
 use tokio_postgres::IsolationLevel;
 use tokio_postgres::error::Severity;
 
-use crate::domain::audit::AuditEntry;
 use crate::domain::change::ChangedRecord;
 use crate::store::{Write, record};
 
-use super::failure::{Failure, Meaning};
+use super::database::{Connection, Database};
+use super::failure::{Failure, Meaning, corrupt};
 use super::gather::Asked;
 use super::group::{Broken, Finished, Group, Rows};
 use super::index;
+use super::lock_waits::LOCK_TIMEOUT;
 use super::put::put;
 use super::rows::{column, number, signed};
 use super::state::Locked;
@@ -23,6 +24,9 @@ use super::writer::{Job, Writer};
 
 /// The pause between two attempts to find out what became of a group.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How much longer than the database waits for a lock a response is waited for here.
+const LOCK_GRACE: Duration = Duration::from_millis(250);
 
 /// Why a group was not written.
 pub(super) struct Failed {
@@ -32,6 +36,11 @@ pub(super) struct Failed {
 }
 
 impl Failed {
+    /// Whether it is a lock that did not come in time.
+    pub(super) fn is_of_lock(&self) -> bool {
+        matches!(&self.broken, Broken::Database(failure) if failure.meaning == Meaning::Locked)
+    }
+
     /// Whether it may go well when it is tried again.
     pub(super) fn is_passing(&self) -> bool {
         match &self.broken {
@@ -68,10 +77,10 @@ impl<B: Into<Broken>> From<B> for Tried {
 
 impl Writer {
     /// Tries once to write a group.
-    pub(super) async fn attempt(&mut self, jobs: &[Job], lines: &[AuditEntry]) -> Result<Finished, Failed> {
+    pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
         let mut connection = self.database.writer().await?;
         let tried = match connection.object_mut() {
-            Ok(object) => self.tried(object, jobs, lines).await,
+            Ok(object) => self.tried(object, jobs).await,
             Err(failure) => Err(failure.into()),
         };
         let failed = match tried {
@@ -91,7 +100,7 @@ impl Writer {
             Tried::Unknown(finished) => {
                 connection.keep_unless(Some(&Failure::slow()));
                 drop(connection);
-                self.find_out(*finished, lines).await
+                self.find_out(*finished).await
             }
         };
         if outcome.is_err() {
@@ -100,13 +109,13 @@ impl Writer {
         outcome
     }
 
-    async fn tried(&mut self, object: &mut Object, jobs: &[Job], lines: &[AuditEntry]) -> Result<Finished, Tried> {
+    async fn tried(&mut self, object: &mut Object, jobs: &[Job]) -> Result<Finished, Tried> {
         let limit = self.database.answer_timeout();
         let started = tokio::time::timeout(limit.saturating_mul(2), async {
             let builder = object.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
             let transaction = builder.start().await?;
             self.group = self.group.saturating_add(1);
-            let finished = self.planned(&transaction, jobs, lines).await?;
+            let finished = self.planned(&transaction, jobs).await?;
             Ok::<_, Broken>((transaction, finished))
         });
         let (transaction, finished) = started.await.unwrap_or_else(|_| Err(Failure::slow().into()))?;
@@ -123,41 +132,46 @@ impl Writer {
     }
 
     /// Locks, reads what the jobs meet, works them out and writes their rows.
-    async fn planned(
-        &mut self,
-        transaction: &Transaction<'_>,
-        jobs: &[Job],
-        lines: &[AuditEntry],
-    ) -> Result<Finished, Broken> {
-        let locked = Locked::lock(transaction).await?;
+    async fn planned(&mut self, transaction: &Transaction<'_>, jobs: &[Job]) -> Result<Finished, Broken> {
+        // The database bounds each of several locks that the statement may wait for.
+        let locking = tokio::time::timeout(LOCK_TIMEOUT.saturating_add(LOCK_GRACE), Locked::lock(transaction));
+        let locked = self.database.watched(locking).await.unwrap_or_else(|_| {
+            Err(Failure::new(Meaning::Locked, "the row that orders writes is locked by another session").into())
+        })?;
         let mut asked = Asked::default();
         let mut audit_asked = Vec::new();
-        let mut since = None;
+        let (mut removals, mut since) = (0_i64, None);
         for job in jobs {
             match job {
                 Job::Commit(write, request, _) => {
                     asked.add(&write.operations, request.as_deref());
                     since = write.rests_on.iter().map(|rests_on| rests_on.since).chain(since).min();
                 }
-                Job::RemoveAudit(removal, _) => audit_asked.extend(removal.0.iter().map(|number| signed(*number))),
-                Job::Number(..) | Job::WriteAudit(_) | Job::AuditWaits => {}
+                Job::RemoveAudit(removal, _) => {
+                    audit_asked.extend(removal.0.iter().map(|number| signed(*number)));
+                    removals = removals.saturating_add(1);
+                }
+                Job::Number(..) => {}
             }
         }
-        let ((), present, audit_there) = tokio::try_join!(
+        let ((), present, audit_there, audit_numbers) = tokio::try_join!(
             self.state.catch_up(transaction, &locked, since),
             asked.fetch(transaction),
             audit_lines(transaction, &audit_asked),
+            audit_numbers(transaction, removals),
         )?;
+        let mut audit_numbers = audit_numbers.into_iter();
         let mut group = Group::new(&present, locked, &mut self.state);
         for job in jobs {
             match job {
                 Job::Commit(write, request, _) => group.commit(Write::clone(write), request.as_deref().cloned()),
                 Job::Number(codes, editions, _) => group.number(codes.clone(), editions.clone()),
-                Job::RemoveAudit(removal, _) => group.remove_audit(&audit_there, &removal.0, removal.1.clone()),
-                Job::WriteAudit(_) | Job::AuditWaits => group.wait(),
+                Job::RemoveAudit(removal, _) => {
+                    let free = audit_numbers.next().ok_or_else(|| corrupt("audit log", "it has no number left"))?;
+                    group.remove_audit(&audit_there, &removal.0, removal.1.clone(), free);
+                }
             }
         }
-        group.add_audit(lines)?;
         let finished = group.finish();
         if !finished.is_empty() {
             let changed: Vec<ChangedRecord> =
@@ -173,7 +187,7 @@ impl Writer {
     }
 
     /// Finds out whether a group was written whose commit got no answer.
-    async fn find_out(&mut self, finished: Finished, lines: &[AuditEntry]) -> Result<Finished, Failed> {
+    async fn find_out(&mut self, finished: Finished) -> Result<Finished, Failed> {
         self.database.outages.note_unknown_commit();
         let until = Instant::now() + self.write_wait;
         loop {
@@ -187,7 +201,7 @@ impl Writer {
                     return Err(Failure::new(Meaning::Unreachable, said).into());
                 }
                 Err(failure) if Instant::now() + LOOK_AGAIN > until => {
-                    self.leave_unresolved(finished, lines);
+                    self.leave_unresolved(finished);
                     return Err(failure.into());
                 }
                 Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
@@ -195,27 +209,35 @@ impl Writer {
         }
     }
 
-    /// Whether that group was written. Waits until a transaction of it that is still open there has ended.
+    /// Whether that group was written.
     pub(super) async fn is_written(&self, group: u64) -> Result<bool, Failure> {
-        let mut connection = self.database.writer().await?;
-        let looked = tokio::time::timeout(self.database.answer_timeout().saturating_mul(2), async {
-            let transaction = connection.object_mut()?.transaction().await?;
-            transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
-            let row = transaction
-                .query_opt("SELECT written FROM daftar.writer WHERE id = $1", &[&self.id.as_slice()])
-                .await?;
-            let written = row.map(|row| row.try_get::<_, i64>(0)).transpose()?;
-            transaction.rollback().await?;
-            Ok(written == Some(signed(group)))
-        });
-        let looked = looked.await.unwrap_or_else(|_| Err(Failure::slow()));
-        connection.keep_unless(looked.as_ref().err());
-        looked
+        is_written(&self.database, self.database.writer().await?, &self.id, group).await
     }
 }
 
+/// Whether that was the last transaction of a writer. Waits until one of it that is still open there has ended: that has written the
+/// writer's row.
+pub(super) async fn is_written(
+    database: &Database,
+    mut connection: Connection,
+    writer: &[u8],
+    number: u64,
+) -> Result<bool, Failure> {
+    const LAST: &str = "INSERT INTO daftar.writer (id, written, at) VALUES ($1, 0, now()) \
+                        ON CONFLICT (id) DO UPDATE SET at = EXCLUDED.at RETURNING written";
+    let looked = tokio::time::timeout(database.answer_timeout().saturating_mul(2), async {
+        let transaction = connection.object_mut()?.transaction().await?;
+        let written = transaction.query_one(LAST, &[&writer]).await?.try_get::<_, i64>(0)?;
+        transaction.rollback().await?;
+        Ok(written == signed(number))
+    });
+    let looked = looked.await.unwrap_or_else(|_| Err(Failure::slow()));
+    connection.keep_unless(looked.as_ref().err());
+    looked
+}
+
 /// Whether the database answered that it did not commit. One that ends the connection may have committed all the same.
-fn is_refusal(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
     let severity = error.as_db_error().and_then(|refusal| refusal.parsed_severity());
     severity == Some(Severity::Error)
 }
@@ -231,4 +253,14 @@ async fn audit_lines(transaction: &Transaction<'_>, numbers: &[i64]) -> Result<B
         lines.insert(number(&row, 0)?, record::audit::decode(column(&row, 1)?)?.len() as u64);
     }
     Ok(lines)
+}
+
+/// So many numbers of the audit log that nothing has.
+async fn audit_numbers(transaction: &Transaction<'_>, count: i64) -> Result<Vec<u64>, Broken> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let statement = "SELECT nextval('daftar.audit_number_seq') FROM generate_series(1, $1)";
+    let rows = transaction.query(statement, &[&count]).await?;
+    rows.iter().map(|row| Ok(number(row, 0)?)).collect()
 }

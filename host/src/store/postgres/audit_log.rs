@@ -1,8 +1,13 @@
 //! Looking through the audit log, finding what of it is old enough to be removed, and summing stretches of it up.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use deadpool_postgres::Transaction;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use crate::domain::audit::AuditEntry;
 use crate::domain::audit::query::{AuditBounds, AuditPage, AuditPosition, AuditQuery};
@@ -10,16 +15,16 @@ use crate::store::audit_archive::{
     AuditArchive, AuditRemoval, AuditRemoved, REMOVAL_PASSED_OVER_MAX, REMOVAL_VALUES_MAX,
 };
 use crate::store::record::audit_segment::AuditSegment;
-use crate::store::segment::{self, OpenSegment};
+use crate::store::segment::{self, OpenSegment, SEGMENT_LINES};
 use crate::store::{StoreError, record};
 
 use super::PostgresStore;
 use super::database::Database;
-use super::failure::Failure;
+use super::failure::{Failure, corrupt};
 use super::group::Broken;
 use super::locks;
 use super::rows::{column, number, signed};
-use super::writer::{Job, Writer};
+use super::writer::Job;
 
 /// What passing over a stretch costs, in lines looked at.
 const PASSED_OVER_COST: usize = 16;
@@ -27,8 +32,11 @@ const PASSED_OVER_COST: usize = 16;
 const VALUES_AT_ONCE: i64 = 64;
 /// How many summaries are read at once.
 const SUMMARIES_AT_ONCE: i64 = 32;
-/// How many values one summing up reads: it holds up those that write.
+/// How many values one summing up reads.
 const SUMMED_VALUES_MAX: i64 = 16_384;
+/// How often, and how long apart, it is asked whether transactions that add to the log have ended: five seconds.
+const SETTLED_ASKED_MAX: u32 = 100;
+const SETTLED_PAUSE: Duration = Duration::from_millis(50);
 
 /// One look through the log.
 struct Look<'q> {
@@ -48,14 +56,14 @@ impl Look<'_> {
 }
 
 /// Summaries, newest first, read some at a time.
-struct Summaries<'d> {
+struct Newest<'d> {
     database: &'d Database,
     found: VecDeque<AuditSegment>,
     /// Those that end before this are still to be read.
     before: Option<i64>,
 }
 
-impl Summaries<'_> {
+impl Newest<'_> {
     async fn next(&mut self) -> Result<Option<AuditSegment>, StoreError> {
         if let Some(found) = self.found.pop_front() {
             return Ok(Some(found));
@@ -87,7 +95,7 @@ impl Database {
         let holding = holding.map(|row| record::audit_segment::decode(column(&row, 0)?)).transpose()?;
         // It may begin after the place.
         let found = holding.into_iter().filter(|segment| segment.first <= before.value).collect();
-        let mut summaries = Summaries { database: self, found, before: Some(signed(before.value)) };
+        let mut summaries = Newest { database: self, found, before: Some(signed(before.value)) };
         while let Some(segment) = summaries.next().await? {
             if let Some(after) = segment.last.checked_add(1).filter(|after| *after <= newest) {
                 self.look_at(&mut look, after, newest).await?;
@@ -174,36 +182,106 @@ impl Database {
     }
 }
 
-impl Writer {
-    /// Sums up what is long enough of the audit log, unless another process does.
-    pub(super) async fn sum_up(&self) -> Result<(), StoreError> {
-        let mut connection = self.database.writer().await?;
-        let summed = tokio::time::timeout(self.database.answer_timeout().saturating_mul(2), async {
+/// Sums the audit log up, by a task of its own, as this process adds to it.
+///
+/// **Invariant:** a summary holds every value of its numbers. A transaction may commit a lower number later than another one a greater: what
+/// is summed up are numbers of which none is in a transaction that goes on.
+pub(super) struct Summaries {
+    /// About how many entries of this process no summary tells of.
+    entries: AtomicU64,
+    is_due: Notify,
+}
+
+impl Summaries {
+    /// Begins to sum up, until the handle is dropped.
+    pub(super) fn start(database: Arc<Database>) -> (Arc<Self>, SummaryTask) {
+        let summaries = Arc::new(Self { entries: AtomicU64::new(0), is_due: Notify::new() });
+        let task = tokio::spawn(Arc::clone(&summaries).run(database));
+        (summaries, SummaryTask(task))
+    }
+
+    /// Notes that so many entries were written.
+    pub(super) fn note(&self, entries: u64) {
+        let before = self.entries.fetch_add(entries, Ordering::AcqRel);
+        if before.saturating_add(entries) >= SEGMENT_LINES {
+            self.is_due.notify_one();
+        }
+    }
+
+    async fn run(self: Arc<Self>, database: Arc<Database>) {
+        loop {
+            self.is_due.notified().await;
+            self.entries.store(0, Ordering::Release);
+            match database.sum_up().await {
+                Ok(left) => self.note(left),
+                Err(failure) => {
+                    tracing::warn!(error = %failure, "a stretch of the audit log was not summed up; it is searched line by line");
+                }
+            }
+        }
+    }
+}
+
+/// The task that sums up; it ends with this.
+pub(super) struct SummaryTask(JoinHandle<()>);
+
+impl Drop for SummaryTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The greatest number that is there, and the transactions that may hold a lower one: whoever adds to a table locks it so before it is given
+/// a number, and until it has ended.
+const ADDED: &str = "SELECT COALESCE((SELECT max(number) FROM daftar.audit), 0), \
+                     ARRAY(SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' \
+                           AND granted AND relation = 'daftar.audit'::regclass \
+                           AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+/// Whether one of those transactions goes on.
+const GOES_ON: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' \
+                       AND relation = 'daftar.audit'::regclass AND virtualtransaction = ANY($1))";
+
+impl Database {
+    /// Sums up what is long enough of the audit log, unless another process does; says how many entries are left.
+    async fn sum_up(&self) -> Result<u64, StoreError> {
+        let row = self.query_opt(ADDED, &[]).await?;
+        let row = row.ok_or_else(|| corrupt("audit log", "its end is not told"))?;
+        let (last, adding): (i64, Vec<String>) = (column(&row, 0)?, column(&row, 1)?);
+        for _ in 0..SETTLED_ASKED_MAX {
+            let row = self.query_opt(GOES_ON, &[&adding]).await?;
+            if !row.map(|row| column::<bool>(&row, 0)).transpose()?.unwrap_or(false) {
+                return self.sum_up_to(last).await;
+            }
+            tokio::time::sleep(SETTLED_PAUSE).await;
+        }
+        // Those that are added meanwhile have it tried again.
+        Ok(0)
+    }
+
+    async fn sum_up_to(&self, last: i64) -> Result<u64, StoreError> {
+        let mut connection = self.connection().await?;
+        let summed = tokio::time::timeout(self.answer_timeout().saturating_mul(2), async {
             let transaction = connection.at_work()?.transaction().await?;
-            sum_up_in(&transaction).await?;
+            let left = sum_up_in(&transaction, last).await?;
             transaction.commit().await?;
-            Ok::<_, Broken>(())
+            Ok::<_, Broken>(left)
         });
         let summed = summed.await.unwrap_or_else(|_| Err(Failure::slow().into()));
         connection.keep_unless(match &summed {
             Err(Broken::Database(failure)) => Some(failure),
-            Ok(()) | Err(Broken::Stored(_)) => None,
+            Ok(_) | Err(Broken::Stored(_)) => None,
         });
         Ok(summed?)
     }
 }
 
-async fn sum_up_in(transaction: &Transaction<'_>) -> Result<(), Broken> {
+async fn sum_up_in(transaction: &Transaction<'_>, last: i64) -> Result<u64, Broken> {
     let row = transaction.query_one("SELECT pg_try_advisory_xact_lock($1)", &[&locks::AUDIT_SUMS]).await?;
     if !column::<bool>(&row, 0)? {
-        return Ok(());
+        return Ok(0);
     }
-    let row = transaction.query_one(
-        "SELECT COALESCE((SELECT max(last_value) FROM daftar.audit_segment), 0), audit, audit_unsummed FROM daftar.last",
-        &[],
-    );
-    let row = row.await?;
-    let (after, last, unsummed): (i64, i64, i64) = (column(&row, 0)?, column(&row, 1)?, column(&row, 2)?);
+    let after = "SELECT COALESCE(max(last_value), 0) FROM daftar.audit_segment";
+    let after: i64 = column(&transaction.query_one(after, &[]).await?, 0)?;
     let statement =
         "SELECT number, value FROM daftar.audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
     let rows = transaction.query(statement, &[&after, &last, &SUMMED_VALUES_MAX]).await?;
@@ -214,12 +292,7 @@ async fn sum_up_in(transaction: &Transaction<'_>) -> Result<(), Broken> {
             put_summary(transaction, &full).await?;
         }
     }
-    // What was removed before it was summed up is not waited for any longer.
-    let left =
-        if rows.len() as u64 == SUMMED_VALUES_MAX.unsigned_abs() { segment::SEGMENT_LINES } else { open.lines() };
-    let statement = "UPDATE daftar.last SET audit_unsummed = GREATEST(0, audit_unsummed - $1) + $2";
-    transaction.execute(statement, &[&unsummed, &signed(left)]).await?;
-    Ok(())
+    Ok(if rows.len() as u64 == SUMMED_VALUES_MAX.unsigned_abs() { SEGMENT_LINES } else { open.lines() })
 }
 
 /// Keeps the summary of a stretch.
@@ -238,7 +311,7 @@ impl AuditArchive for PostgresStore {
         before: AuditPosition,
         bounds: AuditBounds,
     ) -> Result<AuditPage, StoreError> {
-        self.ask(|answer| Job::WriteAudit(Some(answer))).await?;
+        self.write_audit().await?;
         self.database.audit_page(&query, before, bounds).await
     }
 

@@ -1,10 +1,9 @@
-//! The connections to the database: some for reads, one that writes, and those that somebody has for a while.
+//! The connections to the database: some for reads, one that writes, one that writes audit entries, and those that somebody has for a while.
 //!
 //! **Invariant:** nothing waits for the database without an end: taking a connection, making one and every statement are bounded here
 //! as well as there. What was not answered in time, or is not waited for any more, takes its connection with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status};
@@ -13,12 +12,15 @@ use tokio_postgres::{Config, NoTls, Row};
 use tracing::{Instrument, info_span};
 
 use crate::store::StoreError;
+use crate::store::change_log::RegisterId;
 
 use super::connection::Canceller;
 pub(super) use super::connection::{Connection, Link};
 use super::failure::{Failure, Meaning};
+use super::lock_waits::{LOCK_TIMEOUT, LockWaits};
 use super::meters::Outages;
 use super::options::{PostgresOptions, Target};
+use super::outage::Outage;
 use super::{OpenError, tls};
 
 /// How much longer than its statement may take there an answer is waited for here.
@@ -36,13 +38,15 @@ pub(super) struct Database {
     readers: Pool,
     searchers: Pool,
     writers: Pool,
+    auditors: Pool,
     target: Target,
     canceller: Canceller,
     connect_timeout: Duration,
     answer_timeout: Duration,
     pub(super) outages: Arc<Outages>,
-    /// Whether the last that was asked of it failed for want of a database.
-    is_away: AtomicBool,
+    pub(super) outage: Outage,
+    pub(super) lock_waits: LockWaits,
+    tag: String,
 }
 
 impl Database {
@@ -76,21 +80,30 @@ impl Database {
                 .build()
                 .map_err(|error| OpenError::Url(error.to_string()))
         };
-        let with = |options: &str| {
+        // Which process it is, for whoever looks what its connections do.
+        let tag: String = RegisterId::draw().to_string().chars().take(6).chain([')']).collect();
+        let lock_timeout = LOCK_TIMEOUT.min(options.statement_timeout).as_millis().max(1);
+        let with = |purpose: &str, options: &str| {
             let mut config = target.config.clone();
-            config.options([config.get_options().unwrap_or_default(), options].join(" "));
+            let name = config.get_application_name().unwrap_or("daftar").to_owned();
+            config.application_name(format!("{name} ({purpose} {tag}"));
+            let given = config.get_options().unwrap_or_default();
+            config.options(format!("{given} -c lock_timeout={lock_timeout} {options}"));
             config
         };
         let searchers = options.connections_max.div_euclid(2).max(1);
         Ok(Self {
-            readers: pool(with(BY_KEYS), options.connections_max.saturating_sub(searchers).max(1))?,
-            searchers: pool(with(super::index::SEARCH_OPTIONS), searchers)?,
-            writers: pool(with(BY_KEYS), 1)?,
+            readers: pool(with("read", BY_KEYS), options.connections_max.saturating_sub(searchers).max(1))?,
+            searchers: pool(with("search", super::index::SEARCH_OPTIONS), searchers)?,
+            writers: pool(with("write", BY_KEYS), 1)?,
+            auditors: pool(with("audit", BY_KEYS), 1)?,
             canceller: Canceller::new(tls, options.connect_timeout),
             connect_timeout: options.connect_timeout,
             answer_timeout: options.statement_timeout.saturating_add(ANSWER_GRACE),
             outages,
-            is_away: AtomicBool::new(false),
+            outage: Outage::default(),
+            lock_waits: LockWaits::default(),
+            tag,
             target,
         })
     }
@@ -111,29 +124,24 @@ impl Database {
         }
     }
 
-    /// Whether the last that was asked of it failed for want of a database.
+    /// Whether it is unavailable, as far as is known.
     pub(super) fn is_away(&self) -> bool {
-        self.is_away.load(Ordering::Acquire)
+        self.outage.is_on()
     }
 
-    /// Notes how something ended that was asked of it.
+    /// Notes how something ended that was read of it.
     pub(super) fn note<T>(&self, outcome: &Result<T, Failure>) {
-        let is_away = match outcome {
-            Ok(_) => false,
-            Err(failure) => match failure.meaning {
-                Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
-                // It is there, and what else is asked of it may be done.
-                Meaning::BrokenOff | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => return,
-            },
-        };
-        if self.is_away.swap(is_away, Ordering::AcqRel) != is_away {
-            match outcome {
-                Ok(_) => tracing::info!("the database answers again"),
-                Err(failure) => {
-                    tracing::warn!(error = %failure, "the database is away; requests are refused until it answers");
-                }
-            }
-        }
+        self.outage.note_read(outcome);
+    }
+
+    /// Notes how something ended that was written to it.
+    pub(super) fn note_write<T>(&self, outcome: &Result<T, Failure>) {
+        self.outage.note_write(outcome);
+    }
+
+    /// How the names of the connections of this process's pools end.
+    pub(super) fn tag(&self) -> &str {
+        &self.tag
     }
 
     /// A connection for reads.
@@ -144,6 +152,11 @@ impl Database {
     /// The connection that writes. Only the writer asks for it.
     pub(super) async fn writer(&self) -> Result<Connection, Failure> {
         self.taken(&self.writers).await
+    }
+
+    /// The connection that writes audit entries. Only their writer asks for it.
+    pub(super) async fn auditor(&self) -> Result<Connection, Failure> {
+        self.taken(&self.auditors).await
     }
 
     async fn taken(&self, pool: &Pool) -> Result<Connection, Failure> {
@@ -170,7 +183,7 @@ impl Database {
     }
 
     async fn answer_of(&self, pool: &Pool, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
-        let ask = async || self.taken(pool).await?.query(statement, values).await;
+        let ask = async || self.watched(async { self.taken(pool).await?.query(statement, values).await }).await;
         let asked = async {
             let first = ask().await;
             match first {
@@ -207,6 +220,7 @@ impl Database {
         self.readers.close();
         self.searchers.close();
         self.writers.close();
+        self.auditors.close();
     }
 
     /// The longest that an answer is waited for.

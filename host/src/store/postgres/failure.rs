@@ -6,6 +6,7 @@
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::{Severity, SqlState};
 
+use crate::error::{Cause, Outage};
 use crate::store::StoreError;
 
 const REFUSED: &str = "the database refused it";
@@ -20,8 +21,10 @@ pub(super) enum Meaning {
     Unreachable,
     /// It did not answer in time.
     Slow,
-    /// It broke the work off that took too long, or waited too long for somebody else's, and said so.
+    /// It broke the work off that took too long, and said so.
     BrokenOff,
+    /// It broke the work off that waited too long for a lock, and said so.
+    Locked,
     /// Every connection is in use.
     Exhausted,
     /// It took the work back in favour of somebody else's: to be done again.
@@ -59,7 +62,16 @@ impl Failure {
     pub(super) fn is_passing(&self) -> bool {
         match self.meaning {
             Meaning::Unreachable | Meaning::Conflict | Meaning::ReadOnly => true,
-            Meaning::Slow | Meaning::BrokenOff | Meaning::Exhausted | Meaning::Refused => false,
+            Meaning::Slow | Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Refused => false,
+        }
+    }
+
+    /// Whether the database was unavailable: that is one thing for all that ask, and no failure of what was asked.
+    pub(super) fn is_outage(&self) -> bool {
+        match self.meaning {
+            Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
+            // It is there, and what else is asked of it may be done.
+            Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
         }
     }
 
@@ -67,7 +79,7 @@ impl Failure {
     pub(super) fn is_of_connection(&self) -> bool {
         match self.meaning {
             Meaning::Unreachable | Meaning::Slow | Meaning::ReadOnly => true,
-            Meaning::BrokenOff | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
+            Meaning::BrokenOff | Meaning::Locked | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => false,
         }
     }
 }
@@ -85,7 +97,8 @@ impl From<&tokio_postgres::Error> for Failure {
         let meaning = match code.code() {
             "40001" | "40P01" => Meaning::Conflict,
             "25006" => Meaning::ReadOnly,
-            "57014" | "55P03" => Meaning::BrokenOff,
+            "57014" => Meaning::BrokenOff,
+            "55P03" => Meaning::Locked,
             code if is_fatal || is_of_connection(code) => Meaning::Unreachable,
             _ => Meaning::Refused,
         };
@@ -130,7 +143,9 @@ impl From<PoolError> for Failure {
 
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
-        Self::Failed(failure.into())
+        let is_outage = failure.is_outage();
+        let cause: Cause = failure.into();
+        Self::Failed(if is_outage { Outage(cause).into() } else { cause })
     }
 }
 

@@ -83,7 +83,11 @@ pub(super) struct Rows {
     pub(super) code_table_parts: Vec<(u64, Vec<u8>)>,
     pub(super) counters: BTreeMap<String, u64>,
     pub(super) changes: Vec<ChangeRow>,
-    pub(super) audit: BTreeMap<u64, Vec<u8>>,
+    /// New values of the audit log, which the database numbers, and of how many entries they are.
+    pub(super) audit: Vec<Vec<u8>>,
+    pub(super) audit_entries: u64,
+    /// Values of the audit log that tell of a removal, under their numbers: each is written again with every step of it.
+    pub(super) audit_removals: BTreeMap<u64, Vec<u8>>,
     pub(super) audit_removed: Vec<u64>,
 }
 
@@ -93,7 +97,6 @@ pub(super) enum Outcome {
     Committed(Result<Committed, StoreError>),
     Numbered(Result<(Vec<CodeNumber>, Vec<EditionNumber>), StoreError>),
     Removed(Result<Option<AuditRemoved>, StoreError>),
-    Done,
 }
 
 /// A group, ready to be written.
@@ -109,8 +112,9 @@ pub(super) struct Finished {
 impl Finished {
     /// Whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
-        let Rows { code_table_parts, changes, audit, audit_removed, .. } = &self.rows;
-        code_table_parts.is_empty() && changes.is_empty() && audit.is_empty() && audit_removed.is_empty()
+        let Rows { code_table_parts, changes, audit, audit_removals, audit_removed, .. } = &self.rows;
+        let is_without_audit = audit.is_empty() && audit_removals.is_empty() && audit_removed.is_empty();
+        code_table_parts.is_empty() && changes.is_empty() && is_without_audit
     }
 }
 
@@ -163,7 +167,8 @@ impl<'g> Group<'g> {
         let code_table = record::code_table::encode_parts(&added)?;
         self.take_up_numbers(code_table, added);
         for (value, lines) in lines {
-            self.add_audit_value(value, lines.len());
+            self.rows.audit.push(value);
+            self.rows.audit_entries = self.rows.audit_entries.saturating_add(lines.len() as u64);
         }
         self.rows.take_up(rows);
         self.locked.clients_generation += u64::from(!planned.outcome.clients.is_empty());
@@ -199,9 +204,15 @@ impl<'g> Group<'g> {
         self.numbering.take_up(added);
     }
 
-    /// Removes old values of the audit log, those that are there still, and tells of it.
-    pub(super) fn remove_audit(&mut self, there: &BTreeMap<u64, u64>, numbers: &[u64], removal: AuditRemoval) {
-        let outcome = self.removed(there, numbers, removal);
+    /// Removes old values of the audit log, those that are there still, and tells of it: under `free` where nothing did before.
+    pub(super) fn remove_audit(
+        &mut self,
+        there: &BTreeMap<u64, u64>,
+        numbers: &[u64],
+        removal: AuditRemoval,
+        free: u64,
+    ) {
+        let outcome = self.removed(there, numbers, removal, free);
         self.outcomes.push(Outcome::Removed(outcome));
     }
 
@@ -210,6 +221,7 @@ impl<'g> Group<'g> {
         there: &BTreeMap<u64, u64>,
         numbers: &[u64],
         removal: AuditRemoval,
+        free: u64,
     ) -> Result<Option<AuditRemoved>, StoreError> {
         let AuditRemoval { line, told, before: _ } = removal;
         let gone: Vec<u64> = numbers.iter().copied().filter(|number| there.contains_key(number)).collect();
@@ -219,38 +231,12 @@ impl<'g> Group<'g> {
         let removed = gone.iter().filter_map(|number| there.get(number)).sum::<u64>();
         let lines = told.map_or(0, |told| told.lines).saturating_add(removed);
         let line = record::audit::entry_as_stored(AuditEntry { count: lines, ..line });
-        let values = record::audit::encode(std::slice::from_ref(&line))?;
-        let mut at = told.map_or(0, |told| told.at);
-        for value in values {
-            match told {
-                Some(told) => {
-                    self.rows.audit.insert(told.at, value);
-                }
-                None => at = self.add_audit_value(value, 1),
-            }
-        }
+        // One entry without records is one value.
+        let value = record::audit::encode(std::slice::from_ref(&line))?.into_iter().next().unwrap_or_default();
+        let at = told.map_or(free, |told| told.at);
+        self.rows.audit_removals.insert(at, value);
         self.rows.audit_removed.extend(gone);
         Ok(Some(AuditRemoved { at, lines }))
-    }
-
-    /// Nothing but to wait for the group.
-    pub(super) fn wait(&mut self) {
-        self.outcomes.push(Outcome::Done);
-    }
-
-    /// Adds lines of the audit log that belong to no write.
-    pub(super) fn add_audit(&mut self, entries: &[AuditEntry]) -> Result<(), StoreError> {
-        for (value, lines) in record::audit::encode_each(entries)? {
-            self.add_audit_value(value, lines.len());
-        }
-        Ok(())
-    }
-
-    fn add_audit_value(&mut self, value: Vec<u8>, lines: usize) -> u64 {
-        self.locked.audit += 1;
-        self.locked.audit_unsummed += lines as u64;
-        self.rows.audit.insert(self.locked.audit, value);
-        self.locked.audit
     }
 
     /// Ends the group.

@@ -79,6 +79,11 @@ impl PostgresStore {
         self.meters.record_with(recorders);
     }
 
+    /// Notes that a request failed by an outage of the database.
+    pub fn note_request_failed(&self) {
+        self.database.outage.note_request();
+    }
+
     /// What it has to do, what it did, and how its connections are used. Asks no database.
     #[must_use]
     pub fn usage(&self) -> PostgresUsage {

@@ -51,6 +51,38 @@ pub enum OpenError {
         /// Why not, and what would be right.
         reason: String,
     },
+    /// It does not let the role in, or not do what is needed.
+    #[error("the {place} refuses this role: {reason}")]
+    Denied {
+        /// Which database.
+        place: String,
+        /// Why, and what would be right.
+        reason: String,
+    },
+    /// The server has no database of that name.
+    #[error("the {place} is not there: {reason}")]
+    NoDatabase {
+        /// Which database.
+        place: String,
+        /// What the server says, and what would be right.
+        reason: String,
+    },
+    /// It takes no writes.
+    #[error("the {place} takes no writes: name the primary, or end its read-only state")]
+    ReadOnly {
+        /// Which database.
+        place: String,
+    },
+    /// Another process works on its tables.
+    #[error(
+        "another process has been changing the tables of the {place} for {seconds} seconds: look what it does, and try again"
+    )]
+    Busy {
+        /// Which database.
+        place: String,
+        /// How long it was waited.
+        seconds: u64,
+    },
     /// A newer daftar has changed it.
     #[error(
         "the {place} has layout {found}, and this daftar knows layouts up to {known}: use the newer daftar that changed it"
@@ -107,14 +139,14 @@ pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
     let place = || database.place().to_owned();
     let link = database.link("daftar (open)").await.map_err(|failure| unreachable(database, &failure))?;
     let failed = |failure: Failure| match failure.meaning {
-        Meaning::ReadOnly => OpenError::Tables {
-            place: place(),
-            reason: "it takes no writes: name the primary, or end its read-only state".to_owned(),
-        },
+        Meaning::ReadOnly => OpenError::ReadOnly { place: place() },
         Meaning::Unreachable => unreachable(database, &failure),
-        Meaning::Slow | Meaning::BrokenOff | Meaning::Exhausted | Meaning::Conflict | Meaning::Refused => {
-            OpenError::Tables { place: place(), reason: failure.to_string() }
-        }
+        Meaning::Slow
+        | Meaning::BrokenOff
+        | Meaning::Locked
+        | Meaning::Exhausted
+        | Meaning::Conflict
+        | Meaning::Refused => OpenError::Tables { place: place(), reason: failure.to_string() },
     };
     let known = known_layout();
     let found = layout(&link.client).await.map_err(failed)?;
@@ -167,10 +199,10 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
         if error.code().is_some_and(|code| code.code() == "42501") {
             let role = "the role must own the schema `daftar`, or be allowed to make it: \
                         GRANT CREATE ON DATABASE … TO …, or CREATE SCHEMA daftar AUTHORIZATION …";
-            return refused(format!("{failure}; {role}"));
+            return OpenError::Denied { place: database.place().to_owned(), reason: format!("{failure}; {role}") };
         }
         if failure.meaning == Meaning::ReadOnly {
-            return refused("it takes no writes: name the primary, or end its read-only state".to_owned());
+            return OpenError::ReadOnly { place: database.place().to_owned() };
         }
         refused(failure.to_string())
     };
@@ -180,10 +212,7 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
     let locked = link.client.query_one("SELECT pg_advisory_lock($1)", &[&locks::TABLES]).await;
     locked.map_err(|error| {
         if Failure::from(&error).meaning == Meaning::BrokenOff {
-            return refused(format!(
-                "another process has been changing them for {} seconds: look what it does, and try again",
-                LOCK_WAIT.as_secs()
-            ));
+            return OpenError::Busy { place: database.place().to_owned(), seconds: LOCK_WAIT.as_secs() };
         }
         told(error)
     })?;
@@ -215,17 +244,23 @@ async fn migrated(database: &Database, mut link: Link) -> Result<Link, OpenError
 
 /// What would be right where it cannot be reached.
 fn unreachable(database: &Database, failure: &Failure) -> OpenError {
-    let said = failure.to_string();
-    let right = if said.contains("(3D000)") {
-        "; make the database first, as with `createdb`"
-    } else if said.contains("(28P01)") || said.contains("(28000)") {
-        "; see that the role and its password are those of the database, and that `pg_hba.conf` lets it in from here"
-    } else if said.contains("(53300)") {
+    let (place, said) = (database.place().to_owned(), failure.to_string());
+    if said.contains("(3D000)") {
+        let reason = format!("{said}; make the database first, as with `createdb`");
+        return OpenError::NoDatabase { place, reason };
+    }
+    // Neither by this password, nor by this role at all, nor to this database.
+    if ["(28P01)", "(28000)", "(42501)"].iter().any(|code| said.contains(code)) {
+        let right =
+            "see that the role and its password are those of the database, and that `pg_hba.conf` lets it in from here";
+        return OpenError::Denied { place, reason: format!("{said}; {right}") };
+    }
+    let right = if said.contains("(53300)") {
         "; let the server have more connections (`max_connections`), or this process fewer"
     } else if said.contains("TLS") || said.contains("certificate") {
         "; see that the certificate of the server is for this host and comes from the authorities that are trusted here"
     } else {
         "; see that it runs and can be reached from here"
     };
-    OpenError::Unreachable { place: database.place().to_owned(), reason: format!("{said}{right}") }
+    OpenError::Unreachable { place, reason: format!("{said}{right}") }
 }

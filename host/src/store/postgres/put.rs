@@ -33,16 +33,14 @@ pub(super) async fn put(
     group: u64,
 ) -> Result<(), Broken> {
     let (rows, locked) = (&finished.rows, &finished.locked);
-    let group = signed(group);
-    let written: Values<'_> = &[&writer, &group];
     tokio::try_join!(
         put_records(transaction, rows, &before.last),
         put_owners(transaction, rows, present),
         put_slots(transaction, rows),
         put_small(transaction, rows),
-        put_log(transaction, rows, before),
+        put_log(transaction, rows),
         locked.put(transaction),
-        run(transaction, WRITTEN, written),
+        note_written(transaction, writer, group),
     )?;
     let generation = |locked: &Locked| locked.clients_generation.saturating_add(locked.deployment_generation);
     if generation(locked) != generation(before) {
@@ -285,26 +283,15 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
 }
 
 /// The order of writes and the audit log.
-async fn put_log(transaction: &Transaction<'_>, rows: &Rows, before: &Locked) -> Result<(), Broken> {
+async fn put_log(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
     put_changes(transaction, rows).await?;
-    // The line that tells of a removal is written again with each of its steps.
-    let audit = rows.audit.iter().map(|(number, value)| (*number, value.as_slice()));
-    let (new, mut others): (Vec<_>, Vec<_>) = audit.partition(|(number, _)| *number > before.audit);
-    if new.len() < COPIED_MIN {
-        others.extend(new);
-    } else {
-        let mut table = Table::new("COPY daftar.audit (number, value) FROM STDIN BINARY", &[Type::INT8, Type::BYTEA]);
-        for (number, value) in new {
-            table.add(vec![cell(signed(number)), cell(value)]);
-        }
-        table.flush(transaction).await?;
-    }
-    for part in parts(&others, |(_, value)| value.len()) {
-        let numbers: Vec<i64> = part.iter().map(|(number, _)| signed(*number)).collect();
-        let values: Vec<&[u8]> = part.iter().map(|(_, value)| *value).collect();
+    add_audit(transaction, &rows.audit).await?;
+    let (numbers, values): (Vec<i64>, Vec<&[u8]>) =
+        rows.audit_removals.iter().map(|(number, value)| (signed(*number), value.as_slice())).unzip();
+    if !numbers.is_empty() {
         let statement = "INSERT INTO daftar.audit (number, value) SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
                          ON CONFLICT (number) DO UPDATE SET value = EXCLUDED.value";
-        run_on(transaction, statement, &[&numbers, &values], part.len()).await?;
+        run_on(transaction, statement, &[&numbers, &values], numbers.len()).await?;
     }
     if let Some(last) = rows.audit_removed.iter().max() {
         let numbers: Vec<i64> = rows.audit_removed.iter().map(|number| signed(*number)).collect();
@@ -312,6 +299,28 @@ async fn put_log(transaction: &Transaction<'_>, rows: &Rows, before: &Locked) ->
         run(transaction, "DELETE FROM daftar.audit_segment WHERE last_value <= $1", &[&signed(*last)]).await?;
     }
     Ok(())
+}
+
+/// Adds values to the audit log, which get their numbers in their order.
+pub(super) async fn add_audit(transaction: &Transaction<'_>, values: &[Vec<u8>]) -> Result<(), Broken> {
+    if values.len() >= COPIED_MIN {
+        let mut table = Table::new("COPY daftar.audit (value) FROM STDIN BINARY", &[Type::BYTEA]);
+        for value in values {
+            table.add(vec![cell(value.as_slice())]);
+        }
+        return Ok(table.flush(transaction).await?);
+    }
+    for part in parts(values, Vec::len) {
+        let statement = "INSERT INTO daftar.audit (value) SELECT * FROM unnest($1::bytea[])";
+        run_on(transaction, statement, &[&part], part.len()).await?;
+    }
+    Ok(())
+}
+
+/// Notes the last transaction of a writer, so that it finds out what became of a commit that got no answer.
+pub(super) async fn note_written(transaction: &Transaction<'_>, writer: &[u8], number: u64) -> Result<(), Broken> {
+    let number = signed(number);
+    run(transaction, WRITTEN, &[&writer, &number]).await.map(drop)
 }
 
 async fn put_changes(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {

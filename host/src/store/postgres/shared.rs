@@ -20,6 +20,8 @@ use crate::store::shared::{Shared, Turn};
 
 /// The longest that the turn is waited for: a plugin may take its compiler's whole time.
 const TURN_WAIT: Duration = Duration::from_secs(120);
+/// After so long it is logged that it is waited for.
+const TURN_LOGGED: Duration = Duration::from_secs(1);
 /// How often it is asked whether it has come.
 const TURN_PAUSE: Duration = Duration::from_millis(25);
 
@@ -81,13 +83,22 @@ impl Turn for HeldTurn {}
 impl Shared for PostgresShared {
     async fn turn(&self) -> Result<Box<dyn Turn>, StoreError> {
         let link = self.database().link("daftar (turn)").await?;
-        let until = Instant::now() + TURN_WAIT;
+        let asked = Instant::now();
+        let (until, mut is_logged) = (asked + TURN_WAIT, false);
         loop {
-            let asked = link.client.query_one("SELECT pg_try_advisory_lock($1)", &[&locks::TURN]);
-            let answered = tokio::time::timeout(self.database().answer_timeout(), asked).await;
+            let locked = link.client.query_one("SELECT pg_try_advisory_lock($1)", &[&locks::TURN]);
+            let answered = tokio::time::timeout(self.database().answer_timeout(), locked).await;
             let row = answered.map_err(|_| Failure::slow())?.map_err(|error| Failure::from(&error))?;
             if row.try_get::<_, bool>(0).map_err(|error| Failure::from(&error))? {
+                if is_logged {
+                    let waited_ms = asked.elapsed().as_secs_f64() * 1_000.0;
+                    tracing::info!(waited_ms, "the other server has changed plugins or settings");
+                }
                 return Ok(Box::new(HeldTurn { _link: link }));
+            }
+            if !is_logged && asked.elapsed() >= TURN_LOGGED {
+                is_logged = true;
+                tracing::info!("waiting for another server that changes plugins or settings, as at its first start");
             }
             if Instant::now() >= until {
                 let reason = "another process has been changing plugins or settings for two minutes";
@@ -103,6 +114,14 @@ impl Shared for PostgresShared {
         let row = self.database().query_opt("SELECT value FROM daftar.kept_once WHERE name = $1", &[&name]).await?;
         let row = row.ok_or_else(|| StoreError::Failed("what was kept once is gone".into()))?;
         row.try_get(0).map_err(|error| Failure::from(&error).into())
+    }
+
+    async fn time(&self) -> Result<Timestamp, StoreError> {
+        let statement = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+        let row = self.database().query_opt(statement, &[]).await?;
+        let row = row.ok_or_else(|| StoreError::Failed("the database does not say what time it is".into()))?;
+        let time: i64 = row.try_get(0).map_err(|error| Failure::from(&error))?;
+        Timestamp::from_microsecond(time).map_err(|error| StoreError::Failed(error.into()))
     }
 }
 

@@ -28,22 +28,19 @@ const CAUGHT_UP_MAX: u64 = 8_192;
 pub(super) struct Locked {
     pub(super) last: Last,
     pub(super) code_table_parts: u64,
-    pub(super) audit: u64,
-    pub(super) audit_unsummed: u64,
     pub(super) clients_generation: u64,
     pub(super) deployment_generation: u64,
     pub(super) history: History,
 }
 
 const LOCK: &str = concat!(
-    "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, audit, audit_unsummed, ",
+    "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, ",
     "clients_generation, deployment_generation, ",
     history!(),
     " FROM daftar.last FOR UPDATE"
 );
 const PUT: &str = "UPDATE daftar.last SET individual = $1, \"group\" = $2, program = $3, membership = $4, consent = $5, \
-                   sequence = $6, code_table_parts = $7, audit = $8, audit_unsummed = $9, clients_generation = $10, \
-                   deployment_generation = $11";
+                   sequence = $6, code_table_parts = $7, clients_generation = $8, deployment_generation = $9";
 
 impl Locked {
     /// Locks the row: until the transaction ends nobody else writes.
@@ -62,11 +59,9 @@ impl Locked {
         Ok(Self {
             last,
             code_table_parts: number(&row, 6)?,
-            audit: number(&row, 7)?,
-            audit_unsummed: number(&row, 8)?,
-            clients_generation: number(&row, 9)?,
-            deployment_generation: number(&row, 10)?,
-            history: history_of(&row, 11)?,
+            clients_generation: number(&row, 7)?,
+            deployment_generation: number(&row, 8)?,
+            history: history_of(&row, 9)?,
         })
     }
 
@@ -81,8 +76,6 @@ impl Locked {
             consent,
             sequence.0,
             self.code_table_parts,
-            self.audit,
-            self.audit_unsummed,
             self.clients_generation,
             self.deployment_generation,
         ]

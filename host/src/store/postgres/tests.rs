@@ -4,6 +4,7 @@ mod board;
 mod catching_up;
 mod crossing;
 mod left;
+mod locked;
 mod opening;
 mod outages;
 mod proxy;

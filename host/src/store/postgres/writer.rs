@@ -3,27 +3,27 @@
 //! **Invariant:** what waits is taken as a group, and a group is one transaction: nobody is answered before it is committed, and the
 //! sink hears of it before that. A connection that is lost while it commits is no answer: what became of the group is found out first.
 //!
+//! **Invariant:** audit entries of reads are none of its work (`audit_writer`): what holds up writes does not hold up reads.
+//!
 //! **Invariant:** a database that is away makes the writes fail that wait, each after a bounded time, and nothing else: the next group
 //! begins anew.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::domain::audit::AuditEntry;
 use crate::domain::change::Change;
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::idempotency::RememberedRequest;
 use crate::store::audit_archive::{AuditRemoval, AuditRemoved};
-use crate::store::audit_buffer::{AUDIT_DELAY, AuditBuffer};
 use crate::store::meters::Meters;
-use crate::store::segment::SEGMENT_LINES;
 use crate::store::{ChangeSink, Committed, Operation, StoreError, Write};
 
 use super::attempt::Failed;
+use super::audit_log::Summaries;
 use super::database::Database;
 use super::failure::Failure;
 use super::group::{Broken, Finished, Outcome};
@@ -35,11 +35,9 @@ pub(super) const JOBS_PER_GROUP_MAX: usize = 512;
 const GROUP_WEIGHT_MAX: usize = 8_192;
 const PHOTO_BYTES_PER_WEIGHT: usize = 4_096;
 /// How often a group is tried.
-const ATTEMPTS_MAX: u32 = 6;
+pub(super) const ATTEMPTS_MAX: u32 = 6;
 /// The pause after the first attempt; twice as long after each one more.
-const PAUSE: Duration = Duration::from_millis(20);
-/// Lines of the audit log that could not be written are tried again after this.
-const AUDIT_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
 /// Somebody who waits for an answer.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -52,10 +50,6 @@ pub(super) enum Job {
     Number(Vec<CodeUri>, Vec<(Namespace, String)>, Answer<(Vec<CodeNumber>, Vec<EditionNumber>)>),
     /// Removes those values of the audit log that are there still, and tells of it.
     RemoveAudit(Box<(Vec<u64>, AuditRemoval)>, Answer<Option<AuditRemoved>>),
-    /// Writes the audit lines that wait, and answers when they are committed.
-    WriteAudit(Option<Answer<()>>),
-    /// Audit lines wait from now on.
-    AuditWaits,
 }
 
 impl Job {
@@ -66,7 +60,7 @@ impl Job {
                 weight.saturating_add(1).saturating_add(photo / PHOTO_BYTES_PER_WEIGHT)
             }),
             Self::Number(codes, editions, _) => codes.len().saturating_add(editions.len()),
-            Self::RemoveAudit(..) | Self::WriteAudit(_) | Self::AuditWaits => 1,
+            Self::RemoveAudit(..) => 1,
         }
     }
 
@@ -92,12 +86,8 @@ impl Job {
             (Self::Commit(_, _, answer), Outcome::Committed(outcome)) => drop(answer.send(outcome)),
             (Self::Number(_, _, answer), Outcome::Numbered(outcome)) => drop(answer.send(outcome)),
             (Self::RemoveAudit(_, answer), Outcome::Removed(outcome)) => drop(answer.send(outcome)),
-            (Self::WriteAudit(Some(answer)), Outcome::Done) => drop(answer.send(Ok(()))),
             // Nobody is told: what is dropped unanswered has failed.
-            (
-                Self::Commit(..) | Self::Number(..) | Self::RemoveAudit(..) | Self::WriteAudit(_) | Self::AuditWaits,
-                _,
-            ) => {}
+            (Self::Commit(..) | Self::Number(..) | Self::RemoveAudit(..), _) => {}
         }
     }
 
@@ -106,8 +96,6 @@ impl Job {
             Self::Commit(_, _, answer) => drop(answer.send(Err(failure))),
             Self::Number(_, _, answer) => drop(answer.send(Err(failure))),
             Self::RemoveAudit(_, answer) => drop(answer.send(Err(failure))),
-            Self::WriteAudit(Some(answer)) => drop(answer.send(Err(failure))),
-            Self::WriteAudit(None) | Self::AuditWaits => {}
         }
     }
 }
@@ -123,7 +111,6 @@ pub(super) struct Unresolved {
     pub(super) group: u64,
     changes: Vec<Change>,
     sequence: u64,
-    lines: Vec<AuditEntry>,
 }
 
 /// What the writer owns.
@@ -132,9 +119,7 @@ pub(super) struct Writer {
     /// Its own id.
     pub(super) id: [u8; 16],
     pub(super) meters: Arc<Meters>,
-    pub(super) audit: Arc<AuditBuffer>,
-    /// Whether lines of the audit log could not be written when it was tried last.
-    pub(super) lines_wait: Arc<AtomicBool>,
+    pub(super) summaries: Arc<Summaries>,
     pub(super) sink: Arc<OnceLock<Arc<dyn ChangeSink>>>,
     pub(super) last_sequence: Arc<AtomicU64>,
     pub(super) state: State,
@@ -145,25 +130,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Works until nobody can ask for anything any more, then writes what still waits.
+    /// Works until nobody can ask for anything any more.
     pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Asked>) {
-        let mut audit_due: Option<Instant> = None;
-        loop {
-            let first = match audit_due {
-                None => jobs.recv().await,
-                Some(due) => match tokio::time::timeout_at(due, jobs.recv()).await {
-                    Ok(first) => first,
-                    Err(_) => {
-                        audit_due = self.write(Vec::new()).await;
-                        continue;
-                    }
-                },
-            };
-            let Some(first) = first else { break };
-            if matches!(first.job, Job::AuditWaits) {
-                audit_due = audit_due.or_else(|| Instant::now().checked_add(AUDIT_DELAY));
-                continue;
-            }
+        while let Some(first) = jobs.recv().await {
             let mut weight = first.job.weight();
             let mut group = vec![first];
             while weight < GROUP_WEIGHT_MAX && group.len() < JOBS_PER_GROUP_MAX {
@@ -171,61 +140,31 @@ impl Writer {
                 weight = weight.saturating_add(next.job.weight());
                 group.push(next);
             }
-            // Every group takes the audit lines along.
-            audit_due = self.write(group).await;
-        }
-        self.write(Vec::new()).await;
-        if !self.lines_wait.load(Ordering::Acquire) {
-            // What was found out to be unwritten by the first.
-            self.write(Vec::new()).await;
-        }
-        let unresolved = self.unresolved.as_ref().map_or(0, |unresolved| unresolved.lines.len());
-        let lost = self.audit.waiting().0.saturating_add(unresolved);
-        if lost > 0 {
-            tracing::error!(
-                lines = lost,
-                "lines of the audit log were lost: the database was away when the store was closed"
-            );
+            if let Some(held_up) = self.write(group).await {
+                // What has come meanwhile would wait as long once more.
+                while let Ok(Asked { job, .. }) = jobs.try_recv() {
+                    job.fail(held_up.clone().into());
+                }
+            }
         }
     }
 
-    fn unresolved_group(&self) -> Option<u64> {
-        self.unresolved.as_ref().map(|unresolved| unresolved.group)
-    }
-
-    /// Writes a group, and says when lines of the audit log that wait still are due.
-    async fn write(&mut self, group: Vec<Asked>) -> Option<Instant> {
+    /// Writes a group; gives the failure where the row that orders writes is held up.
+    async fn write(&mut self, group: Vec<Asked>) -> Option<Failure> {
         let now = Instant::now();
         let mut jobs = Vec::with_capacity(group.len());
         for Asked { job, by } in group {
-            match job {
-                Job::AuditWaits | Job::WriteAudit(None) => {}
-                job if by < now => job.fail(StoreError::Overloaded),
-                job => jobs.push(job),
-            }
+            if by < now { job.fail(StoreError::Overloaded) } else { jobs.push(job) }
         }
-        // Only now: whoever asked for lines to be written added them before asking.
-        let lines = self.audit.take();
-        if jobs.is_empty() && lines.is_empty() && self.unresolved.is_none() {
-            return None;
-        }
-        let is_written = self.write_jobs(jobs, lines).await;
-        if !is_written {
-            return Instant::now().checked_add(AUDIT_AGAIN);
-        }
-        // Lines of a group that turned out to be unwritten: nobody tells of those a second time.
-        let waits = self.audit.waiting().0 > 0 || self.unresolved.is_some();
-        waits.then(|| Instant::now() + AUDIT_DELAY)
+        if jobs.is_empty() { None } else { self.write_jobs(jobs).await }
     }
 
-    /// Writes jobs and lines together; where the database refuses something of it, each by itself.
-    async fn write_jobs(&mut self, jobs: Vec<Job>, lines: Vec<AuditEntry>) -> bool {
+    /// Writes jobs together; where the database refuses something of it, each by itself.
+    async fn write_jobs(&mut self, jobs: Vec<Job>) -> Option<Failure> {
         let began = Instant::now();
         let count = jobs.len();
-        let unresolved_before = self.unresolved_group();
-        match self.attempts(&jobs, &lines).await {
+        match self.attempts(&jobs).await {
             Ok(finished) => {
-                self.lines_wait.store(false, Ordering::Release);
                 if !finished.is_empty() {
                     self.meters.note_group(count, began.elapsed());
                     self.database.outages.note_group();
@@ -235,32 +174,27 @@ impl Writer {
                     job.tell_numbers(outcome);
                 }
                 self.tell(&finished.changes, finished.locked.last.sequence.0);
-                let is_long = finished.locked.audit_unsummed >= SEGMENT_LINES;
+                self.summaries.note(finished.rows.audit_entries);
                 for (job, outcome) in jobs.into_iter().zip(finished.outcomes) {
                     job.answer(outcome);
                 }
-                if is_long && let Err(failure) = self.sum_up().await {
-                    tracing::warn!(error = %failure, "a stretch of the audit log was not summed up; it is searched line by line");
-                }
-                true
+                None
             }
-            Err(Failed { broken, is_of_one })
-                if is_of_one && jobs.len().saturating_add(usize::from(!lines.is_empty())) > 1 =>
-            {
+            Err(Failed { broken, is_of_one }) if is_of_one && jobs.len() > 1 => {
                 tracing::warn!(error = %StoreError::from(broken), "a group of writes was refused; each is tried by itself");
-                // Lines first: they were there before.
-                let mut is_written = Box::pin(self.write_jobs(Vec::new(), lines)).await;
+                let mut held_up = None;
                 for job in jobs {
-                    is_written &= Box::pin(self.write_jobs(vec![job], Vec::new())).await;
+                    held_up = match held_up {
+                        None => Box::pin(self.write_jobs(vec![job])).await,
+                        Some(failure) => {
+                            job.fail(failure.clone().into());
+                            Some(failure)
+                        }
+                    };
                 }
-                is_written
+                held_up
             }
             Err(Failed { broken, .. }) => {
-                self.lines_wait.fetch_or(!lines.is_empty(), Ordering::AcqRel);
-                // Unless they wait with their group until it is known what became of that.
-                if !lines.is_empty() && self.unresolved_group() == unresolved_before {
-                    self.audit.put_back(lines);
-                }
                 let mut broken = Some(broken);
                 let said = broken.as_ref().map(|broken| match broken {
                     Broken::Database(failure) => failure.clone(),
@@ -273,24 +207,34 @@ impl Writer {
                         (None, None) => drop(job),
                     }
                 }
-                false
+                said.filter(|failure| failure.meaning == super::failure::Meaning::Locked)
             }
         }
     }
 
     /// Tries until it is written or cannot be.
-    async fn attempts(&mut self, jobs: &[Job], lines: &[AuditEntry]) -> Result<Finished, Failed> {
+    async fn attempts(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
         let until = Instant::now().checked_add(self.write_wait);
         let mut pause = PAUSE;
         let mut attempt = 1;
         loop {
-            let outcome = self.attempt_resolved(jobs, lines).await;
+            let outcome = self.attempt_resolved(jobs).await;
             let failed = match outcome {
                 Ok(finished) => return Ok(finished),
                 Err(failed) => failed,
             };
             let is_late = until.is_none_or(|until| Instant::now() + pause > until);
-            if !failed.is_passing() || attempt >= ATTEMPTS_MAX || is_late || self.unresolved.is_some() {
+            if is_late || self.unresolved.is_some() {
+                return Err(failed);
+            }
+            if failed.is_of_lock() {
+                // Others that write one after the other are no lock that is held up.
+                if self.database.row_has_moved().await {
+                    continue;
+                }
+                return Err(failed);
+            }
+            if !failed.is_passing() || attempt >= ATTEMPTS_MAX {
                 return Err(failed);
             }
             self.database.outages.note_retry();
@@ -301,35 +245,32 @@ impl Writer {
     }
 
     /// First finds out what became of a group before, then tries.
-    async fn attempt_resolved(&mut self, jobs: &[Job], lines: &[AuditEntry]) -> Result<Finished, Failed> {
+    async fn attempt_resolved(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
         if let Some(unresolved) = &self.unresolved {
             let is_written = self.is_written(unresolved.group).await;
-            self.database.note(&is_written);
+            self.database.note_write(&is_written);
             let is_written = is_written.map_err(Failed::from)?;
-            if let Some(Unresolved { changes, sequence, lines, .. }) = self.unresolved.take() {
-                if is_written {
-                    self.tell(&changes, sequence);
-                } else {
-                    self.audit.put_back(lines);
-                }
+            if let Some(Unresolved { changes, sequence, .. }) = self.unresolved.take()
+                && is_written
+            {
+                self.tell(&changes, sequence);
             }
         }
-        let outcome = self.attempt(jobs, lines).await;
+        let outcome = self.attempt(jobs).await;
         if let Err(failed) = &outcome
             && let Broken::Database(failure) = &failed.broken
         {
-            self.database.note(&Err::<(), _>(failure.clone()));
+            self.database.note_write(&Err::<(), _>(failure.clone()));
         } else {
-            self.database.note(&Ok(()));
+            self.database.note_write(&Ok(()));
         }
         outcome
     }
 
     /// Keeps what may have been written for when it can be found out.
-    pub(super) fn leave_unresolved(&mut self, finished: Finished, lines: &[AuditEntry]) {
+    pub(super) fn leave_unresolved(&mut self, finished: Finished) {
         let sequence = finished.locked.last.sequence.0;
-        self.unresolved =
-            Some(Unresolved { group: self.group, changes: finished.changes, sequence, lines: lines.to_vec() });
+        self.unresolved = Some(Unresolved { group: self.group, changes: finished.changes, sequence });
     }
 
     fn tell(&self, changes: &[Change], sequence: u64) {

@@ -50,7 +50,6 @@ pub(super) struct Walk {
     prepared: HashMap<&'static str, Statement>,
     mark: Mark,
     code_table_parts: u64,
-    last_audit: u64,
     stage: Stage,
     /// How many rows are read at once: fewer where they are large.
     rows: i64,
@@ -61,20 +60,13 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Before the first thing.
-    pub(super) fn new(
-        link: Link,
-        answer_timeout: Duration,
-        mark: Mark,
-        code_table_parts: u64,
-        last_audit: u64,
-    ) -> Self {
+    pub(super) fn new(link: Link, answer_timeout: Duration, mark: Mark, code_table_parts: u64) -> Self {
         Self {
             link,
             answer_timeout,
             prepared: HashMap::new(),
             mark,
             code_table_parts,
-            last_audit,
             stage: Stage::Settings { after: (0, Vec::new()) },
             rows: ROWS_MAX,
             photos: HashSet::new(),
@@ -320,9 +312,8 @@ impl Walk {
 
     async fn audit(&mut self, after: u64, entries: &mut Vec<Entry>) -> Result<Stage, StoreError> {
         let limit = self.rows;
-        let statement =
-            "SELECT number, value FROM daftar.audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
-        let rows = self.query(statement, &[&signed(after), &signed(self.last_audit), &limit]).await?;
+        let statement = "SELECT number, value FROM daftar.audit WHERE number > $1 ORDER BY number LIMIT $2";
+        let rows = self.query(statement, &[&signed(after), &limit]).await?;
         let Some(last) = rows.last() else { return Ok(Stage::End) };
         for row in &rows {
             entries.push(Entry::Audit { number: number(row, 0)?, value: column(row, 1)? });

@@ -43,8 +43,8 @@ const TABLES: [&str; 19] = [
     "search_tally",
 ];
 /// Where the register stands, but for how often somebody was told to look.
-const LAST: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, audit, \
-                    audit_unsummed FROM daftar.last";
+const LAST: &str = "SELECT individual, \"group\", program, membership, consent, sequence, code_table_parts, \
+                    (SELECT max(number) FROM daftar.audit) AS audit FROM daftar.last";
 
 /// A database of its own.
 struct Database {

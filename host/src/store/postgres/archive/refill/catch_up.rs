@@ -126,12 +126,13 @@ async fn bring(
 async fn begin(transaction: &Transaction<'_>) -> Result<(Found, Option<Bringing>), Broken> {
     transaction.batch_execute(filling::BEGIN).await?;
     let locked = Locked::lock(transaction).await?;
+    transaction.batch_execute(filling::LOCK_AUDIT).await?;
     let Some(held) = origin::read(transaction).await? else { return Ok((Found::Other, None)) };
-    if let Some(how) = origin::written_since(&held, &locked) {
-        return Ok((Found::WrittenSince(how), None));
-    }
     let row = transaction.query_opt(ENDS, &[&signed(held.sequence.0), &signed(held.audit)]).await?;
     let ends = ends_of(&row.ok_or_else(|| corrupt("row of last numbers", "it is not there"))?)?;
+    if let Some(how) = origin::written_since(&held, &locked, ends.audit) {
+        return Ok((Found::WrittenSince(how), None));
+    }
     let bringing = Bringing::begin(transaction, held.clone(), locked).await?;
     Ok((Found::Filled(held, ends), Some(bringing)))
 }

@@ -33,7 +33,13 @@ use super::origin;
 const FLUSH_BYTES: usize = if cfg!(test) { 4 * 1024 } else { 4 * 1024 * 1024 };
 
 /// What a transaction of that length begins with.
-pub(super) const BEGIN: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+pub(super) const BEGIN: &str =
+    "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+/// Keeps whoever audits reads from adding to the log; that takes no row that could be locked instead.
+pub(super) const LOCK_AUDIT: &str = "LOCK TABLE daftar.audit IN EXCLUSIVE MODE";
+/// The next value of the audit log is numbered after all that are there.
+const NUMBER_AUDIT: &str = "SELECT setval('daftar.audit_number_seq', greatest(number, 1), number > 0) \
+                            FROM (SELECT COALESCE(max(number), 0) AS number FROM daftar.audit) AS last";
 const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS (SELECT FROM daftar.change) \
                         OR EXISTS (SELECT FROM daftar.client) OR EXISTS (SELECT FROM daftar.setting) \
                         OR EXISTS (SELECT FROM daftar.audit) OR EXISTS (SELECT FROM daftar.code_table_part) \
@@ -43,6 +49,7 @@ const IS_EMPTY: &str = "SELECT NOT (EXISTS (SELECT FROM daftar.record) OR EXISTS
 pub(super) async fn begin(transaction: &Transaction<'_>) -> Result<bool, Failure> {
     transaction.batch_execute(BEGIN).await?;
     transaction.query("SELECT FROM daftar.last FOR UPDATE", &[]).await?;
+    transaction.batch_execute(LOCK_AUDIT).await?;
     let row = transaction.query_one(IS_EMPTY, &[]).await?;
     Ok(row.try_get(0)?)
 }
@@ -77,6 +84,8 @@ pub(super) struct Filling {
     pub(super) met: Option<Met>,
     /// The value of the audit log that tells of the last removal.
     removal: Option<u64>,
+    /// The last value of the audit log.
+    audit: u64,
     /// How many photos were not there.
     pub(super) photos: u64,
 }
@@ -147,14 +156,26 @@ impl Default for Filling {
         };
         let (present, segment, locked) = (Vec::new(), OpenSegment::default(), Locked::default());
         let before = locked.last;
-        Self { tables, carried: None, present, segment, locked, bytes: 0, before, met: None, removal: None, photos: 0 }
+        Self {
+            tables,
+            carried: None,
+            present,
+            segment,
+            locked,
+            bytes: 0,
+            before,
+            met: None,
+            removal: None,
+            audit: 0,
+            photos: 0,
+        }
     }
 }
 
 impl Filling {
     /// A database that holds something, and in its audit log the value that tells of the last removal.
-    pub(super) fn on(locked: Locked, removal: Option<u64>) -> Self {
-        Self { locked, before: locked.last, met: Some(Met::default()), removal, ..Self::default() }
+    pub(super) fn on(locked: Locked, audit: u64, removal: Option<u64>) -> Self {
+        Self { locked, before: locked.last, met: Some(Met::default()), audit, removal, ..Self::default() }
     }
 
     /// Goes on with the stretch of the audit log that is being written.
@@ -188,14 +209,14 @@ impl Filling {
         self.flush(transaction).await?;
         let before = Locked::lock(transaction).await?;
         let locked = Locked {
-            audit_unsummed: self.segment.lines(),
             clients_generation: before.clients_generation.saturating_add(1),
             deployment_generation: before.deployment_generation.saturating_add(1),
             ..self.locked
         };
         locked.put(transaction).await?;
+        transaction.query(NUMBER_AUDIT, &[]).await?;
         if let Some(register) = origin {
-            origin::put(transaction, register, &locked, self.removal).await?;
+            origin::put(transaction, register, &locked, (self.audit, self.removal)).await?;
         }
         let generation = locked.clients_generation.saturating_add(locked.deployment_generation);
         tell(transaction, Channel::Generation, signed(generation)).await?;
@@ -302,7 +323,7 @@ impl Filling {
                     self.removal = Some(number);
                 }
                 self.segment.add(number, &lines);
-                self.locked.audit = number.max(self.locked.audit);
+                self.audit = number.max(self.audit);
                 self.tables.audit.add(vec![Box::new(signed(number)), Box::new(value)]);
                 if let Some(full) = self.segment.take_full() {
                     put_summary(transaction, &full).await?;

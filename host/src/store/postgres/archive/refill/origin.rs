@@ -21,9 +21,9 @@ pub(super) async fn put(
     transaction: &Transaction<'_>,
     register: RegisterId,
     locked: &Locked,
-    removal: Option<u64>,
+    (audit, removal): (u64, Option<u64>),
 ) -> Result<(), Broken> {
-    let [sequence, parts, audit] = [locked.last.sequence.0, locked.code_table_parts, locked.audit].map(signed);
+    let [sequence, parts, audit] = [locked.last.sequence.0, locked.code_table_parts, audit].map(signed);
     let statement = transaction.prepare_cached(PUT).await?;
     let removal = removal.map(signed);
     transaction.execute(&statement, &[&register.0.as_slice(), &sequence, &parts, &audit, &removal]).await?;
@@ -45,8 +45,8 @@ pub(super) async fn read(transaction: &Transaction<'_>) -> Result<Option<Held>, 
 }
 
 /// Says where a database stands that was written to since it was filled.
-pub(super) fn written_since(held: &Held, locked: &Locked) -> Option<String> {
-    let there = (locked.last.sequence, locked.code_table_parts, locked.audit);
+pub(super) fn written_since(held: &Held, locked: &Locked, audit: u64) -> Option<String> {
+    let there = (locked.last.sequence, locked.code_table_parts, audit);
     if there == (held.sequence, held.code_table_parts, held.audit) {
         return None;
     }

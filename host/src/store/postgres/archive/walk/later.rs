@@ -25,10 +25,10 @@ impl Walk {
         link: Link,
         answer_timeout: Duration,
         mark: Mark,
-        (code_table_parts, last_audit): (u64, u64),
+        code_table_parts: u64,
         held: Held,
     ) -> Result<Self, StoreError> {
-        let mut walk = Self::new(link, answer_timeout, mark, code_table_parts, last_audit);
+        let mut walk = Self::new(link, answer_timeout, mark, code_table_parts);
         let written = walk.written_after(held.sequence).await?;
         walk.later = Some(Later { held, written });
         Ok(walk)

@@ -39,7 +39,7 @@ impl Bringing {
     /// Nothing brought yet.
     pub(super) async fn begin(transaction: &Transaction<'_>, held: Held, locked: Locked) -> Result<Self, Broken> {
         let known = Known::read(transaction).await?;
-        let filling = Filling::on(locked, held.removal);
+        let filling = Filling::on(locked, held.audit, held.removal);
         Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: Brought::default() })
     }
 
