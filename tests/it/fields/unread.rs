@@ -438,14 +438,15 @@ fn check(asker: Asker) {
             problems.push(format!("{} {} {:?}:\n  {one}\n  {other}", call.method, call.path, call.body));
         }
     }
+    assert!(done > 20, "only {done} writes of {} were done, so that little is tested", calls.len());
+    assert!(problems.is_empty(), "{} of {} calls differ:\n{}", problems.len(), calls.len(), problems.join("\n"));
     for rule in rules() {
         let [one, other] = [&one, &other].map(|world| decide(&world.client, &rule));
         if one != other {
             problems.push(format!("{rule}:\n  {one:?}\n  {other:?}"));
         }
     }
-    assert!(done > 20, "only {done} writes of {} were done, so that little is tested", calls.len());
-    assert!(problems.is_empty(), "{} of {} calls differ:\n{}", problems.len(), calls.len(), problems.join("\n"));
+    assert!(problems.is_empty(), "{} rules differ:\n{}", problems.len(), problems.join("\n"));
     // Something is hidden indeed.
     let seen = |world: &World| world.writer.get(&path("ProgramMembership", "M0")).expect(200).json()["program"].take();
     assert_ne!(seen(&one), seen(&other));
