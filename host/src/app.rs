@@ -42,7 +42,7 @@ use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::issue::TokenDesk;
-use crate::auth::{AuthFault, Authenticated, Door, FailedSignIns, KeyRing, TokenCache, authenticate};
+use crate::auth::{AuthFault, Authenticated, DecisionKeyRing, Door, FailedSignIns, KeyRing, TokenCache, authenticate};
 use crate::config::{Config, StoreBackend};
 use crate::context::trail::Trail;
 use crate::context::{Clock, IdSource, OpContext, RandomIds, SystemClock};
@@ -119,6 +119,8 @@ pub struct App {
     pub transport: Arc<Transport>,
     /// What signs tokens.
     pub token_keys: Arc<KeyRing>,
+    /// What seals decisions.
+    pub decision_keys: Arc<DecisionKeyRing>,
     /// The plugins that the program was built with.
     pub pinned: PinnedDigests,
     /// When the program's sources were committed, where that is known.

@@ -1,7 +1,7 @@
 //! Who calls: token issue and check, client lookup, secrets, signing keys.
 //!
 //! A token request goes `token_request` (read) → `issue` (check, sign); every other call goes `authenticate` (token, client,
-//! effective scopes). Limits are counted by the caller, between the two. `key_ring` rotates what signs, `token_cache` keeps what was
+//! effective scopes). Limits are counted by the caller, between the two. `key_ring` rotates what signs tokens and seals decisions, `token_cache` keeps what was
 //! verified, `failed_sign_ins` slows down whoever guesses at a secret.
 //!
 //! **Invariant:** no HTTP here: bytes and header values come in, values and reasons go out.
@@ -13,6 +13,7 @@
 pub mod admin_token;
 pub mod authenticate;
 pub mod cursor_seal;
+pub mod decision_key;
 pub mod directory;
 mod entropy;
 pub mod failed_sign_ins;
@@ -38,7 +39,7 @@ pub use directory::ClientDirectory;
 pub use entropy::EntropyError;
 pub use failed_sign_ins::FailedSignIns;
 pub use issue::{IssuedAnswer, TokenDesk};
-pub use key_ring::{KeyRing, Rotation, RotationError};
+pub use key_ring::{DecisionKeyRing, KeyRing, Rotation, RotationError, SigningKeyRings};
 pub use keys::{KeyError, TokenKeys};
 pub use oauth_error::{OAuthError, OAuthErrorCode};
 pub use secret::SecretHasher;

@@ -10,4 +10,5 @@ mod library;
 mod preview;
 mod replay;
 mod scopes;
+mod sealed;
 mod validate;

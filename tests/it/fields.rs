@@ -6,5 +6,6 @@ mod memberships;
 mod probes;
 mod rules;
 mod samples;
+mod unread;
 mod worlds;
 mod writes;

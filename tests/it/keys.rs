@@ -28,7 +28,15 @@ fn kids(keys: &Value) -> Vec<&str> {
 }
 
 fn kids_on_disk(app: &TestApp) -> Vec<String> {
-    let file = std::fs::read_to_string(app.data_dir().join("keys/token.json")).unwrap();
+    kids_in(app, "keys/token.json")
+}
+
+fn kids_of_decisions(app: &TestApp) -> Vec<String> {
+    kids_in(app, "keys/decisions.json")
+}
+
+fn kids_in(app: &TestApp, file: &str) -> Vec<String> {
+    let file = std::fs::read_to_string(app.data_dir().join(file)).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();
     kids(&file["keys"]).into_iter().map(str::to_owned).collect()
 }
@@ -43,10 +51,9 @@ fn a_new_key_signs_at_once_and_tokens_of_the_old_one_are_good_until_they_expire(
     let before = app.client(&["individual:read"]);
     assert_eq!(before.get("/Individual").status, 200, "it is in the cache");
     let old = kid(before.token());
-    assert_eq!(
-        key(app.data_dir(), &["list"]),
-        json!([{"kid": old, "status": "signs", "created_at": "2026-03-01T12:00:00.000Z", "age_days": 0}])
-    );
+    let sealing = kids_of_decisions(&app).remove(0);
+    let key_of = |kid: &str, usage: &str| json!({"kid": kid, "use": usage, "status": "signs", "created_at": "2026-03-01T12:00:00.000Z", "age_days": 0});
+    assert_eq!(key(app.data_dir(), &["list"]), json!([key_of(&old, "tokens"), key_of(&sealing, "decisions")]));
     app.advance_seconds(100);
     let rotated = key(app.data_dir(), &["rotate"]);
     let new = rotated[0]["kid"].as_str().unwrap().to_owned();
@@ -68,7 +75,7 @@ fn a_new_key_signs_at_once_and_tokens_of_the_old_one_are_good_until_they_expire(
     assert_eq!(after.get("/Individual").status, 200);
     app.advance_seconds(100 + MARGIN_S);
     assert!(refusal(&before).contains("malformed"), "its key is known no more");
-    assert_eq!(kids(&key(app.data_dir(), &["list"])), [&new]);
+    assert_eq!(kids(&key(app.data_dir(), &["list"])), [&new, &sealing]);
     app.restart();
     assert_eq!(kids_on_disk(&app), std::slice::from_ref(&new), "nor is it on disk");
     let newest = app.client_of(before.credentials());
@@ -96,6 +103,31 @@ fn a_rotation_is_in_the_audit_log_and_a_refused_one_too() {
     assert_eq!((&done[0]["note"], &done[0]["actor"]), (&json!(note), &json!("administrator")));
     assert_eq!((&done[0]["action"], &done[0]["status"]), (&json!("administer"), &json!(201)));
     assert_eq!(lines.iter().filter(|line| line["outcome"] == "refused").count(), 2, "{lines:#?}");
+}
+
+#[test]
+fn a_key_of_decisions_is_rotated_by_itself_and_the_replaced_one_stays() {
+    let mut app = TestApp::start();
+    let (tokens, old) = (kids_on_disk(&app), kids_of_decisions(&app).remove(0));
+    let rotated = key(app.data_dir(), &["rotate", "--use", "decisions"]);
+    let new = rotated[0]["kid"].as_str().unwrap().to_owned();
+    assert_eq!(kids(&rotated), [&new, &old]);
+    assert_eq!((&rotated[0]["status"], &rotated[1]["status"]), (&json!("signs"), &json!("accepted")));
+    assert_eq!((&rotated[1]["use"], rotated[1].get("accepted_until")), (&json!("decisions"), None));
+    assert_eq!((kids_on_disk(&app), kids_of_decisions(&app)), (tokens, vec![new.clone(), old.clone()]));
+    let path = app.data_dir().join("keys/decisions.json");
+    assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    app.advance_seconds(10 * 365 * LIFETIME_S);
+    app.restart();
+    assert_eq!(kids_of_decisions(&app), [new.clone(), old.clone()], "however old it is");
+    let rotate = |body: Value| app.admin().request("POST", "/signing-keys").json(&body).send();
+    let refused = rotate(json!({"use": "decisions", "overlap_s": LIFETIME_S})).expect(422).json();
+    assert_eq!(errors(&refused), [("overlap_s".to_owned(), "contradiction".to_owned())], "{refused}");
+    let refused = rotate(json!({"use": "cursors"})).expect(422).json();
+    assert_eq!(errors(&refused), [("use".to_owned(), "unknown_value".to_owned())], "{refused}");
+    let lines = app.admin().get("/audit?record=signing-keys").expect(200).json()["data"].take();
+    let note = format!("signing key {new} seals decisions from now on; decisions of {old} stay authentic");
+    assert!(lines.as_array().unwrap().iter().any(|line| line["note"] == note.as_str()), "{lines:#?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Members whose texts are made at random.
-const RANDOM: [&str; 5] = ["request_id", "client_id", "client_secret", "access_token", "source"];
+const RANDOM: [&str; 6] = ["request_id", "client_id", "client_secret", "access_token", "source", "seal"];
 /// Members whose texts are digests of what a release changes.
 const DIGESTS: [&str; 5] = ["expression_digest", "engine", "concept_groups", "schema", "digest"];
 

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 pub(super) use self::clock::ClockDifference;
 use super::App;
-use crate::auth::{AuthFault, ClientDirectory, KeyRing};
+use crate::auth::{AuthFault, ClientDirectory, SigningKeyRings};
 use crate::context::Clock;
 use crate::error::AppError;
 use crate::service::plugin::{PluginAdministration, TakenUp};
@@ -29,7 +29,7 @@ use crate::store::Store;
 use crate::store::generation::{Generation, History};
 use crate::store::shared::Shared;
 
-/// How often the generation is compared and the file of signing keys looked at, whatever is heard.
+/// How often the generation is compared and the files of signing keys looked at, whatever is heard.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// How long a plugin that could not be taken up waits to be tried again.
 const PLUGINS_AGAIN: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub(super) struct Follower {
     store: Arc<dyn Store>,
     directory: Arc<ClientDirectory>,
     plugins: PluginAdministration,
-    ring: Arc<KeyRing>,
+    rings: SigningKeyRings,
     clock: Arc<dyn Clock>,
     /// What is in memory shows at least that.
     seen: Mutex<Seen>,
@@ -132,7 +132,7 @@ impl Follower {
         store: Arc<dyn Store>,
         directory: Arc<ClientDirectory>,
         plugins: PluginAdministration,
-        (ring, clock): (Arc<KeyRing>, Arc<dyn Clock>),
+        (rings, clock): (SigningKeyRings, Arc<dyn Clock>),
         seen: Generation,
     ) -> Self {
         shared.rest_on(seen.history, None);
@@ -144,7 +144,7 @@ impl Follower {
             store,
             directory,
             plugins,
-            ring,
+            rings,
             clock,
             seen,
             compared_up_to,
@@ -392,6 +392,13 @@ impl App {
     /// Notes that a request failed by an outage of what the store depends on.
     pub fn note_outage(&self) {
         self.keeper.note_request_failed();
+    }
+
+    /// Looks whether another process made a signing key that is not known here; whether one may have been found.
+    pub async fn look_for_signing_key(&self) -> bool {
+        let Some(follower) = &self.follower else { return false };
+        follower.look_for_key().await;
+        true
     }
 }
 

@@ -24,7 +24,7 @@ use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::directory::ClientDirectory;
 use crate::auth::keys::KEY_FOLDER;
 use crate::auth::secret::SecretHasher;
-use crate::auth::{FailedSignIns, KeyRing, TokenCache};
+use crate::auth::{DecisionKeyRing, FailedSignIns, KeyRing, SigningKeyRings, TokenCache};
 use crate::config::{Config, PluginsConfig};
 use crate::context::trail::Trail;
 use crate::context::{Clock, OpContext};
@@ -103,6 +103,7 @@ impl App {
         check_secrets_key(&keys_home, clients.len())?;
         let directory = Arc::new(ClientDirectory::new(clients));
         let token_keys = KeyRing::load_or_create(&keys_home, config.token.lifetime_s, now).map_err(key_error)?;
+        let decision_keys = DecisionKeyRing::load_or_create(&keys_home, now).map_err(key_error)?;
         let hasher = SecretHasher::load_or_create(&keys_home, now).map_err(key_error)?;
         if let Some(shared) = &shared {
             check_common_key(&**shared, &keys_home, &hasher).await?;
@@ -155,13 +156,14 @@ impl App {
             ids: ids.clone(),
             retention_days: config.audit.retention(),
         };
-        let (token_keys, token_cache) = (Arc::new(token_keys), Arc::new(TokenCache::default()));
-        let signing_keys = SigningKeyAdministration::new(token_keys.clone(), registry.audit.clone(), clock.clone());
+        let token_cache = Arc::new(TokenCache::default());
+        let rings = SigningKeyRings { tokens: Arc::new(token_keys), decisions: Arc::new(decision_keys) };
+        let signing_keys = SigningKeyAdministration::new(rings.clone(), registry.audit.clone(), clock.clone());
         let signing_keys = signing_keys.among(shared.clone());
         let starting = OpContext::unbound(Actor::System, ids.next_id().into(), now, Trail::default());
         drop_expired(&signing_keys, &starting).await;
         let access = AccessUpkeep {
-            ring: token_keys.clone(),
+            ring: rings.tokens.clone(),
             signing_keys: signing_keys.clone(),
             tokens: token_cache.clone(),
             directory: directory.clone(),
@@ -171,7 +173,7 @@ impl App {
         };
         access.warn_of_old_secrets();
         let follower = shared.map(|shared| {
-            let (directory, keys) = (directory.clone(), (token_keys.clone(), clock.clone()));
+            let (directory, keys) = (directory.clone(), (rings.clone(), clock.clone()));
             Arc::new(Follower::new(shared, store.clone(), directory, plugins.clone(), keys, generation))
         });
         let previews = Arc::new(PreviewDesk::new(library.background_threads()));
@@ -243,7 +245,8 @@ impl App {
             metrics,
             telemetry,
             transport,
-            token_keys,
+            token_keys: rings.tokens,
+            decision_keys: rings.decisions,
             pinned,
             built_from,
             signing_keys,

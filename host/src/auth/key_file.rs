@@ -24,13 +24,13 @@ use crate::config::TOKEN_LIFETIME_S_MAX;
 const FORMAT_VERSION: u32 = 1;
 /// The form of keys that are.
 const ROTATED_FORMAT_VERSION: u32 = 2;
-/// The most keys in one file: the current one and those whose tokens may still be about.
-pub(super) const KEYS_MAX: usize = 8;
+/// The most keys in one file.
+pub(super) const KEYS_MAX: usize = 64;
 /// The longest name of a key.
 const KEY_ID_BYTES_MAX: usize = 64;
 
 const HOW_TO_MEND: &str = "Restore the file from a backup; without one, delete it so that a new key is made: \
-    every token or client secret made with the old key is then refused";
+    every token, client secret or decision made with the old key is then refused";
 
 /// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub enum KeyError {
 }
 
 /// One key as it lies on disk.
-pub(super) struct StoredKey {
+pub struct StoredKey {
     /// Its name.
     pub id: String,
     /// When it was made.
@@ -312,7 +312,7 @@ mod tests {
             (second(&with("\"accepted_until\": \"never\"")), "key 1: its accepted_until"),
             (second(&with("\"lifetime_s\": 60, \"lifetime_s\": 60")), "not a key file"),
             (file(""), "0 keys"),
-            (file(&vec![key("a", at, GOOD); 9].join(",")), "9 keys"),
+            (file(&vec![key("a", at, GOOD); 65].join(",")), "65 keys"),
             (file(&key("", at, GOOD)), "key 1: its kid"),
             (file(&key("../x", at, GOOD)), "key 1: its kid"),
             (file(&key("a", "yesterday", GOOD)), "created_at"),

@@ -8,14 +8,15 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::cursor_seal::SEAL_KEY_FILE;
+use super::decision_key::DECISION_KEY_FILE;
 use super::key_file;
 use super::keys::{KEY_FOLDER, TOKEN_KEY_FILE};
 use super::secret::HASH_KEY_FILE;
 use super::secret_file::{self, SecretFileError};
 
-/// The files of keys: what signs tokens, what client secrets are kept with, what seals cursors. The administrator's token is
+/// The files of keys: what signs tokens, what client secrets are kept with, what seals cursors, what seals decisions. The administrator's token is
 /// none of them: it belongs to the machine, and a new one is made where there is none.
-const FILES: [&str; 3] = [TOKEN_KEY_FILE, HASH_KEY_FILE, SEAL_KEY_FILE];
+const FILES: [&str; 4] = [TOKEN_KEY_FILE, HASH_KEY_FILE, SEAL_KEY_FILE, DECISION_KEY_FILE];
 
 /// Reads all keys of a data folder: the names of their files, and what these hold.
 ///
@@ -47,7 +48,12 @@ pub struct KeyFile {
 /// Looks at every file of keys of a data folder as a start would, and makes none.
 #[must_use]
 pub fn look(data_folder: &Path) -> Vec<KeyFile> {
-    let purposes = ["what signs tokens", "what client secrets are checked with", "what seals cursors of searches"];
+    let purposes = [
+        "what signs tokens",
+        "what client secrets are checked with",
+        "what seals cursors of searches",
+        "what seals decisions of rules",
+    ];
     let look = |(name, purpose): (&'static str, &'static str)| {
         let path = data_folder.join(KEY_FOLDER).join(name);
         let keys = key_file::load(&path).map_err(|error| error.to_string());
@@ -102,7 +108,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::auth::{CursorSeal, KeyRing, SecretHasher};
+    use crate::auth::{CursorSeal, DecisionKeyRing, KeyRing, SecretHasher};
 
     #[test]
     fn every_key_that_a_server_makes_is_taken_and_put_back() {
@@ -111,6 +117,7 @@ mod tests {
         KeyRing::load_or_create(one.path(), 86_400, now).unwrap();
         SecretHasher::load_or_create(one.path(), now).unwrap();
         CursorSeal::load_or_create(one.path(), now).unwrap();
+        DecisionKeyRing::load_or_create(one.path(), now).unwrap();
         let files = read_all(one.path()).unwrap();
         let made = fs::read_dir(one.path().join(KEY_FOLDER)).unwrap().count();
         assert_eq!((files.len(), made), (FILES.len(), FILES.len()), "a new file of keys has to be named here");

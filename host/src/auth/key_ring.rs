@@ -6,10 +6,10 @@
 //!
 //! **Invariant:** what signs is on disk already; what is dropped from disk is accepted no more.
 //!
-//! **Invariant:** a key is kept until the last token that it signed has expired, whatever the settings say of the lifetime now: how
-//! long its tokens live is written beside it, before it signs the first of them.
+//! **Invariant:** a key of tokens is kept until the last token that it signed has expired, whatever the settings say of the lifetime now:
+//! how long its tokens live is written beside it, before it signs the first of them. A key of decisions is kept for good.
 //!
-//! **Invariant:** one change at a time; everything here but [`KeyRing::load`] reads and writes files, and belongs on a thread that may
+//! **Invariant:** one change at a time; everything here but [`SigningKeyRing::load`] reads and writes files, and belongs on a thread that may
 //! wait.
 
 use std::fs;
@@ -20,8 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, Guard};
 use jiff::Timestamp;
 
-use super::key_file::{self, KEYS_MAX, KeyError, StoredKey};
-use super::keys::{KEY_FOLDER, TOKEN_KEY_FILE, TokenKeys, after};
+use super::decision_key::DecisionMaterial;
+use super::key_file::{self, KeyError, StoredKey};
+use super::keys::{KEY_FOLDER, KeyMaterial, SigningKeys, TokenMaterial, after};
 use super::secret_file;
 use crate::config::TOKEN_LIFETIME_S_MAX;
 
@@ -38,12 +39,27 @@ pub enum RotationError {
     },
     /// There are so many keys that are still accepted that there is no room for another.
     #[error(
-        "{KEYS_MAX} keys are in use, and no more are kept: wait until {until}, when tokens of the first of them are over"
+        "{kept_max} keys are in use, and no more are kept: wait until {until}, when tokens of the first of them are over"
     )]
     Full {
+        /// How many are kept.
+        kept_max: usize,
         /// When there is room.
         until: Timestamp,
     },
+    /// There are as many keys as are kept of a use whose keys are never dropped.
+    #[error(
+        "{kept_max} keys are kept, and no more: stop the server and remove the oldest from `{}`; what it signed is refused from then on", .path.display()
+    )]
+    FullForGood {
+        /// How many are kept.
+        kept_max: usize,
+        /// Where.
+        path: PathBuf,
+    },
+    /// An overlap was given for keys that stay accepted.
+    #[error("what these keys sign does not expire, and a replaced key stays accepted: leave the overlap out")]
+    NoOverlap,
     /// Keys cannot be made, read or written.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -53,7 +69,7 @@ pub enum RotationError {
 pub struct Rotation {
     new: StoredKey,
     replaced: Arc<str>,
-    accepted_until: Timestamp,
+    accepted_until: Option<Timestamp>,
 }
 
 impl Rotation {
@@ -69,20 +85,45 @@ impl Rotation {
         &self.replaced
     }
 
-    /// Until when tokens of the key that it replaces are accepted.
+    /// Until when what the replaced key signed is accepted; absent where that does not expire.
     #[must_use]
-    pub fn accepted_until(&self) -> Timestamp {
+    pub fn accepted_until(&self) -> Option<Timestamp> {
         self.accepted_until
     }
 }
 
-/// The signing keys of one data folder.
+/// The keys that sign tokens.
+pub type KeyRing = SigningKeyRing<TokenMaterial>;
+/// The keys that seal decisions.
+pub type DecisionKeyRing = SigningKeyRing<DecisionMaterial>;
+
+/// The signing keys of every use.
+#[derive(Debug, Clone)]
+pub struct SigningKeyRings {
+    /// Those of tokens.
+    pub tokens: Arc<KeyRing>,
+    /// Those of decisions.
+    pub decisions: Arc<DecisionKeyRing>,
+}
+
+impl SigningKeyRings {
+    /// As [`SigningKeyRing::take_up`], of every use.
+    ///
+    /// # Errors
+    /// As [`SigningKeyRing::take_up`].
+    pub fn take_up(&self) -> Result<bool, KeyError> {
+        let (tokens, decisions) = (self.tokens.take_up(), self.decisions.take_up());
+        Ok(tokens? | decisions?)
+    }
+}
+
+/// The signing keys of one use in one data folder.
 #[derive(Debug)]
-pub struct KeyRing {
+pub struct SigningKeyRing<M> {
     path: PathBuf,
-    /// How long the tokens are good that are signed now, in seconds.
-    lifetime_s: u64,
-    in_force: ArcSwap<TokenKeys>,
+    /// How long the tokens are good that are signed now, in seconds; absent where what is signed does not expire.
+    lifetime_s: Option<u64>,
+    in_force: ArcSwap<SigningKeys<M>>,
     /// The file as it was when it was last read or written; held while it is.
     changing: Mutex<Option<Stamp>>,
 }
@@ -104,22 +145,42 @@ impl Stamp {
 }
 
 impl KeyRing {
+    /// Reads the keys that sign tokens from a data folder, as [`SigningKeyRing::open`]. Tokens are good for that many seconds.
+    ///
+    /// # Errors
+    /// As [`SigningKeyRing::open`].
+    pub fn load_or_create(data_folder: &Path, lifetime_s: u64, now: Timestamp) -> Result<Self, KeyError> {
+        Self::open(data_folder, Some(lifetime_s), now)
+    }
+}
+
+impl DecisionKeyRing {
+    /// Reads the keys that seal decisions from a data folder, as [`SigningKeyRing::open`].
+    ///
+    /// # Errors
+    /// As [`SigningKeyRing::open`].
+    pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
+        Self::open(data_folder, None, now)
+    }
+}
+
+impl<M: KeyMaterial> SigningKeyRing<M> {
     /// Reads the keys of a data folder; makes the folder of keys and a first key when there are none. What a crash left of unfinished
     /// files is removed.
     ///
     /// # Errors
     /// When the file cannot be read or written, others may read it, or a key is malformed or weak. The message says what to do.
-    pub fn load_or_create(data_folder: &Path, lifetime_s: u64, now: Timestamp) -> Result<Self, KeyError> {
+    fn open(data_folder: &Path, lifetime_s: Option<u64>, now: Timestamp) -> Result<Self, KeyError> {
         let folder = data_folder.join(KEY_FOLDER);
         secret_file::prepare_folder(&folder)?;
         secret_file::remove_unfinished(&folder)?;
-        let path = folder.join(TOKEN_KEY_FILE);
-        let mut stored = key_file::load_or_create(&path, Some(lifetime_s), now)?;
+        let path = folder.join(M::FILE);
+        let mut stored = key_file::load_or_create(&path, lifetime_s, now)?;
         if let Some(current) = stored.first_mut()
-            && current.lifetime_s.is_some_and(|longest_s| longest_s < lifetime_s)
+            && current.lifetime_s.is_some_and(|longest_s| lifetime_s.is_some_and(|lifetime_s| longest_s < lifetime_s))
         {
             // Before it signs the first of them.
-            current.lifetime_s = Some(lifetime_s);
+            current.lifetime_s = lifetime_s;
             key_file::replace(&path, &stored)?;
         }
         let in_force = ArcSwap::from_pointee(keys_of(&path, &stored)?);
@@ -129,7 +190,7 @@ impl KeyRing {
 
     /// The keys in force.
     #[must_use]
-    pub fn load(&self) -> Guard<Arc<TokenKeys>> {
+    pub fn load(&self) -> Guard<Arc<SigningKeys<M>>> {
         self.in_force.load()
     }
 
@@ -159,25 +220,43 @@ impl KeyRing {
         Ok(is_new)
     }
 
-    /// Makes a new key, which signs once it is [put in force](Self::carry_out). The one that signs now is accepted for `overlap_s` seconds
-    /// from then on: as long as its tokens are good, where nothing is said.
+    /// Makes a new key, which signs once it is [put in force](Self::carry_out). Where what it signs expires, the one that signs now is
+    /// accepted for `overlap_s` seconds from then on: as long as its tokens are good, where nothing is said.
     ///
     /// # Errors
     /// [`RotationError`]; nothing is changed.
     pub fn prepare(&self, overlap_s: Option<u64>, now: Timestamp) -> Result<Rotation, RotationError> {
         let keys = self.load();
-        let least_s = keys.current().lifetime_s().max(self.lifetime_s);
+        let accepted_until = if M::EXPIRES { Some(self.overlap(&keys, overlap_s, now)?) } else { None };
+        if overlap_s.is_some() && accepted_until.is_none() {
+            return Err(RotationError::NoOverlap);
+        }
+        if keys.all().filter(|key| key.is_accepted(now)).count() >= M::KEPT_MAX {
+            let kept_max = M::KEPT_MAX;
+            let until = keys.all().filter_map(|key| key.accepted_until().filter(|until| now < *until)).min();
+            return Err(match until {
+                Some(until) => RotationError::Full { kept_max, until },
+                None => RotationError::FullForGood { kept_max, path: self.path.clone() },
+            });
+        }
+        let new = key_file::new_key(self.lifetime_s, now).map_err(KeyError::from)?;
+        let replaced = Arc::clone(keys.current().name());
+        Ok(Rotation { new, replaced, accepted_until })
+    }
+
+    /// Until when tokens of the key that signs now are accepted once it is replaced.
+    fn overlap(
+        &self,
+        keys: &SigningKeys<M>,
+        overlap_s: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Timestamp, RotationError> {
+        let least_s = keys.current().lifetime_s().max(self.lifetime_s.unwrap_or_default());
         let overlap_s = overlap_s.unwrap_or(least_s);
         if !(least_s..=TOKEN_LIFETIME_S_MAX).contains(&overlap_s) {
             return Err(RotationError::Overlap { least_s });
         }
-        if keys.all().filter(|key| key.is_accepted(now)).count() >= KEYS_MAX {
-            let until = keys.all().filter_map(|key| key.accepted_until().filter(|until| now < *until)).min();
-            return Err(RotationError::Full { until: until.unwrap_or(now) });
-        }
-        let new = key_file::new_key(Some(self.lifetime_s), now).map_err(KeyError::from)?;
-        let replaced = Arc::clone(keys.current().name());
-        Ok(Rotation { new, replaced, accepted_until: after(now, overlap_s) })
+        Ok(after(now, overlap_s))
     }
 
     /// Writes a new key to disk, then lets it sign.
@@ -189,7 +268,7 @@ impl KeyRing {
         let mut stored = self.unchanged()?;
         let Rotation { new, replaced, accepted_until } = rotation;
         match stored.first_mut() {
-            Some(current) if *current.id == *replaced => current.accepted_until = Some(accepted_until),
+            Some(current) if *current.id == *replaced => current.accepted_until = accepted_until,
             Some(_) | None => return Err(KeyError::Changed(self.path.clone())),
         }
         stored.insert(0, new);
@@ -247,9 +326,8 @@ impl KeyRing {
     }
 }
 
-fn keys_of(path: &Path, stored: &[StoredKey]) -> Result<TokenKeys, KeyError> {
-    let none = || KeyError::Refused { path: path.to_owned(), reason: "it holds no key".to_owned() };
-    TokenKeys::new(stored).ok_or_else(none)
+fn keys_of<M: KeyMaterial>(path: &Path, stored: &[StoredKey]) -> Result<SigningKeys<M>, KeyError> {
+    SigningKeys::new(stored).map_err(|reason| KeyError::Refused { path: path.to_owned(), reason })
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! The keys that sign access tokens: one current, and older ones whose tokens may still be about.
+//! Keys that sign: one current, and older ones for what they signed before.
 //!
-//! [`KeyRing`](super::key_ring::KeyRing) reads them, rotates them, and has the ones in force.
+//! Tokens and decisions are signed with keys of their own, kept and rotated alike: [`SigningKeyRing`](super::key_ring::SigningKeyRing) reads
+//! them, rotates them, and has the ones in force. A [`KeyMaterial`] says in what they differ.
 //!
 //! **Invariant:** there is always a current key of at least 256 bits; without one the server does not start.
 //!
-//! **Invariant:** an older key is found until the last token that it signed has expired, and not after that.
+//! **Invariant:** an older key of tokens is found until the last token that it signed has expired, and not after that; an older key of
+//! decisions is always found, since decisions do not expire.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,35 +22,76 @@ pub use super::key_file::KeyError;
 
 /// The folder of keys within the data folder.
 pub const KEY_FOLDER: &str = "keys";
-/// The file of signing keys within the folder of keys.
+/// The file of the keys that sign tokens within the folder of keys.
 pub(super) const TOKEN_KEY_FILE: &str = "token.json";
 /// A key that is replaced may sign a few tokens more, until the new one is on disk and in force.
 const MARGIN_S: u64 = 60;
 
-/// One signing key.
-pub struct TokenKey {
-    id: Arc<str>,
-    created_at: Timestamp,
-    lifetime_s: Option<u64>,
-    accepted_until: Option<Timestamp>,
+/// What keys of one use are made of, and how they are kept.
+pub trait KeyMaterial: fmt::Debug + Sized + Send + Sync + 'static {
+    /// The file within the folder of keys.
+    const FILE: &'static str;
+    /// The most keys that are kept: the current one and older ones.
+    const KEPT_MAX: usize;
+    /// Whether what they sign expires: a replaced key is dropped when the last of it has.
+    const EXPIRES: bool;
+
+    /// The material of a stored secret.
+    ///
+    /// # Errors
+    /// Why the secret cannot be such a key, without any part of it.
+    fn of_secret(secret: &[u8]) -> Result<Self, String>;
+}
+
+/// What signs and verifies tokens: HMAC-SHA-256.
+pub struct TokenMaterial {
     encoding: EncodingKey,
     decoding: DecodingKey,
 }
 
-impl TokenKey {
-    fn new(stored: &StoredKey, accepted_until: Option<Timestamp>) -> Self {
-        let secret = stored.secret.expose_secret();
-        Self {
+impl fmt::Debug for TokenMaterial {
+    /// Keeps the key out of logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TokenMaterial(..)")
+    }
+}
+
+impl KeyMaterial for TokenMaterial {
+    const FILE: &'static str = TOKEN_KEY_FILE;
+    const KEPT_MAX: usize = 8;
+    const EXPIRES: bool = true;
+
+    fn of_secret(secret: &[u8]) -> Result<Self, String> {
+        Ok(Self { encoding: EncodingKey::from_secret(secret), decoding: DecodingKey::from_secret(secret) })
+    }
+}
+
+/// A key that signs tokens.
+pub type TokenKey = SigningKey<TokenMaterial>;
+/// The keys that sign tokens.
+pub type TokenKeys = SigningKeys<TokenMaterial>;
+
+/// One signing key.
+pub struct SigningKey<M> {
+    id: Arc<str>,
+    created_at: Timestamp,
+    lifetime_s: Option<u64>,
+    accepted_until: Option<Timestamp>,
+    material: M,
+}
+
+impl<M: KeyMaterial> SigningKey<M> {
+    fn new(stored: &StoredKey, accepted_until: Option<Timestamp>) -> Result<Self, String> {
+        Ok(Self {
             id: stored.id.as_str().into(),
             created_at: stored.created_at,
             lifetime_s: stored.lifetime_s,
             accepted_until,
-            encoding: EncodingKey::from_secret(secret),
-            decoding: DecodingKey::from_secret(secret),
-        }
+            material: M::of_secret(stored.secret.expose_secret())?,
+        })
     }
 
-    /// Its name, the `kid` of the tokens that it signs.
+    /// Its name, such as the `kid` of the tokens that it signs.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -60,7 +103,7 @@ impl TokenKey {
         self.created_at
     }
 
-    /// Until when tokens that it signed are accepted; absent for the key that signs.
+    /// Until when what it signed is accepted; absent for the key that signs, and where what it signs does not expire.
     #[must_use]
     pub fn accepted_until(&self) -> Option<Timestamp> {
         self.accepted_until
@@ -78,25 +121,31 @@ impl TokenKey {
         &self.id
     }
 
-    /// Whether tokens that it signed are accepted.
+    /// Whether what it signed is accepted.
     pub(super) fn is_accepted(&self, now: Timestamp) -> bool {
         self.accepted_until.is_none_or(|until| now < until)
     }
 
-    pub(super) fn encoding(&self) -> &EncodingKey {
-        &self.encoding
-    }
-
-    pub(super) fn decoding(&self) -> &DecodingKey {
-        &self.decoding
+    pub(super) fn material(&self) -> &M {
+        &self.material
     }
 }
 
-impl fmt::Debug for TokenKey {
+impl TokenKey {
+    pub(super) fn encoding(&self) -> &EncodingKey {
+        &self.material.encoding
+    }
+
+    pub(super) fn decoding(&self) -> &DecodingKey {
+        &self.material.decoding
+    }
+}
+
+impl<M> fmt::Debug for SigningKey<M> {
     /// Shows its name, never the key.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("TokenKey")
+            .debug_struct("SigningKey")
             .field("id", &self.id)
             .field("created_at", &self.created_at)
             .field("accepted_until", &self.accepted_until)
@@ -104,36 +153,42 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// The signing keys of one data folder, as they are at one time.
+/// The signing keys of one use in one data folder, as they are at one time.
 #[derive(Debug)]
-pub struct TokenKeys {
-    current: TokenKey,
-    previous: Vec<TokenKey>,
+pub struct SigningKeys<M> {
+    current: SigningKey<M>,
+    previous: Vec<SigningKey<M>>,
 }
 
-impl TokenKeys {
-    /// Those keys, newest first; none where there is none.
-    pub(super) fn new(stored: &[StoredKey]) -> Option<Self> {
-        let (newest, _) = stored.split_first()?;
-        let older = stored.iter().zip(stored.iter().skip(1));
-        let previous = older.map(|(newer, key)| TokenKey::new(key, Some(accepted_until(key, newer)))).collect();
-        Some(Self { current: TokenKey::new(newest, None), previous })
+impl<M: KeyMaterial> SigningKeys<M> {
+    /// Those keys, newest first.
+    ///
+    /// # Errors
+    /// Why they cannot be used, without any part of them.
+    pub(super) fn new(stored: &[StoredKey]) -> Result<Self, String> {
+        let (newest, older) = stored.split_first().ok_or_else(|| "it holds no key".to_owned())?;
+        if older.len() >= M::KEPT_MAX {
+            return Err(format!("it holds {} keys, not 1 to {}", stored.len(), M::KEPT_MAX));
+        }
+        let until = |key, newer| M::EXPIRES.then(|| accepted_until(key, newer));
+        let previous = stored.iter().zip(older).map(|(newer, key)| SigningKey::new(key, until(key, newer)));
+        Ok(Self { current: SigningKey::new(newest, None)?, previous: previous.collect::<Result<_, _>>()? })
     }
 
-    /// The key that signs new tokens.
+    /// The key that signs from now on.
     #[must_use]
-    pub fn current(&self) -> &TokenKey {
+    pub fn current(&self) -> &SigningKey<M> {
         &self.current
     }
 
     /// All keys, newest first.
-    pub fn all(&self) -> impl Iterator<Item = &TokenKey> {
+    pub fn all(&self) -> impl Iterator<Item = &SigningKey<M>> {
         std::iter::once(&self.current).chain(&self.previous)
     }
 
-    /// The key of that name, if tokens signed by it are still accepted.
+    /// The key of that name, if what it signed is still accepted.
     #[must_use]
-    pub fn find(&self, id: &str, now: Timestamp) -> Option<&TokenKey> {
+    pub fn find(&self, id: &str, now: Timestamp) -> Option<&SigningKey<M>> {
         self.all().find(|key| &*key.id == id).filter(|key| key.is_accepted(now))
     }
 }
@@ -177,7 +232,7 @@ mod tests {
         }
         assert!(keys.find(&names[0], Timestamp::MAX).is_some());
         assert!(keys.find("other", at(400)).is_none());
-        assert!(TokenKeys::new(&[]).is_none());
+        assert!(TokenKeys::new(&[]).is_err());
     }
 
     #[test]

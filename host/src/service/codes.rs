@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::code::{CodeUri, CodedValue};
 use crate::domain::extension::{EXTENSION, Extension, ExtensionFields};
+use crate::domain::field::FieldSet;
 use crate::domain::group::GroupDetails;
 use crate::domain::individual::{CodePlace, IndividualDetails};
 use crate::domain::manifest::ExtensionPath;
@@ -57,6 +58,9 @@ fn unknown(value: CodedValue) -> DisplayedCode {
 
 /// The codes that a record holds already, each with its field: they stay right there, whatever the vocabularies say of them
 /// meanwhile. None, for a record that is new.
+///
+/// **Invariant:** whether a code of a request is accepted never depends on what the client does not see: such a code is resolved against
+/// what is [seen](Self::seen) alone.
 #[derive(Debug, Default)]
 pub struct Held(Vec<(String, CodedValue)>);
 
@@ -71,6 +75,12 @@ impl Held {
     #[must_use]
     pub fn of_group(details: &GroupDetails) -> Self {
         Self::new(details.every_code(), &details.extension)
+    }
+
+    /// Those in fields that the client sees.
+    #[must_use]
+    pub fn seen(self, fields: &FieldSet) -> Self {
+        Self(self.0.into_iter().filter(|(field, _)| fields.allows(field)).collect())
     }
 
     fn new(codes: Vec<(CodedField, CodedValue)>, extension: &Extension) -> Self {

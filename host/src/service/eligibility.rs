@@ -18,3 +18,4 @@ pub mod program_rule;
 mod questions;
 pub mod sample;
 pub mod schema;
+pub mod seal;

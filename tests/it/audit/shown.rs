@@ -89,9 +89,9 @@ fn whoever_does_not_see_members_sees_none_named() {
     let response = client.request("PUT", &path("Group", "G1")).json(&body).send().expect(200);
     assert_eq!(told(&app, &response), [line("update", &[G1], &["name"])]);
     let blind = app.client(&["group:update", "individual:read"]);
-    let target = format!("{}/$remove-member", path("Group", "G1"));
-    let removed = blind.post(&target, &json!({"entity": {"reference": reference("1")}})).expect(200);
-    assert_eq!(told(&app, &removed), [line("update", &[G1, P1], &["member"])]);
+    let target = format!("{}/$add-member", path("Group", "G1"));
+    let added = blind.post(&target, &json!({"entity": {"reference": reference("2")}})).expect(201);
+    assert_eq!(told(&app, &added), [line("update", &[G1, P2], &["member"])]);
 }
 
 #[test]

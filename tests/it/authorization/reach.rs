@@ -18,6 +18,14 @@ const REACHES: &[Reach] = &[
         call: |client| client.get(&format!("{}/groups", path("Individual", "P-1"))),
     },
     Reach {
+        name: "a change of a member",
+        scopes: &["group:update", "group:read"],
+        call: |client| {
+            let member = format!("{}{}", path("Group", "H-1"), path("/member", "P-1").replace("//", "/"));
+            client.request("PATCH", &member).json(&json!({"inactive": false})).send()
+        },
+    },
+    Reach {
         name: "a rule on a record of the request",
         scopes: &["eligibility:read"],
         call: |client| rule(client, "is_female(me)", json!({"gender": FEMALE})),

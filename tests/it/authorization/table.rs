@@ -90,18 +90,19 @@ pub const ROWS: &[Row] = &[
         status: 404,
         body: Some(member),
     },
+    // To change or remove a member needs `group:read` as well.
     Row {
         method: "POST",
         path: "/api/v2/Group/{identifier}/$remove-member",
         scopes: &["group:update"],
-        status: 404,
+        status: 403,
         body: Some(member),
     },
     Row {
         method: "PATCH",
         path: "/api/v2/Group/{identifier}/member/{member}",
         scopes: &["group:update"],
-        status: 404,
+        status: 403,
         body: Some(inactive),
     },
     Row {
@@ -251,8 +252,14 @@ impl Row {
         match (caller.is_known, self.is_open_to(caller)) {
             (false, _) => 401,
             (true, false) => 403,
+            // The one scope that covers both, of a record that there is not.
+            (true, true) if self.status == 403 && self.is_of_groups() && caller.scope == "group:all" => 404,
             (true, true) => self.status,
         }
+    }
+
+    fn is_of_groups(&self) -> bool {
+        self.scopes.iter().all(|scope| scope.starts_with("group:"))
     }
 
     fn is_open_to(&self, caller: &Caller) -> bool {

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use daftar_tests::process::run;
-use daftar_tests::records::{NATIONAL_ID, path, person, reference};
+use daftar_tests::records::{NATIONAL_ID, path, person, reference, with};
 use daftar_tests::{ApiClient, TestApp, template, token};
 use serde_json::json;
 
@@ -69,6 +69,16 @@ fn a_restored_register_answers_as_the_old_one() {
     admin.disable(disabled.id());
     drop(admin.request("DELETE", "/plugins/religion?force=true").send().expect(204));
 
+    // Decisions under two keys, the older of which was replaced.
+    let judge = app.client(&["individual:read", "eligibility:read"]);
+    let question = json!({"expression": "has(me.name)", "subjects": [reference("1"), reference("2")]});
+    let decide = || {
+        let answer = judge.post("/Eligibility/$evaluate", &question).expect(200);
+        (with(question.clone(), json!({"decision": answer.json()["decision"]})), answer.text())
+    };
+    let mut decided = vec![decide()];
+    drop(admin.request("POST", "/signing-keys").json(&json!({"use": "decisions"})).send().expect(201));
+    decided.push(decide());
     let told = back_up(app.data_dir(), &file, &[]).expect_success().json();
     let expected = json!({"individuals": 6, "groups": 1, "programs": 1, "program_memberships": 1, "consents": 0});
     for (name, count) in expected.as_object().unwrap() {
@@ -104,6 +114,10 @@ fn a_restored_register_answers_as_the_old_one() {
     assert!(
         up_to_backup.len() > 10 && kept.iter().rev().take(up_to_backup.len()).eq(up_to_backup.iter().rev().copied())
     );
+    let judge = other.client_of(judge.credentials());
+    for (question, answer) in decided {
+        assert_eq!(judge.post("/Eligibility/$evaluate", &question).expect(200).text(), answer);
+    }
     // It goes on: rules run, and what is written gets versions and keys of its own.
     let client = other.client_of(client.credentials());
     drop(client.post("/Individual", &person("new", json!({}))).expect(201));

@@ -21,16 +21,18 @@ fn seen(world: &World, response: &Response) -> String {
     for (at, consent) in world.consents.iter().enumerate() {
         text = text.replace(consent, &format!("[consent {at}]"));
     }
-    without_cursors(&text.replace(&world.app.anonymous().url(), "[url]"))
+    let text = text.replace(&world.app.anonymous().url(), "[url]");
+    // Each register has keys of its own.
+    without(&without(&text, "_cursor="), "\"seal\":\"")
 }
 
-/// The text with what a cursor holds replaced by its length.
-fn without_cursors(text: &str) -> String {
-    let mut parts = text.split("_cursor=");
+/// The text with what stands behind a mark, a cursor or a seal, replaced by its length.
+fn without(text: &str, mark: &str) -> String {
+    let mut parts = text.split(mark);
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let end = part.find(['&', '"']).unwrap_or(part.len());
-        shown.push_str(&format!("_cursor=[{end}]{}", &part[end..]));
+        shown.push_str(&format!("{mark}[{end}]{}", &part[end..]));
     }
     shown
 }

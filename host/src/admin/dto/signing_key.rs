@@ -1,4 +1,4 @@
-//! The body of a key that signs tokens: its name and times, never the key.
+//! The body of a key that signs: its name, use and times, never the key.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,20 +6,26 @@ use serde_json::{Map, Value};
 
 use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::domain::calendar::format_instant;
-use crate::service::signing_key::SigningKey;
+use crate::service::signing_key::{KeyUse, SigningKey};
 
-/// Reads `{overlap_s?}`: for how many seconds tokens of the replaced key are accepted.
-pub fn read_overlap(members: Map<String, Value>, problems: &mut Problems) -> Option<u32> {
+/// The uses of keys as bodies name them.
+const USES: &[(&str, KeyUse)] = &[("tokens", KeyUse::Tokens), ("decisions", KeyUse::Decisions)];
+
+/// Reads `{use?, overlap_s?}`: what the new key signs, and for how many seconds tokens of the replaced key are accepted.
+pub fn read_rotation(members: Map<String, Value>, problems: &mut Problems) -> (KeyUse, Option<u32>) {
     let mut reader = ObjectReader::root(members);
+    let usage = reader.word("use", USES, problems).unwrap_or_default();
     let overlap_s = reader.count("overlap_s", problems);
     reader.finish(problems);
-    overlap_s
+    (usage, overlap_s)
 }
 
 /// A key on the wire.
 #[derive(Debug, Serialize)]
 pub struct SigningKeyBody {
     kid: String,
+    /// `tokens` or `decisions`.
+    r#use: &'static str,
     /// `signs` or `accepted`.
     status: &'static str,
     created_at: String,
@@ -34,7 +40,8 @@ impl SigningKeyBody {
     pub fn new(key: &SigningKey, now: Timestamp) -> Self {
         Self {
             kid: key.id.clone(),
-            status: if key.accepted_until.is_none() { "signs" } else { "accepted" },
+            r#use: key.usage.name(),
+            status: if key.is_current { "signs" } else { "accepted" },
             created_at: format_instant(key.created_at),
             age_days: now.duration_since(key.created_at).as_hours().max(0) / 24,
             accepted_until: key.accepted_until.map(format_instant),

@@ -45,7 +45,7 @@ pub fn validate() -> Operation {
 #[must_use]
 pub fn evaluate() -> Operation {
     Operation::new(Tag::Eligibility, "evaluateRule", "Decide who is eligible")
-        .says("Evaluates an expression, or a program's, on stored records and on records in the request. What the expression reads of the register needs that scope too: `individual:read`, for `members` also `group:read`, for `programs` `program_membership:read`; a program's expression needs `program:read`. A `decision` that is sent back is decided again, with the records as it names them; 409 names what is not as it was. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
+        .says("Evaluates an expression, or a program's, on stored records and on records in the request. What the expression reads of the register needs that scope too: `individual:read`, for `members` also `group:read`, for `programs` `program_membership:read`; a program's expression needs `program:read`. A `decision` that is sent back is decided again, with the records as it names them; 409 names what is not as it was. One that was changed, or given to another organization, is 422 `decision_not_authentic`. A wrong expression is 422 with `diagnostics`; so is one that exhausts a budget.")
         .body(
             "The rule and its subjects.",
             any_of(["EvaluationOfIndividuals", "EvaluationOfGroups", "EvaluationOfProgram"].map(|name| named(name).into())),
@@ -263,5 +263,6 @@ fn decision() -> Shape {
         .needs("as_of", date())
         .needs("versions", list(Shape::from(version)))
         .may("visibility", word(["consent"]).description(Some("Only what consents cover was looked at.")))
+        .needs("seal", written(WORD_BYTES_MAX).description(Some("Says that this register gave the decision to the client's organization, or to the client where it has none: the id of a key and a signature.")))
         .into()
 }

@@ -6,16 +6,20 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
 use crate::api::access::{Auth, scope};
+use crate::api::dto::eligibility::decision::SentDecision;
 use crate::api::dto::eligibility::{self as body, answer, decision, validation};
 use crate::api::dto::reader::Problems;
 use crate::api::error::ApiError;
 use crate::api::extract::body::{JsonObject, RECORD_BYTES_MAX};
 use crate::api::extract::query::NoParameters;
 use crate::app::AppState;
+use crate::auth::decision_key::SealFault;
 use crate::context::OpContext;
 use crate::domain::record::RecordKind;
+use crate::error::AppError;
 use crate::service::eligibility::check::check;
 use crate::service::eligibility::evaluate::evaluate as decide;
+use crate::service::eligibility::seal::{Sealer, not_authentic};
 use crate::service::{program, records};
 
 /// Says what is wrong with an expression.
@@ -50,7 +54,13 @@ pub async fn evaluate(
 /// Answers a body of `$evaluate`.
 pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String, Value>) -> Result<Response, ApiError> {
     let mut problems = Problems::default();
-    let repeated = decision::read(&mut members, &mut problems);
+    let sealer = Sealer::new(ctx, &app.decision_keys);
+    // Before anything of it counts, the version of a program's rule among it.
+    let sent = decision::read(&mut members, &mut problems);
+    if let Some(sent) = &sent {
+        check_authentic(app, &sealer, sent).await?;
+    }
+    let repeated = sent.as_ref().map(|sent| sent.decision.clone());
     let program = match body::read_program(&mut members, &mut problems) {
         Some(key) => {
             let reference = records::reference(RecordKind::Program, &key);
@@ -64,5 +74,19 @@ pub async fn evaluated(ctx: &OpContext, app: &AppState, mut members: Map<String,
     let request = problems.finish(request)?;
     let names = answer::subject_names(&request);
     let evaluated = decide(ctx, &app.registry, &app.engine, request).await?;
-    Ok(Json(answer::write(&names, &evaluated)).into_response())
+    // The same answer again has the same seal, also where the key was replaced since.
+    let same = sent.filter(|sent| sent.decision == evaluated.decision);
+    let seal = same.map_or_else(|| sealer.seal(&evaluated.decision), |sent| sent.seal);
+    Ok(Json(answer::write(&names, &evaluated, seal)).into_response())
+}
+
+/// Checks that this client or its organization was given a decision that was sent back.
+async fn check_authentic(app: &AppState, sealer: &Sealer, sent: &SentDecision) -> Result<(), AppError> {
+    let SentDecision { decision, seal } = sent;
+    let verified = match sealer.verify(decision, seal) {
+        // Another server of this register may have sealed it with a key that is new.
+        Err(SealFault::UnknownKey) if app.look_for_signing_key().await => sealer.verify(decision, seal),
+        other => other,
+    };
+    verified.map_err(|_| not_authentic())
 }

@@ -25,6 +25,7 @@ use crate::domain::eligibility::Subject;
 use crate::error::AppError;
 use crate::service::codes::LanguagePreference;
 use crate::service::eligibility::preview::{Among, Means, Preview, PreviewEvent, PreviewRequest, prepare};
+use crate::service::eligibility::seal::Sealer;
 
 /// How many events wait to be sent: subjects come some thousands an event.
 const WAITING_MAX: usize = 2;
@@ -63,19 +64,20 @@ pub async fn previewed(
     let request = PreviewRequest { expression, among, sample, as_of };
     let means = Means { engine: &app.engine, desk: &app.previews, kept: &app.rule_columns };
     let ready = prepare(ctx, &app.registry, means, request).await?;
-    let languages = languages(app, headers);
+    let (languages, sealer) = (languages(app, headers), Sealer::new(ctx, &app.decision_keys));
     if !is_streamed {
         let preview = ready.run(None, false).await?;
-        return Ok(Json(PreviewBody::new(&preview, &languages)).into_response());
+        return Ok(Json(PreviewBody::new(&preview, &languages, &sealer)).into_response());
     }
     let (events, told) = channel(WAITING_MAX);
-    let lines = Lines { languages, request_id: Arc::clone(&ctx.request_id) };
+    let lines = Lines { languages, sealer, request_id: Arc::clone(&ctx.request_id) };
     Ok(lines::answer(ready.run(Some(events), tells_subjects), told, lines))
 }
 
 /// What a preview tells as lines.
 struct Lines {
     languages: LanguagePreference,
+    sealer: Sealer,
     request_id: Arc<str>,
 }
 
@@ -88,6 +90,6 @@ impl Telling for Lines {
     }
 
     fn last(&mut self, end: Self::End) -> Vec<u8> {
-        body::last_line(end, &self.languages, &self.request_id)
+        body::last_line(end, (&self.languages, &self.sealer), &self.request_id)
     }
 }

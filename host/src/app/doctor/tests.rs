@@ -8,10 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Patient, SeenBy, examine, settings};
 use crate::app::PinnedDigests;
-use crate::auth::KeyRing;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
 use crate::auth::secret::SecretHasher;
+use crate::auth::{DecisionKeyRing, KeyRing};
 use crate::config::Config;
 use crate::domain::checkup::{Check, CheckArea, CheckState};
 
@@ -32,6 +32,7 @@ impl Folder {
         KeyRing::load_or_create(&made.path(), 86_400, now).unwrap();
         SecretHasher::load_or_create(&made.path(), now).unwrap();
         CursorSeal::load_or_create(&made.path(), now).unwrap();
+        DecisionKeyRing::load_or_create(&made.path(), now).unwrap();
         AdminToken::load_or_create(&made.path()).unwrap();
         made
     }

@@ -1,6 +1,5 @@
 //! The signing keys and the clients of tokens that are not known here: other processes make them too.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,7 +11,7 @@ use crate::error::AppError;
 const LOOKS_APART: Duration = Duration::from_millis(100);
 
 impl Follower {
-    /// Looks whether another process wrote a signing key that is not known here. For tokens of unknown keys: whoever sends many of them
+    /// Looks whether another process wrote a signing key that is not known here. For tokens and decisions of unknown keys: whoever sends many of them
     /// does not make this process read its disk for each, as one look is for all that wait for it.
     pub(in crate::app) async fn look_for_key(&self) {
         let asked = Instant::now();
@@ -48,8 +47,8 @@ impl Follower {
     }
 
     pub(super) async fn take_up_keys(&self) -> bool {
-        let ring = Arc::clone(&self.ring);
-        match tokio::task::spawn_blocking(move || ring.take_up()).await {
+        let rings = self.rings.clone();
+        match tokio::task::spawn_blocking(move || rings.take_up()).await {
             Ok(Ok(is_new)) => {
                 if is_new {
                     tracing::info!("signing keys that another process wrote are in force");

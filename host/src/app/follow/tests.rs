@@ -1,7 +1,7 @@
 //! Two processes of one register, and what one of them changes.
 
 use super::*;
-use crate::auth::SecretHasher;
+use crate::auth::{DecisionKeyRing, KeyRing, SecretHasher};
 use crate::context::trail::Trail;
 use crate::context::{FakeClock, OpContext, RandomIds};
 use crate::domain::audit::Actor;
@@ -67,7 +67,9 @@ impl Process {
             clock: Arc::new(FakeClock::new(now)),
             changing: Arc::default(),
         };
-        let keys: (_, Arc<dyn crate::context::Clock>) = (ring.clone(), Arc::new(FakeClock::new(now)));
+        let decisions = Arc::new(DecisionKeyRing::load_or_create(keys.path(), now).unwrap());
+        let rings = SigningKeyRings { tokens: ring.clone(), decisions };
+        let keys: (_, Arc<dyn crate::context::Clock>) = (rings, Arc::new(FakeClock::new(now)));
         let follower = Follower::new(shared, store.clone(), directory, plugins.clone(), keys, seen);
         Self { clients, plugins, ring, follower, _folder: folder }
     }

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::auth::fixtures::at;
+use crate::auth::keys::{TOKEN_KEY_FILE, TokenKeys};
 use crate::auth::token::{self, TokenDefect, TokenFault};
 use crate::config::TokenConfig;
 use crate::domain::client::ClientId;
@@ -126,7 +127,7 @@ fn an_overlap_shorter_than_the_life_of_a_token_is_refused() {
     }
     for overlap_s in [DAY_S, DAY_S + 1, TOKEN_LIFETIME_S_MAX] {
         let until = ring.prepare(Some(overlap_s), at(1)).unwrap().accepted_until();
-        assert_eq!(until, at(1 + i64::try_from(overlap_s).unwrap() + MARGIN));
+        assert_eq!(until, Some(at(1 + i64::try_from(overlap_s).unwrap() + MARGIN)));
     }
 }
 
@@ -136,7 +137,7 @@ fn a_lifetime_that_was_longer_once_counts() {
     drop(KeyRing::load_or_create(folder.path(), 60, at(0)).unwrap());
     drop(KeyRing::load_or_create(folder.path(), 7 * DAY_S, at(1)).unwrap());
     let shorter = KeyRing::load_or_create(folder.path(), 60, at(2)).unwrap();
-    assert_eq!(shorter.prepare(None, at(3)).unwrap().accepted_until(), at(3 + 7 * DAY + MARGIN));
+    assert_eq!(shorter.prepare(None, at(3)).unwrap().accepted_until(), Some(at(3 + 7 * DAY + MARGIN)));
     rotate(&shorter, 3);
     assert_eq!(shorter.load().current().lifetime_s(), 60, "the new key signs none that live longer");
 }
@@ -149,7 +150,7 @@ fn a_key_whose_tokens_nobody_knows_is_kept_for_the_longest_time() {
     drop(key_file::load_or_create(&file(&folder), None, at(0)).unwrap());
     let ring = ring(&folder, 1);
     let month = i64::try_from(TOKEN_LIFETIME_S_MAX).unwrap();
-    assert_eq!(ring.prepare(None, at(2)).unwrap().accepted_until(), at(2 + month + MARGIN));
+    assert_eq!(ring.prepare(None, at(2)).unwrap().accepted_until(), Some(at(2 + month + MARGIN)));
 }
 
 #[test]
@@ -159,12 +160,12 @@ fn no_more_keys_are_kept_than_a_file_holds() {
     for now in 1..8 {
         rotate(&ring, now);
     }
-    assert_eq!(ids(&ring).len(), KEYS_MAX);
+    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX);
     let refused = ring.prepare(None, at(8)).err().unwrap();
-    assert!(matches!(refused, RotationError::Full { until } if until == at(1 + DAY + MARGIN)), "{refused}");
+    assert!(matches!(refused, RotationError::Full { until, .. } if until == at(1 + DAY + MARGIN)), "{refused}");
     let room = 1 + DAY + MARGIN;
     rotate(&ring, room);
-    assert_eq!(ids(&ring).len(), KEYS_MAX, "the first one went");
+    assert_eq!(ids(&ring).len(), TokenMaterial::KEPT_MAX, "the first one went");
 }
 
 #[test]

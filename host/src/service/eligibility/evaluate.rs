@@ -17,7 +17,7 @@ use super::load::{Loader, Needs, inline_codes};
 use super::questions;
 use super::schema::{ROLE_PATH, schema};
 use crate::context::OpContext;
-use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::calendar::{days_since_epoch, utc_day};
 use crate::domain::eligibility::{
     Diagnostic, Outcomes, PlacedQuestion, Reference, RowError, RowSpace, Schema, Subject, Verdict,
@@ -40,6 +40,8 @@ pub const PEOPLE_MAX: usize = 20_000;
 pub const EXPLAINED_MAX: usize = 100;
 /// The most parts of all explanations of one answer.
 const EXPLAINED_PARTS_MAX: usize = 20_000;
+/// How many records with their versions one audit entry names.
+const VERSIONS_PER_ENTRY: usize = 100;
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 
@@ -144,6 +146,7 @@ pub async fn evaluate_for(
         SubjectInput::Inline(_) | SubjectInput::Stored(_) => None,
     });
     let targets: Vec<String> = targets.collect();
+    let is_repeated = request.repeated.is_some();
     let asked = Asked {
         expression_digest: expression_digest(&request.expression),
         under: format!("{:?} {} {engine_name}", request.subject, request.explain),
@@ -151,16 +154,33 @@ pub async fn evaluate_for(
     };
     let outcome = unless_exhausted(ctx, registry, asked, run(ctx, registry, engine, request, authority)).await;
     // Whoever was read is named, members of households included; of a refused request, whoever was asked about.
-    let entry = match &outcome {
-        Ok(evaluated) => {
-            let read = evaluated.decision.versions.keys().cloned().collect();
-            let entry = audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Allowed, read);
-            entry.with_fields(evaluated.fields.iter().cloned())
-        }
-        Err(_) => audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Refused, targets),
+    let entries = match &outcome {
+        Ok(evaluated) => read_entries(ctx, evaluated, is_repeated),
+        Err(_) => vec![audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Refused, targets)],
     };
-    registry.audit.record(ctx, entry).await?;
+    for entry in entries {
+        registry.audit.record(ctx, entry).await?;
+    }
     outcome
+}
+
+/// The audit entries that name what was read; where a decision was repeated, with the versions, which need not be the present ones.
+fn read_entries(ctx: &OpContext, evaluated: &Evaluated, is_repeated: bool) -> Vec<AuditEntry> {
+    let entry = |read: Vec<String>| {
+        let entry = audit::entry(ctx, AuditAction::Evaluate, AuditOutcome::Allowed, read);
+        entry.with_fields(evaluated.fields.iter().cloned())
+    };
+    let versions = &evaluated.decision.versions;
+    if !is_repeated || versions.is_empty() {
+        return vec![entry(versions.keys().cloned().collect())];
+    }
+    let versions: Vec<(&String, &VersionId)> = versions.iter().collect();
+    let entries = versions.chunks(VERSIONS_PER_ENTRY).map(|some| {
+        let read = some.iter().map(|(name, _)| (*name).clone()).collect();
+        let named: Vec<String> = some.iter().map(|(name, version)| format!("{name} at version {version}")).collect();
+        entry(read).with_note(format!("decision repeated, read: {}", named.join(", ")))
+    });
+    entries.collect()
 }
 
 /// Runs the rule on a thread of the sandbox.

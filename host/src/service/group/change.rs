@@ -72,11 +72,20 @@ async fn change_once(
     written::check_identifiers(ctx, Resource::Group, known, &draft.identifiers)?;
     identifiers::check((&generation, utc_day(ctx.now)), RecordKind::Group, known, &draft.identifiers, &mut problems);
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
-    let coded = resolve_group(&generation, &Held::of_group(&before.details), draft, &mut problems);
-    let own = (Some(before.id), &Shown::in_view(&present));
+    let hidden = Hidden::of(ctx, registry, &before.details).await?;
+    let held = || Held::of_group(&hidden.without(&before.details));
+    if present.fields != fields {
+        // A patch is merged with what the client does not see: whether its codes are right is decided without that.
+        let seen = view(ctx, registry, languages.clone(), (Arc::clone(&before), fields.clone()), wanted).await?;
+        drop(resolve_group(&generation, &held().seen(&fields), make(&seen)?, &mut problems));
+    }
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    let coded = resolve_group(&generation, &held(), draft, &mut problems);
+    let own = (Some(before.id), &Shown::in_view(&present, &fields));
     let details = resolve_references(ctx, registry, own, coded, &mut problems).await?;
     check_relationships(&details, &mut problems);
-    let hidden = Hidden::of(ctx, registry, &before.details).await?;
     let details = hidden.kept(&before.details, details, &mut problems);
     if written.allows("member") {
         check_members(ctx, &generation, &details, &hidden, &mut problems);

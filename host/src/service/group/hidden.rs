@@ -35,6 +35,15 @@ impl Hidden {
         self.individuals.contains(&individual)
     }
 
+    /// A group without its hidden members and relationships.
+    pub(super) fn without(&self, details: &GroupDetails) -> GroupDetails {
+        let mut details = details.clone();
+        details.members.iter_mut().for_each(|members| members.retain(|member| !self.holds(member.individual)));
+        let is_hidden = |target| self.groups.contains(&target);
+        details.relationships.iter_mut().for_each(|all| all.retain(|one| !is_hidden(one.target)));
+        details
+    }
+
     /// What a client wants instead of what it sees, with the rest in the places where it was.
     pub(super) fn kept(
         &self,

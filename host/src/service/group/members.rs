@@ -102,6 +102,10 @@ async fn change_member_once(
     (key, condition): (&IdentifierKey, &VersionCondition),
     change: &MemberChange,
 ) -> Result<GroupView, AppError> {
+    if !matches!(change, MemberChange::Add(_)) {
+        // Whether somebody is a member is told by whether a change of it is done.
+        visibility::check_read(ctx, Resource::Group, "member", FieldUse::Write)?;
+    }
     let (before, fields) = find(ctx, registry, key).await?;
     let spoken = Spoken::Named(written::named(Resource::Group, ["member"]));
     written::of_change(ctx, Resource::Group, &fields, &spoken)?;
@@ -113,7 +117,7 @@ async fn change_member_once(
             let wanted = Wanted { members: true, ..Wanted::NOTHING };
             let present = (Arc::clone(&before), fields.clone());
             let present = view(ctx, registry, languages.clone(), present, wanted).await?;
-            Shown::in_view(&present).member(change.individual())
+            Shown::in_view(&present, &fields).member(change.individual())
         }
     };
     let found = match present {
@@ -134,7 +138,9 @@ async fn change_member_once(
     let generation = registry.vocabularies.current();
     let today = utc_day(ctx.now);
     let mut details = before.details.clone();
-    let at = apply(&generation, today, &mut details, individual, change, &mut problems)?;
+    let held = Held::of_group(&Hidden::of(ctx, registry, &details).await?.without(&details)).seen(&fields);
+    let by = Blind(!fields.allows("member"));
+    let at = apply((&generation, &held, by), today, &mut details, individual, change, &mut problems)?;
     let hidden = Hidden::of(ctx, registry, &details).await?;
     check_members(ctx, &generation, &details, &hidden, &mut problems);
     if !problems.is_empty() {
@@ -147,16 +153,19 @@ async fn change_member_once(
     write_change(ctx, registry, languages, (&before, details, fields), None, entry).await
 }
 
+/// Whether whoever changes members does not see them.
+#[derive(Debug, Clone, Copy)]
+struct Blind(bool);
+
 /// Changes the list of members, and says which one was touched.
 fn apply(
-    generation: &Generation,
+    (generation, held, Blind(is_blind)): (&Generation, &Held, Blind),
     today: Date,
     details: &mut GroupDetails,
     individual: RecordId,
     change: &MemberChange,
     problems: &mut Vec<FieldProblem>,
 ) -> Result<Option<usize>, AppError> {
-    let held = Held::of_group(details);
     let mut role_of = |code: &CodeUri| {
         let held = held.find(generation, CodedField::MemberRole.path(), code);
         held.or_else(|| resolve(generation, CodedField::MemberRole, "role".to_owned(), code, problems))
@@ -171,7 +180,19 @@ fn apply(
                 return Ok(None);
             }
             let period = new.period.or(Some(Period { start: Some(today), end: None }));
-            members.push(Member { individual, role, period, is_inactive: new.is_inactive });
+            let new = Member { individual, role, period, is_inactive: new.is_inactive };
+            let is_same = |member: &Member| {
+                let periods = member.still_active(today).zip(new.still_active(today));
+                member.individual == individual && periods.is_some_and(|(one, other)| one.overlaps(&other))
+            };
+            if is_blind && let Some(at) = members.iter().position(is_same) {
+                // That would be refused as a duplicate, which tells who belongs to the group: the membership stays, with the new role.
+                if let Some(member) = members.get_mut(at).filter(|_| role.is_some()) {
+                    member.role = role;
+                }
+                return Ok(Some(at));
+            }
+            members.push(new);
             Ok(members.len().checked_sub(1))
         }
         MemberChange::Remove { last_day, .. } => {

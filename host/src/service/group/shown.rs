@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::GroupView;
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::record::RecordId;
 use crate::service::records;
@@ -18,10 +19,12 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// As they stand in a view.
-    pub(super) fn in_view(view: &GroupView) -> Self {
-        let members = view.members.iter().map(|(id, seen)| (*id, seen.record.details.identifiers.as_slice()));
-        let groups = view.related.iter().map(|(id, seen)| (*id, seen.record.details.identifiers.as_slice()));
+    /// As they stand in a view, as far as the client sees these fields.
+    pub(super) fn in_view(view: &GroupView, seen: &FieldSet) -> Self {
+        let members = view.members.iter().filter(|_| seen.allows("member"));
+        let groups = view.related.iter().filter(|_| seen.allows("relationship"));
+        let members = members.map(|(id, seen)| (*id, seen.record.details.identifiers.as_slice()));
+        let groups = groups.map(|(id, seen)| (*id, seen.record.details.identifiers.as_slice()));
         Self { members: by_name(members), groups: by_name(groups) }
     }
 

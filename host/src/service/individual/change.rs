@@ -70,7 +70,21 @@ async fn change_once(
         &mut problems,
     );
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
-    let details = resolve_individual(&generation, &Held::of_individual(&before.details), draft, &mut problems);
+    let held = || Held::of_individual(&before.details);
+    if present.fields != fields {
+        // A patch is merged with what the client does not see: whether its codes are right is decided without that.
+        let seen = IndividualView {
+            individual: Arc::clone(&before),
+            fields: fields.clone(),
+            beside: Beside::default(),
+            codes: present.codes.clone(),
+        };
+        resolve_individual(&generation, &held().seen(&fields), make(&seen)?.details, &mut problems);
+    }
+    if !problems.is_empty() {
+        return Err(AppError::Invalid(problems));
+    }
+    let details = resolve_individual(&generation, &held(), draft, &mut problems);
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }

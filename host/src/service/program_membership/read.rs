@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{MembershipAddress, MembershipView, view};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
+use crate::domain::field::FieldSet;
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::program_membership::{MembershipStatus, ProgramMembership};
 use crate::domain::record::{RecordId, RecordKind};
@@ -43,7 +44,8 @@ pub async fn read(
 
 /// The membership of an address: the one of that identifier; or else the beneficiary's, the open one if it has several in the
 /// program that is named. Who may not see beneficiaries finds memberships by their own identifiers alone, and who may not see
-/// statuses is not told which of several is open.
+/// statuses is not told which of several is open. Whether a membership is in a program counts only where the client may see its
+/// program on that record.
 ///
 /// # Errors
 /// [`AppError::FieldNotGranted`] where a program is named that the client may not see; [`AppError::NotFound`]; [`AppError::Conflict`] where several are meant; [`AppError::Ambiguous`].
@@ -61,13 +63,20 @@ pub(super) async fn find(
         Some(key) => Some(owners(registry, RecordKind::Program, key).await?),
         None => None,
     };
-    let is_in = |membership: &ProgramMembership| {
-        program.as_ref().is_none_or(|programs| programs.contains(&membership.details.program))
+    let is_in = |membership: &ProgramMembership, fields: &FieldSet| {
+        let is_of =
+            |programs: &Vec<RecordId>| fields.allows("program") && programs.contains(&membership.details.program);
+        program.as_ref().is_none_or(is_of)
     };
     match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {
-        Ok((id, _)) => {
+        Ok((id, fields)) => {
             let own = records::by_id(store, id).await?;
-            if is_in(&own) {
+            // What a search opens counts here as it does in the search below.
+            let fields = match &program {
+                Some(_) => visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id).await?,
+                None => Some(fields),
+            };
+            if fields.is_some_and(|fields| is_in(&own, &fields)) {
                 return Ok(own);
             }
         }

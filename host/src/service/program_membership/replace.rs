@@ -93,15 +93,15 @@ pub(super) struct Present<'a> {
 }
 
 /// What was received may be sent back: a reference that is what the record shows means whom it holds, be it that the identifiers of
-/// that one have all ended and somebody else took one up.
+/// that one have all ended and somebody else took one up. A client that does not see it received none.
 impl Present<'_> {
     /// Whether the program is shown so.
     pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {
-        self.program == records::reference(RecordKind::Program, key)
+        self.seen.allows("program") && self.program == records::reference(RecordKind::Program, key)
     }
 
     /// Whether the beneficiary is shown so.
     pub(super) fn is_beneficiary(&self, given: &SubjectReference<IdentifierKey>) -> bool {
-        self.beneficiary == records::reference(given.kind.record_kind(), &given.id)
+        self.seen.allows("beneficiary") && self.beneficiary == records::reference(given.kind.record_kind(), &given.id)
     }
 }

@@ -82,7 +82,14 @@ pub(super) async fn write(
     let since = registry.index.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
     let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
+    // What never changes is not compared for a client that does not see it: the refusal would tell it.
+    let unseen = |field: &str| present.as_ref().filter(|present| !present.seen.allows(field));
     let mut targets = targets_of(&draft);
+    // What was written is named in the audit log, not what a client that does not see it took it for.
+    let named = [unseen("program").map(|one| one.program), unseen("beneficiary").map(|one| one.beneficiary)];
+    for (target, named) in targets.iter_mut().zip(named) {
+        *target = named.map_or_else(|| std::mem::take(target), str::to_owned);
+    }
     let mut problems = Vec::new();
     let known = before.map(|before| before.details.identifiers.as_slice()).unwrap_or_default();
     let (generation, kind) = (registry.vocabularies.current(), RecordKind::ProgramMembership);
@@ -102,6 +109,11 @@ pub(super) async fn write(
         },
     };
     let (Some(program), Some(beneficiary)) = (program, beneficiary) else { return Err(AppError::Invalid(problems)) };
+    let program = match unseen("program") {
+        Some(present) => records::by_id(&*registry.store, present.before.details.program).await?,
+        None => program,
+    };
+    let beneficiary = unseen("beneficiary").map_or(beneficiary, |present| present.before.details.beneficiary);
     check_target(&program, &beneficiary, &mut problems);
     if let Some(before) = before {
         let (was, is) = (before.details.slot(), (program.id, beneficiary));

@@ -138,9 +138,9 @@ pub fn subject_names(request: &EvaluateRequest) -> Vec<String> {
         .collect()
 }
 
-/// Writes the answer.
+/// Writes the answer; the seal of the decision is that for the client that asked.
 #[must_use]
-pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated) -> EvaluatedBody<'a> {
+pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated, seal: String) -> EvaluatedBody<'a> {
     let results = names.iter().zip(&evaluated.results).map(|(subject, result)| match result {
         SubjectResult::Outcome { verdict, missing, errors, explanation } => ResultBody {
             subject,
@@ -161,7 +161,7 @@ pub fn write<'a>(names: &'a [String], evaluated: &'a Evaluated) -> EvaluatedBody
     });
     EvaluatedBody {
         results: results.collect(),
-        decision: DecisionBody::from(&evaluated.decision),
+        decision: DecisionBody::new(&evaluated.decision, seal),
         warnings: evaluated.warnings.iter().map(DiagnosticItem::from).collect(),
     }
 }

@@ -9,6 +9,7 @@ use crate::api::dto::reader::{ObjectReader, Problems};
 use crate::domain::code::NAMESPACE_BYTES_MAX;
 use crate::domain::identifier::REFERENCE_BYTES_MAX;
 use crate::domain::record::VersionId;
+use crate::error::AppError;
 use crate::service::eligibility::decision::{Decision, UsedVocabulary, VERSIONS_MAX};
 
 /// The most vocabularies of one decision.
@@ -30,6 +31,7 @@ pub struct DecisionBody<'a> {
     versions: Vec<VersionBody<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     visibility: Option<&'static str>,
+    seal: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -45,8 +47,10 @@ struct VersionBody<'a> {
     version_id: String,
 }
 
-impl<'a> From<&'a Decision> for DecisionBody<'a> {
-    fn from(decision: &'a Decision) -> Self {
+impl<'a> DecisionBody<'a> {
+    /// A decision with its seal for the client that asked.
+    #[must_use]
+    pub fn new(decision: &'a Decision, seal: String) -> Self {
         let vocabularies = decision.vocabularies.iter();
         let versions = decision.versions.iter();
         Self {
@@ -62,20 +66,39 @@ impl<'a> From<&'a Decision> for DecisionBody<'a> {
                 .map(|(reference, version)| VersionBody { reference, version_id: version.to_string() })
                 .collect(),
             visibility: decision.is_by_consent.then_some("consent"),
+            seal,
         }
     }
 }
 
-/// Takes the decision out of a body that asks for the same answer again.
-pub fn read(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<Decision> {
-    let value = members.remove("decision").filter(|value| !value.is_null())?;
-    let mut reader = ObjectReader::at("decision".to_owned(), value, problems);
-    let decision = read_members(&mut reader, problems);
-    reader.finish(problems);
-    decision
+/// A decision as it was sent back: nothing of it counts before its seal was verified.
+#[derive(Debug, Clone)]
+pub struct SentDecision {
+    /// What it says.
+    pub decision: Decision,
+    /// Its seal; empty where it has none.
+    pub seal: String,
 }
 
-fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<Decision> {
+/// Takes the decision out of a body that asks for the same answer again.
+pub fn read(members: &mut Map<String, Value>, problems: &mut Problems) -> Option<SentDecision> {
+    let value = members.remove("decision").filter(|value| !value.is_null())?;
+    // Problems of its own, so that a decision that is not whole is none.
+    let mut own = Problems::default();
+    let mut reader = ObjectReader::at("decision".to_owned(), value, &mut own);
+    let sent = read_members(&mut reader, &mut own);
+    reader.finish(&mut own);
+    match own.finish(sent) {
+        Ok(sent) => sent,
+        Err(AppError::Invalid(own)) => {
+            problems.extend(own);
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<SentDecision> {
     let expression_digest = word(reader, "expression_digest", problems);
     let engine = word(reader, "engine", problems);
     let concept_groups = word(reader, "concept_groups", problems);
@@ -85,6 +108,10 @@ fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<De
         needed(reader, "as_of", problems);
     }
     let visibility = reader.word("visibility", &[("consent", true)], problems);
+    let seal = match reader.take("seal") {
+        Some(Value::String(seal)) => seal,
+        None | Some(_) => String::new(),
+    };
     let vocabularies = needed_list(reader, "vocabularies", VOCABULARIES_MAX, problems);
     let vocabularies: Vec<Option<UsedVocabulary>> =
         vocabularies.into_iter().map(|(path, item)| read_vocabulary(path, item, problems)).collect();
@@ -93,16 +120,32 @@ fn read_members(reader: &mut ObjectReader, problems: &mut Problems) -> Option<De
         versions.into_iter().map(|(path, item)| read_version(path, item, problems)).collect();
     let mut vocabularies = vocabularies.into_iter().collect::<Option<Vec<_>>>()?;
     vocabularies.sort_unstable();
-    Some(Decision {
+    let decision = Decision {
         expression_digest: expression_digest?,
         engine: engine?,
         vocabularies,
         concept_groups: concept_groups?,
         schema: schema?,
         as_of: as_of?,
-        versions: versions.into_iter().collect::<Option<BTreeMap<_, _>>>()?,
+        versions: read_once(reader, versions.into_iter().collect::<Option<Vec<_>>>()?, problems)?,
         is_by_consent: visibility.unwrap_or(false),
-    })
+    };
+    Some(SentDecision { decision, seal })
+}
+
+/// The versions by reference; none where a reference is there twice.
+fn read_once(
+    reader: &ObjectReader,
+    versions: Vec<(String, VersionId)>,
+    problems: &mut Problems,
+) -> Option<BTreeMap<String, VersionId>> {
+    let count = versions.len();
+    let by_reference: BTreeMap<String, VersionId> = versions.into_iter().collect();
+    if by_reference.len() == count {
+        return Some(by_reference);
+    }
+    problems.add(reader.path_of("versions"), "duplicate", "a decision names each record once");
+    None
 }
 
 fn read_vocabulary(path: String, item: Value, problems: &mut Problems) -> Option<UsedVocabulary> {
@@ -125,7 +168,9 @@ fn read_version(path: String, item: Value, problems: &mut Problems) -> Option<(S
     let version = word(&mut reader, "version_id", problems);
     let path = reader.path_of("version_id");
     reader.finish(problems);
-    let version = version?.parse::<u64>().ok().filter(|version| *version > 0);
+    let version = version?;
+    // Written as it was sent, and in no other way: `01` is none of ours.
+    let version = version.parse::<u64>().ok().filter(|number| *number > 0 && number.to_string() == version);
     if version.is_none() {
         problems.add(path, "invalid_version", "a version is a whole number from 1, as a text");
     }

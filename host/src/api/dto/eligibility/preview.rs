@@ -14,6 +14,7 @@ use crate::domain::eligibility::Subject;
 use crate::error::AppError;
 use crate::service::codes::LanguagePreference;
 use crate::service::eligibility::preview::{AGE_BANDS, Counts, Preview, PreviewEvent, SAMPLE_MAX, Shown};
+use crate::service::eligibility::seal::Sealer;
 
 /// What a body of `$preview` asks for.
 #[derive(Debug)]
@@ -192,9 +193,9 @@ impl<'a> From<&'a Shown> for ShownBody<'a> {
 }
 
 impl<'a> PreviewBody<'a> {
-    /// The answer with genders in those languages.
+    /// The answer with genders in those languages; the decision is sealed for the client that asked.
     #[must_use]
-    pub fn new(preview: &'a Preview, languages: &LanguagePreference) -> Self {
+    pub fn new(preview: &'a Preview, languages: &LanguagePreference, sealer: &Sealer) -> Self {
         let by_gender = preview.by_gender.as_ref().map(|genders| {
             let genders = genders.iter().map(|(number, counts)| {
                 let shown = number.and_then(|number| preview.generation.displayed(number, languages));
@@ -224,7 +225,7 @@ impl<'a> PreviewBody<'a> {
             missing: missing.map(|(field, count)| MissingBody { field, count: *count }).collect(),
             sample: preview.sample.iter().map(ShownBody::from).collect(),
             withheld: &preview.withheld,
-            decision: DecisionBody::from(&preview.decision),
+            decision: DecisionBody::new(&preview.decision, sealer.seal(&preview.decision)),
             warnings: preview.warnings.iter().map(DiagnosticItem::from).collect(),
         }
     }
@@ -249,10 +250,14 @@ pub fn event_lines(event: &PreviewEvent) -> Vec<u8> {
 
 /// The last line: the answer, or `{"error": …}` with what a refusal has for a body.
 #[must_use]
-pub fn last_line(ended: Result<Preview, AppError>, languages: &LanguagePreference, request_id: &str) -> Vec<u8> {
+pub fn last_line(
+    ended: Result<Preview, AppError>,
+    (languages, sealer): (&LanguagePreference, &Sealer),
+    request_id: &str,
+) -> Vec<u8> {
     let mut line = Vec::new();
     match ended {
-        Ok(preview) => put_line(&mut line, &PreviewBody::new(&preview, languages)),
+        Ok(preview) => put_line(&mut line, &PreviewBody::new(&preview, languages, sealer)),
         Err(error) => {
             line.extend_from_slice(b"{\"error\":");
             line.extend(Problem::from(error).body(None, request_id));

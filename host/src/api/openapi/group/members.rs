@@ -74,7 +74,7 @@ pub fn add_member() -> Operation {
 #[must_use]
 pub fn remove_member() -> Operation {
     Operation::new(Tag::Groups, "removeMember", "Let somebody leave a group")
-        .says("The place stays in the record with its end. Who leaves later than today counts until the last day has passed.")
+        .says("The place stays in the record with its end. Who leaves later than today counts until the last day has passed. Needs `group:read` with `member` too.")
         .in_languages()
         .changes()
         .body("Who leaves, and when.", named("MemberRemoval"))
@@ -91,7 +91,7 @@ pub fn remove_member() -> Operation {
 #[must_use]
 pub fn patch_member() -> Operation {
     Operation::new(Tag::Groups, "patchMember", "Change a member's place")
-        .says("The active place of that person, or else the last one; 404 where there is none.")
+        .says("The active place of that person, or else the last one; 404 where there is none. Needs `group:read` with `member` too.")
         .in_languages()
         .changes()
         .body_of(&["application/merge-patch+json", "application/json"], "What to change.", named("MemberPatch"))
