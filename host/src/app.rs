@@ -37,6 +37,7 @@ use self::checkpoints::Checkpoints;
 use self::follow::Follower;
 use self::metrics::Metrics;
 use self::transport::Transport;
+use crate::api::lines::Spools;
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
@@ -104,6 +105,8 @@ pub struct App {
     pub imports: Arc<ImportDesk>,
     /// Whose turn it is to look through the register.
     pub previews: Arc<PreviewDesk>,
+    /// Where lines of responses wait for their readers.
+    pub spools: Arc<Spools>,
     /// What previews read of records, kept for those that come.
     pub rule_columns: Arc<KeptColumns>,
     /// The three buckets.

@@ -9,6 +9,7 @@ mod lost;
 mod moved;
 mod outages;
 mod plugins;
+mod unread;
 
 use daftar_tests::postgres::{Processes, eventually};
 use daftar_tests::records::{FEMALE, NATIONAL_ID, path, person};
