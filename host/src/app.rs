@@ -38,6 +38,7 @@ use self::checkpoints::Checkpoints;
 use self::follow::Follower;
 use self::metrics::Metrics;
 use self::transport::Transport;
+use crate::api::lines::Spools;
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
@@ -107,6 +108,8 @@ pub struct App {
     pub exports: Arc<Semaphore>,
     /// Whose turn it is to look through the register.
     pub previews: Arc<PreviewDesk>,
+    /// Where lines of responses wait for their readers.
+    pub spools: Arc<Spools>,
     /// What previews read of records, kept for those that come.
     pub rule_columns: Arc<KeptColumns>,
     /// The three buckets.

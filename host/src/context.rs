@@ -2,6 +2,7 @@
 
 pub mod trail;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,34 @@ impl IdSource for RandomIds {
     fn next_id(&self) -> String {
         // From a generator of this thread, which the operating system seeds: a call of it for each name would cost more than the name.
         uuid::Builder::from_random_bytes(rand::random()).into_uuid().simple().to_string()
+    }
+}
+
+/// Whether the request that work is done for was given up: its client left, or its time is over.
+#[derive(Debug, Clone, Default)]
+pub struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// Whether it was.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Cancels the work when the guard is dropped, which is to live as long as the request waits for it.
+    #[must_use]
+    pub fn guard(&self) -> CancelOnDrop {
+        CancelOnDrop(self.clone())
+    }
+}
+
+/// See [`Cancellation::guard`].
+#[derive(Debug)]
+pub struct CancelOnDrop(Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
     }
 }
 

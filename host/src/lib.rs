@@ -19,6 +19,7 @@ pub mod config;
 pub mod context;
 pub mod domain;
 pub mod error;
+pub mod fair;
 pub mod limits;
 pub mod owner_files;
 pub mod plugin;

@@ -43,7 +43,9 @@ pub use author::{WrapError, wrap};
 use breaker::Admission;
 pub use breaker::BreakerState;
 pub use compile::{CompileBounds, CompileIn, WorkerBounds, run_worker};
-pub use eligibility::{EligibilityEngine, EngineError, RuleSession, RuleTask, run_rule, run_rule_in_background};
+pub use eligibility::{
+    EligibilityEngine, EngineError, RuleRequest, RuleSession, RuleTask, run_rule, run_rule_in_background,
+};
 pub use fault::{Blame, FaultKind, PluginFault};
 pub use files::FolderError;
 pub use inspect::{Inspection, SignatureState};
@@ -67,21 +69,22 @@ pub use stats::{LastFault, PluginUsage, Usage};
 pub use watch::{CallRecorder, HostClock};
 
 use crate::config::plugin_limits::PluginLimitsConfig;
-use crate::domain::eligibility::Schema;
+use crate::context::Cancellation;
 use crate::domain::manifest::{PluginManifest, PluginName};
 use crate::domain::vocabulary::PackContents;
 use compile::{CodeCache, Compiler, Fresh, MachineCode};
 use engine::SandboxEngine;
 use package::{Candidate, Package, check_size, manifest_of};
-use pool::{CallPool, PoolSize, Priority};
+use pool::{CallPool, Owner, PoolSize, Priority, THREADS_MIN};
+use rule::{Budget, Terms};
 use watch::Watch;
 use wit::Linked;
 
 /// How plugins are run.
 #[derive(Debug, Clone, Default)]
 pub struct PluginHostSettings {
-    /// How many threads guests run on; one more than the machine has cores where absent, so that work in the background may use every
-    /// core. At least two, at most 32.
+    /// How many threads guests run on; two more than the machine has cores where absent, so that work in the background may use every
+    /// core, and one client as many and one more. At least three, at most 32.
     pub threads: Option<usize>,
     /// How many requests may wait for a thread; 256 where absent.
     pub waiting_max: Option<usize>,
@@ -133,7 +136,7 @@ impl PluginHost {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let size = PoolSize {
             // Each thread holds one instance at a time, so there is always a place for it in the pool of instances.
-            threads: settings.threads.unwrap_or(cores.saturating_add(1)).clamp(2, engine::INSTANCES_MAX),
+            threads: settings.threads.unwrap_or(cores.saturating_add(2)).clamp(THREADS_MIN, engine::INSTANCES_MAX),
             interactive_waiting: settings.waiting_max.unwrap_or(WAITING_MAX),
             background_waiting: BACKGROUND_WAITING_MAX,
         };
@@ -167,7 +170,7 @@ impl PluginHost {
                 Err(InstallError::of(&plugin.manifest().name, InstallStep::Content, reason))
             }
         };
-        let answer = self.pool.run(Priority::Background, &name, read);
+        let answer = self.pool.run(Priority::Background, &Owner::system(&name), read);
         answer.unwrap_or_else(|busy| Err(InstallError::of(&name, InstallStep::Content, busy)))
     }
 
@@ -265,7 +268,8 @@ impl PluginHost {
     fn try_out(&self, plugin: &Arc<LoadedPlugin>) -> Result<Option<PackContents>, InstallError> {
         let (tried, engine) = (plugin.clone(), self.engine.clone());
         let name = &plugin.manifest().name;
-        let answer = self.pool.run(Priority::Background, name, move || install::try_out(&tried, &engine));
+        let owner = Owner::system(name);
+        let answer = self.pool.run(Priority::Background, &owner, move || install::try_out(&tried, &engine));
         answer.unwrap_or_else(|busy| Err(InstallError::of(&plugin.manifest().name, InstallStep::Smoke, busy)))
     }
 
@@ -274,8 +278,8 @@ impl PluginHost {
         &self,
         priority: Priority,
         plugin: &Arc<LoadedPlugin>,
-        expression: String,
-        schema: Arc<Schema>,
+        request: RuleRequest,
+        cancellation: Cancellation,
         task: RuleTask,
     ) -> Result<(), EngineError> {
         let (stats, name) = (plugin.stats().clone(), plugin.manifest().name.clone());
@@ -285,6 +289,14 @@ impl PluginHost {
         })?;
         let admitted = stats.admit_request(plugin.limits().concurrent_requests).ok_or(EngineError::Busy)?;
         let (plugin, engine) = (plugin.clone(), self.engine.clone());
+        let RuleRequest { actor, expression, schema } = request;
+        let terms = Terms {
+            budget: match priority {
+                Priority::Interactive => Budget::OfSession,
+                Priority::Background => Budget::OfCall,
+            },
+            cancellation: cancellation.clone(),
+        };
         let job = move || {
             let _admitted = admitted;
             let Linked::Engine(linked) = plugin.linked() else { return task(Err(EngineError::NoEngine)) };
@@ -293,22 +305,24 @@ impl PluginHost {
             {
                 return task(Err(EngineError::set_aside(&plugin.manifest().name, aside)));
             }
-            let is_suspicious = match rule::SandboxedRule::compile(&plugin, linked, &engine, &expression, &schema) {
-                Ok(mut rule) => {
-                    task(Ok(&mut rule));
-                    rule.has_suspicious_fault()
-                }
-                Err(error) => {
-                    let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
-                    task(Err(error));
-                    kind.is_some_and(rule::is_suspicious)
-                }
-            };
+            let is_suspicious =
+                match rule::SandboxedRule::compile(&plugin, linked, &engine, terms, &expression, &schema) {
+                    Ok(mut rule) => {
+                        task(Ok(&mut rule));
+                        rule.has_suspicious_fault()
+                    }
+                    Err(error) => {
+                        let kind = if let EngineError::Fault(fault) = &error { Some(fault.kind) } else { None };
+                        task(Err(error));
+                        kind.is_some_and(rule::is_suspicious)
+                    }
+                };
             if is_suspicious {
                 rule::check(&plugin, || rule::try_out(&plugin, linked, &engine));
             }
         };
-        self.pool.submit(priority, &name, job).map_err(|_| {
+        let owner = Owner { plugin: name, actor };
+        self.pool.submit(priority, &owner, cancellation, job).map_err(|_| {
             stats.record_rejected();
             EngineError::Busy
         })

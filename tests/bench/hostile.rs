@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use daftar::app::AppState;
+use daftar::domain::audit::Actor;
 use daftar::domain::eligibility::{Schema, Subject};
 use daftar::domain::manifest::PluginName;
-use daftar::plugin::run_rule;
+use daftar::plugin::{RuleRequest, run_rule};
 use tokio::task::JoinHandle;
 
 use crate::load::{self, Measured};
@@ -73,7 +74,7 @@ async fn measure() -> Result<(), String> {
     let mut ratios = Vec::with_capacity(STOPS);
     for _ in 0..STOPS {
         let started = Instant::now();
-        let _ = run_rule(server.app.engine.as_ref(), "loop in compile".to_owned(), schema(), |_| ()).await;
+        let _ = run_rule(server.app.engine.as_ref(), rule("loop in compile"), |_| ()).await;
         ratios.push(started.elapsed().as_secs_f64() * 1_000.0 / CALL_MS as f64);
     }
     ratios.sort_unstable_by(f64::total_cmp);
@@ -132,8 +133,7 @@ fn evaluate_again_and_again(app: &AppState, misdeed: &'static str, round: &Round
         begun(&is_on).await;
         let mut calls = 0;
         while !is_over.load(Ordering::Relaxed) {
-            let expression = format!("{misdeed} in compile");
-            if run_rule(app.engine.as_ref(), expression, schema(), |_| ()).await.is_ok() {
+            if run_rule(app.engine.as_ref(), rule(&format!("{misdeed} in compile")), |_| ()).await.is_ok() {
                 return Err(format!("`{misdeed}` was not refused"));
             }
             calls += 1;
@@ -178,8 +178,9 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 
-fn schema() -> Arc<Schema> {
-    Arc::new(Schema { version: "1".to_owned(), subject: Subject::Individual, fields: Vec::new() })
+fn rule(expression: &str) -> RuleRequest {
+    let schema = Schema { version: "1".to_owned(), subject: Subject::Individual, fields: Vec::new() };
+    RuleRequest { actor: Actor::Administrator, expression: expression.to_owned(), schema: Arc::new(schema) }
 }
 
 fn tell(what: &str, calls: u32, quiet: &Measured, suffered: &Measured) {

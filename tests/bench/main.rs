@@ -8,6 +8,7 @@ mod consent;
 mod counts;
 mod cpu;
 mod eligibility;
+mod fair;
 mod hostile;
 mod import;
 mod load;
@@ -41,6 +42,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("codes", codes::run),
     ("consent", consent::run),
     ("eligibility", || eligibility::run(&[])),
+    ("fair", fair::run),
     ("hostile", hostile::run),
     ("import", import::run),
     ("mixed", mixed::run),

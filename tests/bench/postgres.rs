@@ -156,7 +156,7 @@ fn mb(bytes: u64) -> String {
 }
 
 /// A data folder for one process: the keys are those of all.
-fn beside(folder: &Path, processes: u64, number: u64) -> Result<PathBuf, String> {
+pub fn beside(folder: &Path, processes: u64, number: u64) -> Result<PathBuf, String> {
     let own = folder.join(format!("process-{processes}-{number}"));
     let data = own.join("data");
     let io = |error: std::io::Error| error.to_string();
@@ -171,13 +171,14 @@ fn beside(folder: &Path, processes: u64, number: u64) -> Result<PathBuf, String>
     Ok(own)
 }
 
-struct Moved {
+/// How fast a register was moved.
+pub struct Moved {
     copied_per_s: f64,
     compared_per_s: f64,
 }
 
 /// Moves the register as an operator does.
-fn migrate(data: &Path, config: &Path) -> Result<Moved, String> {
+pub fn migrate(data: &Path, config: &Path) -> Result<Moved, String> {
     let run = |more: &[&str]| {
         let started = Instant::now();
         let mut command = Command::new(program()?);

@@ -3,11 +3,12 @@
 mod conformance;
 mod diagnostics;
 mod explain;
+mod fairness;
 mod hostile;
 mod household;
 mod inline;
 mod library;
-mod preview;
+pub mod preview;
 mod replay;
 mod scopes;
 mod sealed;

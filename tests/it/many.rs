@@ -12,6 +12,7 @@ mod moved;
 mod outages;
 mod plugins;
 mod start;
+mod unread;
 
 use daftar_tests::postgres::{Processes, eventually};
 use daftar_tests::records::{FEMALE, NATIONAL_ID, path, person};

@@ -122,6 +122,9 @@ impl App {
         now.gauge("daftar_plugins_not_loaded", &[], number(self.plugins.unloaded().len()));
         now.gauge("daftar_connections_limit", &[], number(self.config.server.connections.max));
         now.previews(self.previews.usage(), self.rule_columns.usage());
+        let (memory, file) = self.spools.usage();
+        now.gauge("daftar_spool_bytes", &[("space", "memory")], number(memory));
+        now.gauge("daftar_spool_bytes", &[("space", "file")], number(file));
         now.access(self);
         now.bodies(self.registry.bodies.usage());
         now.transport(&self.transport.usage());
@@ -149,6 +152,7 @@ impl Snapshot {
             ("daftar_connections_limit", "How many connections the public listener may have open."),
             ("daftar_previews", "Previews of rules that have begun and not ended."),
             ("daftar_preview_turns", "Turns of previews that are held or waited for."),
+            ("daftar_spool_bytes", "Lines of responses that were not read yet."),
             ("daftar_rule_columns_bytes", "Memory of fields that previews read of records and that are kept."),
             ("daftar_connections", "Connections that are open, of all listeners."),
             ("daftar_http_requests_in_flight", "Requests of the public listener that are worked on."),

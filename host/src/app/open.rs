@@ -18,6 +18,7 @@ use super::open_packs::InstalledPacks;
 use super::recovery::store_error;
 use super::transport::Transport;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
+use crate::api::lines::Spools;
 use crate::api::openapi::served::ServedDescription;
 use crate::auth::admin_token::AdminToken;
 use crate::auth::cursor_seal::CursorSeal;
@@ -223,6 +224,7 @@ impl App {
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
         Ok(AppState::new(Self {
             config,
+            spools: Spools::new(data_dir.clone()),
             data_dir,
             imports: Arc::new(ImportDesk::new(clock.clone())),
             exports: Arc::new(Semaphore::new(EXPORTS_MAX)),

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use super::breaker::SetAside;
 use super::fault::PluginFault;
 use super::stats::Usage;
+use crate::context::Cancellation;
+use crate::domain::audit::Actor;
 use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema, Severity};
 use crate::domain::explanation::{Explanation, RuleSummary};
 use crate::domain::manifest::PluginName;
@@ -50,6 +52,20 @@ pub trait RuleSession {
 
     /// What the session has used so far.
     fn usage(&self) -> Usage;
+
+    /// Whether the request was given up: then every further call is [`EngineError::Abandoned`], and what is done between calls is to end.
+    fn cancellation(&self) -> &Cancellation;
+}
+
+/// A rule that is to be run, and for whom.
+#[derive(Debug, Clone)]
+pub struct RuleRequest {
+    /// Its thread is scheduled fairly among those that ask.
+    pub actor: Actor,
+    /// The rule.
+    pub expression: String,
+    /// What it may read.
+    pub schema: Arc<Schema>,
 }
 
 /// Why a rule gave no outcomes.
@@ -58,7 +74,7 @@ pub enum EngineError {
     /// The expression is wrong; at least one of these is an error.
     #[error("{}", first_error(.0))]
     Diagnostics(Vec<Diagnostic>),
-    /// The expression needs more than one call may use.
+    /// The expression needs more than one request may use.
     #[error("the expression exhausts the budget `{budget}` of {allowed}")]
     Exhausted {
         /// `fuel`, `memory`, `stack`, `output` or `host_calls`.
@@ -108,17 +124,25 @@ pub type RuleTask = Box<dyn FnOnce(Result<&mut dyn RuleSession, EngineError>) + 
 
 /// Compiles and evaluates rules.
 pub trait EligibilityEngine: Send + Sync {
-    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none.
+    /// Runs `task` on a plugin thread with the compiled rule in its sandbox, or with the reason why there is none. One budget of fuel and one
+    /// of time are for everything that the task does with the rule, its compilation included. The task is dropped without having run when
+    /// the request is cancelled before.
     ///
     /// # Errors
     /// [`EngineError::Busy`], [`EngineError::SetAside`] or [`EngineError::NoEngine`]; the task is then dropped without having run.
-    fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError>;
+    fn submit(&self, request: RuleRequest, cancellation: Cancellation, task: RuleTask) -> Result<(), EngineError>;
 
-    /// The same at low priority: it waits while requests do, and never takes the last thread from them.
+    /// The same at low priority: it waits while requests do, and never takes the last thread from them. Each call has budgets of its own,
+    /// since the number of batches has no bound.
     ///
     /// # Errors
     /// As [`EligibilityEngine::submit`].
-    fn submit_background(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError>;
+    fn submit_background(
+        &self,
+        request: RuleRequest,
+        cancellation: Cancellation,
+        task: RuleTask,
+    ) -> Result<(), EngineError>;
 
     /// How many rules can be evaluated in the background at once.
     fn background_threads(&self) -> usize;
@@ -127,17 +151,17 @@ pub trait EligibilityEngine: Send + Sync {
     fn engine_name(&self) -> Option<String>;
 }
 
-/// Runs `task` on a plugin thread with the compiled rule, and waits for its value.
+/// Runs `task` on a plugin thread with the compiled rule, and waits for its value. When this is dropped, a task that has not begun never
+/// does, and one that has ends at its next call of the rule.
 ///
 /// # Errors
 /// There is no rule: see [`EngineError`]. What goes wrong inside `task` is for its value to say.
 pub async fn run_rule<R: Send + 'static>(
     engine: &dyn EligibilityEngine,
-    expression: String,
-    schema: Arc<Schema>,
+    request: RuleRequest,
     task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
 ) -> Result<R, EngineError> {
-    answered(task, |task| engine.submit(expression, schema, task)).await
+    answered(task, |cancellation, task| engine.submit(request, cancellation, task)).await
 }
 
 /// The same as background work.
@@ -146,26 +170,22 @@ pub async fn run_rule<R: Send + 'static>(
 /// As [`run_rule`].
 pub async fn run_rule_in_background<R: Send + 'static>(
     engine: &dyn EligibilityEngine,
-    expression: String,
-    schema: Arc<Schema>,
+    request: RuleRequest,
     task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
 ) -> Result<R, EngineError> {
-    answered(task, |task| engine.submit_background(expression, schema, task)).await
+    answered(task, |cancellation, task| engine.submit_background(request, cancellation, task)).await
 }
 
 /// Submits a task and waits for its value.
 async fn answered<R: Send + 'static>(
     task: impl FnOnce(&mut dyn RuleSession) -> R + Send + 'static,
-    submit: impl FnOnce(RuleTask) -> Result<(), EngineError>,
+    submit: impl FnOnce(Cancellation, RuleTask) -> Result<(), EngineError>,
 ) -> Result<R, EngineError> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    let answer = move |session: Result<&mut dyn RuleSession, EngineError>| {
-        // The request may have been given up while it waited; then nobody reads the answer.
-        if !sender.is_closed() {
-            let _ = sender.send(session.map(task));
-        }
-    };
-    submit(Box::new(answer))?;
+    let cancellation = Cancellation::default();
+    let _cancelled_when_this_is_dropped = cancellation.guard();
+    let answer = move |session: Result<&mut dyn RuleSession, EngineError>| drop(sender.send(session.map(task)));
+    submit(cancellation, Box::new(answer))?;
     receiver.await.map_err(|_| EngineError::Abandoned)?
 }
 

@@ -33,13 +33,14 @@ pub use self::offer::{Accept, Downgrade, PluginOffer, Prepared};
 use self::records::{Record, Records};
 pub use self::set::{InstalledPlugin, PluginSet};
 pub use self::sync::{SyncReport, SyncedFile};
-use super::eligibility::{EligibilityEngine, EngineError, RuleTask};
+use super::PluginHost;
+use super::eligibility::{EligibilityEngine, EngineError, RuleRequest, RuleTask};
 use super::files::{FolderError, crash_point, private_folder, remove_unfinished, write_whole};
 use super::install::{InstallError, InstallStep};
 use super::package::{Candidate, Digest};
 use super::pool::Priority;
 use super::signature::{Signer, UnsignedPlugins};
-use super::{PluginHost, Schema};
+use crate::context::Cancellation;
 use crate::domain::manifest::{PluginKind, PluginManifest, PluginName, PluginVersion};
 
 const LIST_FILE: &str = "installed.json";
@@ -338,20 +339,25 @@ impl PluginLibrary {
 }
 
 impl EligibilityEngine for PluginLibrary {
-    fn submit(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError> {
+    fn submit(&self, request: RuleRequest, cancellation: Cancellation, task: RuleTask) -> Result<(), EngineError> {
         let set = self.current.load();
         let engine = set.engine().ok_or(EngineError::NoEngine)?;
-        self.host.submit_rule(Priority::Interactive, engine.loaded(), expression, schema, task)
+        self.host.submit_rule(Priority::Interactive, engine.loaded(), request, cancellation, task)
     }
 
-    fn submit_background(&self, expression: String, schema: Arc<Schema>, task: RuleTask) -> Result<(), EngineError> {
+    fn submit_background(
+        &self,
+        request: RuleRequest,
+        cancellation: Cancellation,
+        task: RuleTask,
+    ) -> Result<(), EngineError> {
         let set = self.current.load();
         let engine = set.engine().ok_or(EngineError::NoEngine)?;
-        self.host.submit_rule(Priority::Background, engine.loaded(), expression, schema, task)
+        self.host.submit_rule(Priority::Background, engine.loaded(), request, cancellation, task)
     }
 
     fn background_threads(&self) -> usize {
-        self.host.pool_usage().threads.saturating_sub(1).max(1)
+        self.host.pool_usage().background_threads_max
     }
 
     fn engine_name(&self) -> Option<String> {

@@ -24,12 +24,13 @@ pub struct PluginLimits {
     pub table_elements: usize,
     /// Core instances, tables and memories of one instance, each.
     pub core_instances: usize,
-    /// Fuel of a call before any rows are counted. One unit is about one WebAssembly instruction.
+    /// Fuel of a call before any rows are counted; of a request that evaluates a rule, of all its calls together. One unit is about one
+    /// WebAssembly instruction.
     pub fuel_base: u64,
     /// Fuel that each row of a batch, or each concept of a page, adds to its call.
     pub fuel_per_row: u64,
-    /// How long one call may take, in milliseconds: the back-stop behind the fuel, about five times what the fuel is worth on a
-    /// slow machine.
+    /// How long one call may take, in milliseconds, and all calls of a request that evaluates a rule: the back-stop behind the fuel,
+    /// about five times what the fuel is worth on a slow machine.
     pub call_ms: u64,
     /// How many bytes one call may give to the plugin.
     pub input_bytes: usize,
@@ -139,7 +140,13 @@ impl PluginLimits {
     /// The fuel of a call over that many rows.
     #[must_use]
     pub fn fuel_for(&self, rows: u32) -> u64 {
-        self.fuel_base.saturating_add(self.fuel_per_row.saturating_mul(u64::from(rows)))
+        self.fuel_base.saturating_add(self.fuel_of_rows(rows))
+    }
+
+    /// What that many rows add to the fuel of a call, or of a request.
+    #[must_use]
+    pub fn fuel_of_rows(&self, rows: u32) -> u64 {
+        self.fuel_per_row.saturating_mul(u64::from(rows))
     }
 }
 

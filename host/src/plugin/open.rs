@@ -10,7 +10,7 @@ use super::breaker::{Admission, SetAside};
 use super::engine::SandboxEngine;
 use super::fault::{Blame, FaultKind, PluginFault};
 use super::install::LoadedPlugin;
-use super::pool::Priority;
+use super::pool::{Owner, Priority};
 use super::sandbox::Sandbox;
 use super::stats::Counted;
 use super::wit::Linked;
@@ -59,7 +59,7 @@ impl PluginHost {
         let (namespace, codes) = (namespace.clone(), codes.to_vec());
         let admitted = Admitted::to(&plugin)?;
         let ask = move || ask(admitted, &plugin, &engine, &namespace, &codes);
-        self.pool.run(Priority::Interactive, &name, ask).unwrap_or(Err(ResolveError::Busy))
+        self.pool.run(Priority::Interactive, &Owner::system(&name), ask).unwrap_or(Err(ResolveError::Busy))
     }
 
     /// The same from a plugin thread, which must not wait for another one: the pack is called here.

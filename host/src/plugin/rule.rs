@@ -1,4 +1,9 @@
 //! A rule in its sandbox.
+//!
+//! **Invariant:** everything that a request does with its rule, from compilation to the last explanation, is charged to one budget of fuel
+//! and one of time: what one call leaves of it is what the next one has.
+
+use wasmtime::Store;
 
 use super::breaker::{SetAside, Trial};
 use super::eligibility::{EngineError, RuleSession};
@@ -6,15 +11,70 @@ use super::engine::SandboxEngine;
 use super::fault::{Blame, FaultKind, PluginFault};
 use super::install::LoadedPlugin;
 use super::limits::{PluginLimits, STACK_BYTES};
-use super::sandbox::Sandbox;
+use super::sandbox::{CallError, HostState, Sandbox};
 use super::stats::Usage;
 use super::wit::{Answered, EngineBudget, LinkedEngine, RuleHandle, Rules};
+use crate::context::Cancellation;
 use crate::domain::eligibility::{Batch, Bindings, Diagnostic, Outcomes, PlacedQuestion, Reference, Schema, Subject};
 use crate::domain::explanation::{ExplainedPart, Explanation, RuleSummary};
 
+/// What a session may use, and until when.
+pub(super) struct Terms {
+    pub budget: Budget,
+    pub cancellation: Cancellation,
+}
+
+/// What fuel and time are counted over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Budget {
+    /// All calls of a session together: a request is as cheap as one call, however many it makes.
+    OfSession,
+    /// Each call by itself: the batches of a preview, of which there may be any number.
+    OfCall,
+}
+
+/// A sandbox whose calls are charged to a budget.
+struct Metered {
+    sandbox: Sandbox<Rules>,
+    terms: Terms,
+    /// The fuel granted so far: the base, and something for each row.
+    granted: u64,
+    /// What is left of it.
+    left: u64,
+}
+
+impl Metered {
+    /// Makes a call about so many rows.
+    fn call<R>(
+        &mut self,
+        rows: u32,
+        call: impl FnOnce(&mut Store<HostState>, &Rules) -> Result<R, CallError>,
+    ) -> Result<R, EngineError> {
+        if self.terms.cancellation.is_cancelled() {
+            return Err(EngineError::Abandoned);
+        }
+        let limits = self.sandbox.limits();
+        match self.terms.budget {
+            Budget::OfSession => {
+                let more = limits.fuel_of_rows(rows);
+                self.granted = self.granted.saturating_add(more);
+                self.left = self.left.saturating_add(more);
+            }
+            Budget::OfCall => {
+                self.granted = limits.fuel_for(rows);
+                self.left = self.granted;
+            }
+        }
+        let before = self.sandbox.usage().fuel;
+        let answer = self.sandbox.call(self.left, call);
+        self.left = self.left.saturating_sub(self.sandbox.usage().fuel.saturating_sub(before));
+        answer.map_err(|fault| charged(fault, self.sandbox.limits(), self.granted))
+    }
+}
+
 /// A compiled rule with everything that it said about itself.
 pub(super) struct SandboxedRule {
-    sandbox: Sandbox<Rules>,
+    metered: Metered,
     engine_name: String,
     expression: String,
     rule: RuleHandle,
@@ -33,24 +93,25 @@ impl SandboxedRule {
         plugin: &LoadedPlugin,
         linked: &LinkedEngine,
         engine: &SandboxEngine,
+        terms: Terms,
         expression: &str,
         schema: &Schema,
     ) -> Result<Self, EngineError> {
         let mut sandbox = started(plugin, linked, engine)?;
         sandbox.silence();
-        let limits = plugin.limits();
-        let charged = |fault| charged(fault, limits, 0);
-        let fuel = limits.fuel_base;
-        let rule = match sandbox.call(fuel, |store, rules| rules.compile(store, expression, schema)) {
-            Ok(compiled) => compiled.map_err(EngineError::Diagnostics)?,
-            Err(fault) => return Err(charged(fault)),
-        };
-        let references = sandbox.call(fuel, |store, rules| rules.references(store, rule, schema)).map_err(charged)?;
-        let questions = sandbox.call(fuel, |store, rules| rules.questions(store, rule)).map_err(charged)?;
-        let warnings = sandbox.call(fuel, |store, rules| rules.warnings(store, rule)).map_err(charged)?;
-        let summary = sandbox.call(fuel, |store, rules| rules.summary(store, rule)).map_err(charged)?;
+        if terms.budget == Budget::OfSession {
+            sandbox.share_time();
+        }
+        let granted = plugin.limits().fuel_base;
+        let mut metered = Metered { sandbox, terms, granted, left: granted };
+        let compiled = metered.call(0, |store, rules| rules.compile(store, expression, schema))?;
+        let rule = compiled.map_err(EngineError::Diagnostics)?;
+        let references = metered.call(0, |store, rules| rules.references(store, rule, schema))?;
+        let questions = metered.call(0, |store, rules| rules.questions(store, rule))?;
+        let warnings = metered.call(0, |store, rules| rules.warnings(store, rule))?;
+        let summary = metered.call(0, |store, rules| rules.summary(store, rule))?;
         let (engine_name, expression) = (plugin.reference(), expression.to_owned());
-        Ok(Self { sandbox, engine_name, expression, rule, references, questions, warnings, summary })
+        Ok(Self { metered, engine_name, expression, rule, references, questions, warnings, summary })
     }
 }
 
@@ -72,38 +133,24 @@ impl RuleSession for SandboxedRule {
     }
 
     fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError> {
-        let (rule, fuel) = (self.rule, self.sandbox.limits().fuel_base);
-        let bound = self.sandbox.call(fuel, |store, rules| rules.bind(store, rule, bindings));
-        bound.map_err(|fault| charged(fault, self.sandbox.limits(), 0))
+        let rule = self.rule;
+        self.metered.call(0, |store, rules| rules.bind(store, rule, bindings))
     }
 
     fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError> {
-        let (rule, fuel) = (self.rule, self.sandbox.limits().fuel_for(batch.rows));
-        let evaluated = self.sandbox.call(fuel, |store, rules| rules.evaluate(store, rule, batch));
-        match evaluated.map_err(|fault| charged(fault, self.sandbox.limits(), batch.rows))? {
-            Answered::Answer(outcomes) => {
-                self.sandbox.note_output(outcomes_bytes(&outcomes));
-                Ok(outcomes)
-            }
-            Answered::Exhausted(EngineBudget { name: budget, allowed }) => {
-                Err(EngineError::EngineBudget { budget, allowed })
-            }
-        }
+        let rule = self.rule;
+        let outcomes = within(self.metered.call(batch.rows, |store, rules| rules.evaluate(store, rule, batch))?)?;
+        self.metered.sandbox.note_output(outcomes_bytes(&outcomes));
+        Ok(outcomes)
     }
 
     fn explain(&mut self, batch: &Batch, row: u32) -> Result<Option<Explanation>, EngineError> {
-        let (rule, fuel) = (self.rule, self.sandbox.limits().fuel_for(batch.rows));
-        let expression = self.expression.as_str();
-        let explained = self.sandbox.call(fuel, |store, rules| rules.explain(store, rule, batch, row, expression));
-        match explained.map_err(|fault| charged(fault, self.sandbox.limits(), batch.rows))? {
-            Answered::Answer(explanation) => {
-                self.sandbox.note_output(explanation.as_ref().map_or(0, explanation_bytes));
-                Ok(explanation)
-            }
-            Answered::Exhausted(EngineBudget { name: budget, allowed }) => {
-                Err(EngineError::EngineBudget { budget, allowed })
-            }
-        }
+        let (rule, expression) = (self.rule, self.expression.as_str());
+        let explained =
+            self.metered.call(batch.rows, |store, rules| rules.explain(store, rule, batch, row, expression))?;
+        let explanation = within(explained)?;
+        self.metered.sandbox.note_output(explanation.as_ref().map_or(0, explanation_bytes));
+        Ok(explanation)
     }
 
     fn engine_name(&self) -> &str {
@@ -111,14 +158,28 @@ impl RuleSession for SandboxedRule {
     }
 
     fn usage(&self) -> Usage {
-        self.sandbox.usage()
+        self.metered.sandbox.usage()
+    }
+
+    fn cancellation(&self) -> &Cancellation {
+        &self.metered.terms.cancellation
+    }
+}
+
+/// An answer that stays within the engine's own budgets.
+fn within<T>(answered: Answered<T>) -> Result<T, EngineError> {
+    match answered {
+        Answered::Answer(answer) => Ok(answer),
+        Answered::Exhausted(EngineBudget { name: budget, allowed }) => {
+            Err(EngineError::EngineBudget { budget, allowed })
+        }
     }
 }
 
 impl SandboxedRule {
     /// Whether a fault ended it that may be the engine's own failing as well as the expression's doing.
     pub fn has_suspicious_fault(&self) -> bool {
-        self.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
+        self.metered.sandbox.fault().is_some_and(|fault| is_suspicious(fault.kind))
     }
 }
 
@@ -238,10 +299,10 @@ pub(super) fn try_out(plugin: &LoadedPlugin, linked: &LinkedEngine, engine: &San
 /// Whether a fault is charged to the expression or to the engine. Fuel, memory, stack and output are what an expression can
 /// exhaust; they are counted deterministically, so the verdict is the same wherever it is asked. The wall clock is not, so
 /// running into it is a fault.
-fn charged(fault: PluginFault, limits: &PluginLimits, rows: u32) -> EngineError {
+fn charged(fault: PluginFault, limits: &PluginLimits, fuel: u64) -> EngineError {
     let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
     let (budget, allowed) = match fault.kind {
-        FaultKind::Fuel => ("fuel", limits.fuel_for(rows)),
+        FaultKind::Fuel => ("fuel", fuel),
         FaultKind::Memory => ("memory", bytes(limits.memory_bytes)),
         FaultKind::Stack => ("stack", bytes(STACK_BYTES)),
         FaultKind::OutputTooLarge => ("output", bytes(limits.output_bytes)),

@@ -96,6 +96,8 @@ pub(super) struct Sandbox<G> {
     limits: PluginLimits,
     stats: Arc<PluginStats>,
     usage: Usage,
+    /// Whether all calls share the time of one.
+    shares_time: bool,
     ended: Option<PluginFault>,
 }
 
@@ -127,11 +129,12 @@ impl<G> Sandbox<G> {
             limits: of.limits.clone(),
             stats: of.stats.clone(),
             usage: Usage::default(),
+            shares_time: false,
             ended: None,
         };
         let exports = sandbox.call(of.limits.fuel_base, |store, ()| Ok(instantiate(store)?))?;
-        let Sandbox { store, exports: (), plugin, limits, stats, usage, ended } = sandbox;
-        Ok(Sandbox { store, exports, plugin, limits, stats, usage, ended })
+        let Sandbox { store, exports: (), plugin, limits, stats, usage, shares_time, ended } = sandbox;
+        Ok(Sandbox { store, exports, plugin, limits, stats, usage, shares_time, ended })
     }
 
     /// Makes one call with that much fuel.
@@ -152,7 +155,7 @@ impl<G> Sandbox<G> {
         self.store.data_mut().host_calls.begin();
         let answer = match self.store.set_fuel(fuel) {
             Ok(()) => {
-                self.store.set_epoch_deadline(ticks_of(Duration::from_millis(self.limits.call_ms)));
+                self.store.set_epoch_deadline(ticks_of(self.time_left()));
                 call(&mut self.store, &self.exports)
             }
             Err(error) => Err(CallError::Stopped(error)),
@@ -164,6 +167,17 @@ impl<G> Sandbox<G> {
             span.record("otel.status_code", "ERROR");
             fault
         })
+    }
+
+    /// From now on all calls together have the time of one.
+    pub fn share_time(&mut self) {
+        self.shares_time = true;
+    }
+
+    /// How long the next call may take.
+    fn time_left(&self) -> Duration {
+        let time = Duration::from_millis(self.limits.call_ms);
+        if self.shares_time { time.saturating_sub(self.usage.time) } else { time }
     }
 
     /// Writes no more lines of the plugin: from now on it is given rules and facts about people.

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::domain::audit::Actor;
 use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::search::SubjectQuery;
@@ -192,17 +193,18 @@ pub trait Board: Send + Sync + 'static {
 /// A register in partitions.
 #[async_trait::async_trait]
 pub trait Partitions: Send + Sync + 'static {
-    /// The register as it stands now.
+    /// The register as it stands now, for a preview of that client. Waits a while where the client has its share of the moments that there
+    /// may be, or all are held.
     ///
     /// # Errors
-    /// When the store fails.
-    async fn moment(&self) -> Result<Arc<dyn Moment>, StoreError>;
+    /// When the store fails, or none is free in time.
+    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError>;
 
-    /// A moment that another process, or this one, holds.
+    /// A moment that another process, or this one, holds, for its preview of that client.
     ///
     /// # Errors
-    /// When the store fails, or nobody holds it any more.
-    async fn moment_called(&self, name: &str) -> Result<Arc<dyn Moment>, StoreError>;
+    /// When the store fails, nobody holds it any more, or none is free for the client now.
+    async fn moment_called(&self, name: &str, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError>;
 
     /// How many keys its partitions have.
     fn partition_keys(&self) -> u32;

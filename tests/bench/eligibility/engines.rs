@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use daftar::app::AppState;
+use daftar::domain::audit::Actor;
 use daftar::domain::calendar::days_since_epoch;
 use daftar::domain::code::CodeUri;
 use daftar::domain::eligibility::{Batch, Bindings, Children, Column, ColumnValues, RowSpace, Verdict};
 use daftar::domain::extension::ExtensionFields;
 use daftar::domain::manifest::PluginName;
-use daftar::plugin::{RuleSession, run_rule};
+use daftar::plugin::{RuleRequest, RuleSession, run_rule_in_background};
 use daftar::service::eligibility::schema::schema;
 use daftar::vocab::Generation;
 
@@ -94,10 +95,15 @@ fn rows_engine() -> Result<PathBuf, String> {
 }
 
 async fn rate(app: &AppState, rule: &Rule, has_gaps: bool) -> Result<Rate, String> {
-    let schema = Arc::new(schema(rule.subject, &ExtensionFields::default()));
+    let request = RuleRequest {
+        actor: Actor::Administrator,
+        expression: rule.expression.to_owned(),
+        schema: Arc::new(schema(rule.subject, &ExtensionFields::default())),
+    };
     let generation = app.registry.vocabularies.current();
     let measure = move |session: &mut dyn RuleSession| warm(session, &generation, has_gaps);
-    let ran = run_rule(&*app.engine, rule.expression.to_owned(), schema, measure).await;
+    // A budget for each call: a request's would be used up by a few hundred.
+    let ran = run_rule_in_background(&*app.engine, request, measure).await;
     ran.map_err(|error| error.to_string())?
 }
 

@@ -3,7 +3,8 @@
 mod agreement;
 mod refusals;
 mod streaming;
-mod turns;
+pub mod turns;
+pub mod unread;
 mod writes;
 
 use daftar_tests::records::{FEMALE, MALE, NATIONAL_ID, household, person, reference, with};

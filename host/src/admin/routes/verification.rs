@@ -24,7 +24,8 @@ pub async fn verify(
 ) -> Result<Response, ApiError> {
     let look = app.verifier.begin(&ctx).await?;
     let (events, told) = channel(WAITING_MAX);
-    Ok(lines::answer(look.run(events), told, Lines(VerificationResult::default())))
+    let lines = Lines(VerificationResult::default());
+    Ok(lines::answer(&app.spools, &ctx.actor, look.run(events), told, lines))
 }
 
 /// What a look tells as lines; counts on the way what it came to.

@@ -61,17 +61,17 @@ pub async fn previewed(
         Subject::Individual => Among::Individuals(individual_search::filter(app, ctx, &filter)?),
         Subject::Group => Among::Groups(group_search::filter(app, ctx, &filter)?),
     };
-    let request = PreviewRequest { expression, among, sample, as_of };
+    let request = PreviewRequest { expression, among, sample, as_of, is_streamed, tells_subjects };
     let means = Means { engine: &app.engine, desk: &app.previews, kept: &app.rule_columns };
     let ready = prepare(ctx, &app.registry, means, request).await?;
     let (languages, sealer) = (languages(app, headers), Sealer::new(ctx, &app.decision_keys));
     if !is_streamed {
-        let preview = ready.run(None, false).await?;
+        let preview = ready.run(None).await?;
         return Ok(Json(PreviewBody::new(&preview, &languages, &sealer)).into_response());
     }
     let (events, told) = channel(WAITING_MAX);
     let lines = Lines { languages, sealer, request_id: Arc::clone(&ctx.request_id) };
-    Ok(lines::answer(ready.run(Some(events), tells_subjects), told, lines))
+    Ok(lines::answer(&app.spools, &ctx.actor, ready.run(Some(events)), told, lines))
 }
 
 /// What a preview tells as lines.

@@ -5,11 +5,16 @@ use std::sync::mpsc::sync_channel;
 
 use super::guest::{TestLibrary, now};
 use super::rule_guest::letters;
+use crate::context::Cancellation;
+use crate::domain::audit::Actor;
 use crate::domain::code::CodeNumber;
 use crate::domain::eligibility::{Answer, Batch, Bindings, Column, ColumnValues, RowSpace, Schema, Subject, Verdict};
 use crate::domain::explanation::{Cost, Explanation, RuleSummary};
 use crate::domain::manifest::{PluginKind, PluginName};
-use crate::plugin::{EligibilityEngine, EngineError, FaultKind, InstallStep, PluginLibrary, PluginLimits, run_rule};
+use crate::plugin::{
+    EligibilityEngine, EngineError, FaultKind, InstallStep, PluginLibrary, PluginLimits, RuleRequest, RuleSession,
+    run_rule, run_rule_in_background,
+};
 
 fn with_engine(limits: Option<PluginLimits>) -> TestLibrary {
     let test = TestLibrary::with_limits(limits);
@@ -19,6 +24,11 @@ fn with_engine(limits: Option<PluginLimits>) -> TestLibrary {
 
 fn schema() -> Arc<Schema> {
     Arc::new(Schema { version: "1".to_owned(), subject: Subject::Individual, fields: Vec::new() })
+}
+
+/// A rule of the administrator.
+pub fn request(expression: &str) -> RuleRequest {
+    RuleRequest { actor: Actor::Administrator, expression: expression.to_owned(), schema: schema() }
 }
 
 fn batch(rows: u32) -> Batch {
@@ -35,7 +45,7 @@ pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<V
         });
         sender.send(verdicts).unwrap();
     };
-    test.library.submit(expression.to_owned(), schema(), Box::new(task))?;
+    test.library.submit(request(expression), Cancellation::default(), Box::new(task))?;
     receiver.recv().unwrap()
 }
 
@@ -51,7 +61,7 @@ pub fn told(
         rule.bind(&Bindings::default()).unwrap();
         sender.send((rule.summary().cloned(), rule.explain(&batch(1), row))).unwrap();
     };
-    test.library.submit(expression.to_owned(), schema(), Box::new(task)).unwrap();
+    test.library.submit(request(expression), Cancellation::default(), Box::new(task)).unwrap();
     receiver.recv().unwrap()
 }
 
@@ -93,6 +103,60 @@ fn budgets_are_charged_to_the_expression() {
     assert_eq!(verdicts(&test, "all", 1).unwrap(), [Verdict::Eligible]);
 }
 
+/// How often a rule can be evaluated over a thousand rows before it is stopped, and by what; up to a hundred times.
+fn evaluations(rule: &mut dyn RuleSession) -> (u32, Option<EngineError>) {
+    if let Err(error) = rule.bind(&Bindings::default()) {
+        return (0, Some(error));
+    }
+    for done in 0..100 {
+        if let Err(error) = rule.evaluate(&batch(1_000)) {
+            return (done, Some(error));
+        }
+    }
+    (100, None)
+}
+
+#[tokio::test]
+async fn one_budget_of_fuel_is_for_everything_that_a_request_does_with_its_rule() {
+    let unlimited = with_engine(None);
+    let used = run_rule(&*unlimited.library, request("all"), |rule| {
+        rule.bind(&Bindings::default()).unwrap();
+        let before = rule.usage().fuel;
+        rule.evaluate(&batch(1_000)).unwrap();
+        (before, rule.usage().fuel - before)
+    });
+    let (before, of_one) = used.await.unwrap();
+    // Enough for compiling and binding it, and for a few evaluations.
+    let fuel_base = before + 3 * of_one;
+    let limits = PluginLimits { fuel_base, fuel_per_row: 0, ..PluginLimits::for_kind(PluginKind::EligibilityEngine) };
+    let test = with_engine(Some(limits));
+    let (done, stopped) = run_rule(&*test.library, request("all"), evaluations).await.unwrap();
+    assert!((3..100).contains(&done), "{done} of {of_one} each, of {fuel_base}");
+    assert_eq!(stopped, Some(EngineError::Exhausted { budget: "fuel", allowed: fuel_base }));
+    let in_background = run_rule_in_background(&*test.library, request("all"), evaluations).await.unwrap();
+    assert_eq!(in_background, (100, None), "batches of previews have a budget each");
+}
+
+#[tokio::test]
+async fn a_rule_whose_request_is_given_up_ends_at_its_next_call() {
+    let test = with_engine(None);
+    let (started, has_started) = sync_channel(0);
+    let (go_on, goes_on) = sync_channel(0);
+    let (sender, receiver) = sync_channel(1);
+    let mut running = Box::pin(run_rule(&*test.library, request("all"), move |rule| {
+        let first = rule.bind(&Bindings::default());
+        started.send(()).unwrap();
+        goes_on.recv().unwrap();
+        let second = rule.evaluate(&batch(1)).map(drop);
+        sender.send((first, second, rule.cancellation().is_cancelled())).unwrap();
+    }));
+    assert!(futures_util::poll!(&mut running).is_pending());
+    has_started.recv().unwrap();
+    drop(running);
+    go_on.send(()).unwrap();
+    assert_eq!(receiver.recv(), Ok((Ok(()), Err(EngineError::Abandoned), true)));
+}
+
 #[test]
 fn fuel_decides_at_the_same_unit_every_time() {
     let fuel = |rows: u32| {
@@ -104,7 +168,7 @@ fn fuel_decides_at_the_same_unit_every_time() {
             rule.evaluate(&batch(rows)).unwrap();
             sender.send(rule.usage().fuel).unwrap();
         };
-        test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
         receiver.recv().unwrap()
     };
     assert_eq!(fuel(7), fuel(7));
@@ -159,7 +223,7 @@ fn a_session_that_had_a_fault_is_not_entered_again() {
         let second = rule.evaluate(&batch(1));
         sender.send((first, second, rule.usage().fuel == fuel)).unwrap();
     };
-    test.library.submit("t".to_owned(), schema(), Box::new(task)).unwrap();
+    test.library.submit(request("t"), Cancellation::default(), Box::new(task)).unwrap();
     let (first, second, is_untouched) = receiver.recv().unwrap();
     assert!(first.is_err() && first == second && is_untouched);
     assert_eq!(faults(&test), [(FaultKind::Trap, 1)]);
@@ -181,7 +245,7 @@ fn what_is_too_large_to_be_given_is_refused_by_the_host() {
             let batch = Batch { columns: vec![column], ..batch(1) };
             sender.send(session.unwrap().evaluate(&batch).map(drop)).unwrap();
         };
-        test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+        test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
         let outcome = receiver.recv().unwrap();
         assert_eq!(outcome.is_err(), is_refused, "{bytes}: {outcome:?}");
     }
@@ -195,7 +259,7 @@ fn answers_that_the_rule_did_not_ask_for_are_the_hosts_mistake() {
         let bindings = Bindings { answers: vec![Answer::Number(CodeNumber(1))], texts: Vec::new() };
         sender.send(session.unwrap().bind(&bindings)).unwrap();
     };
-    test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
     let error = receiver.recv().unwrap().unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::RefusedInput), "{error:?}");
 }
@@ -216,7 +280,7 @@ fn too_many_requests_of_one_engine_are_refused_at_once() {
         started.send(()).unwrap();
         let _ = released.recv();
     };
-    test.library.submit("all".to_owned(), schema(), Box::new(task)).unwrap();
+    test.library.submit(request("all"), Cancellation::default(), Box::new(task)).unwrap();
     has_started.recv().unwrap();
     assert_eq!(verdicts(&test, "all", 1), Err(EngineError::Busy));
     drop(release);
@@ -260,14 +324,14 @@ fn no_engine_and_several_engines_are_no_engine_unless_one_is_named() {
 async fn async_code_waits_for_a_rule_without_blocking() {
     let test = with_engine(None);
     let library: &dyn EligibilityEngine = &*test.library;
-    let rows = run_rule(library, "all".to_owned(), schema(), |rule| {
+    let rows = run_rule(library, request("all"), |rule| {
         rule.bind(&Bindings::default())?;
         rule.evaluate(&batch(4)).map(|outcomes| outcomes.verdicts.len())
     });
     assert_eq!(rows.await, Ok(Ok(4)));
-    let refused = run_rule(library, "!".to_owned(), schema(), |_| ());
+    let refused = run_rule(library, request("!"), |_| ());
     assert!(matches!(refused.await, Err(EngineError::Diagnostics(_))));
-    let panicked = run_rule(library, "all".to_owned(), schema(), |_| -> u8 { panic!("a test's panic") });
+    let panicked = run_rule(library, request("all"), |_| -> u8 { panic!("a test's panic") });
     assert_eq!(panicked.await, Err(EngineError::Abandoned));
 }
 
@@ -277,7 +341,7 @@ async fn a_session_keeps_the_engine_that_it_began_with() {
     let replaced = test.library.clone();
     let library: &dyn EligibilityEngine = &*test.library;
     let began_with = library.engine_name().unwrap();
-    let session = run_rule(library, "all".to_owned(), schema(), move |rule| {
+    let session = run_rule(library, request("all"), move |rule| {
         replaced.install(letters("test", "99.0.0"), now(), &|_| Ok(())).unwrap();
         rule.bind(&Bindings::default()).unwrap();
         let rows = rule.evaluate(&batch(4)).unwrap().verdicts.len();

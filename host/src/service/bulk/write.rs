@@ -1,6 +1,7 @@
 //! Writes one line: makes its record, passes it over, or changes what is there.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::prepare::Work;
 use super::window::LineResult;
@@ -29,6 +30,25 @@ use crate::vocab::LanguagePreference;
 
 /// Why a membership that is only checked goes against its program, which is not asked.
 const REHEARSAL: &str = "a rehearsal";
+
+/// How often a line is tried that asks a program's rule while too many rules wait, and after what time.
+const TRIES: u32 = 300;
+const TRIED_AGAIN: Duration = Duration::from_millis(100);
+
+/// Does what asks a program's rule: an import has more lines on their way than the rules that one client may have waiting.
+async fn once_there_is_room<T, F: Future<Output = Result<T, AppError>>>(
+    ctx: &OpContext,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, AppError> {
+    for _ in 1..TRIES {
+        match ask().await {
+            Err(AppError::Busy) => ctx.trail.begin_again(),
+            other => return other,
+        }
+        tokio::time::sleep(TRIED_AGAIN).await;
+    }
+    ask().await
+}
 
 impl Importer {
     /// Writes a line. `later` is the later line that brought a record to which this one refers.
@@ -164,7 +184,9 @@ impl Importer {
                 program::create(ctx, registry, &self.engine, *details).await?;
             }
             BulkRecord::ProgramMembership(draft) => {
-                program_membership::create(ctx, registry, &self.engine, self.unasked(*draft)).await?;
+                let draft = self.unasked(*draft);
+                let create = || program_membership::create(ctx, registry, &self.engine, draft.clone());
+                once_there_is_room(ctx, create).await?;
             }
             BulkRecord::Consent(draft) => {
                 consent::create(ctx, registry, *draft).await?;
@@ -221,7 +243,9 @@ impl Importer {
                     }
                 };
                 let make = |_: &MembershipView, _: &FieldSet| Ok(draft.clone());
-                program_membership::replace(ctx, registry, &self.engine, &address, (condition, &spoken), &make).await?;
+                let terms = (condition, &spoken);
+                let replace = || program_membership::replace(ctx, registry, &self.engine, &address, terms, &make);
+                once_there_is_room(ctx, replace).await?;
             }
             BulkRecord::Consent(draft) => return self.consent(ctx, existing, &draft, condition).await,
         }

@@ -17,7 +17,7 @@ use crate::domain::code::CodeUri;
 use crate::domain::eligibility::{Diagnostic, PlacedQuestion, Question, Reference, Schema, Severity, Subject};
 use crate::domain::explanation::RuleSummary;
 use crate::error::AppError;
-use crate::plugin::{EligibilityEngine, EngineError, RuleSession, run_rule};
+use crate::plugin::{EligibilityEngine, EngineError, RuleRequest, RuleSession, run_rule};
 use crate::service::open;
 use crate::service::registry::Registry;
 
@@ -60,8 +60,9 @@ pub async fn check(
     };
     let schema = Arc::new(schema(subject, registry.vocabularies.current().extension_fields()));
     let checking = Checking { ctx: ctx.clone(), registry: registry.clone(), schema: schema.clone() };
+    let rule = RuleRequest { actor: ctx.actor.clone(), expression: expression.to_owned(), schema };
     let run = async {
-        match run_rule(engine.as_ref(), expression.to_owned(), schema, move |session| checking.run(session)).await {
+        match run_rule(engine.as_ref(), rule, move |session| checking.run(session)).await {
             Ok(checked) => Ok(checked?),
             Err(EngineError::Diagnostics(diagnostics)) => {
                 Ok(Checked { summary: None, references: Vec::new(), diagnostics })

@@ -26,7 +26,7 @@ use crate::domain::identifier::IdentifierKey;
 use crate::domain::record::VersionId;
 use crate::domain::subject::SubjectReference;
 use crate::error::AppError;
-use crate::plugin::{EligibilityEngine, RuleSession, run_rule};
+use crate::plugin::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
 use crate::service::audit;
 use crate::service::open;
 use crate::service::registry::Registry;
@@ -204,9 +204,13 @@ async fn run(
         request,
         authority,
     };
-    let (expression, schema) = (evaluation.request.expression.clone(), evaluation.schema.clone());
+    let rule = RuleRequest {
+        actor: ctx.actor.clone(),
+        expression: evaluation.request.expression.clone(),
+        schema: evaluation.schema.clone(),
+    };
     let runtime = tokio::runtime::Handle::current();
-    run_rule(engine.as_ref(), expression, schema, move |session| evaluation.run(&runtime, session)).await?
+    run_rule(engine.as_ref(), rule, move |session| evaluation.run(&runtime, session)).await?
 }
 
 /// One evaluation on its way; it runs on a thread of the sandbox.
@@ -234,6 +238,7 @@ impl Evaluation {
             generation: &self.generation,
             as_of: self.as_of,
             repeated: self.request.repeated.as_deref(),
+            cancellation: session.cancellation().clone(),
         };
         // Before anybody is read: what cannot be repeated is refused for that, whoever it is about.
         if let Some(repeated) = &self.request.repeated {

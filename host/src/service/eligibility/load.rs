@@ -13,7 +13,7 @@ use self::reads::Reads;
 use super::decision::Decision;
 use super::evaluate::{Authority, SubjectInput};
 use super::facts::{Me, Members, MembershipFact, Person, PersonInHousehold, Programs, SubjectFacts};
-use crate::context::OpContext;
+use crate::context::{Cancellation, OpContext};
 use crate::domain::change::Details;
 use crate::domain::code::CodeUri;
 use crate::domain::field::FieldSet;
@@ -55,6 +55,8 @@ pub(super) struct Loader<'a> {
     pub as_of: Date,
     /// The decision that is repeated: records are looked at as it names them.
     pub repeated: Option<&'a Decision>,
+    /// Nothing more is fetched for a request that was given up.
+    pub cancellation: Cancellation,
 }
 
 /// What was fetched.
@@ -74,6 +76,9 @@ impl Loader<'_> {
     pub(super) async fn load(&self, subjects: &[SubjectInput], needs: Needs) -> Result<Loaded, AppError> {
         let mut loaded = Loaded::default();
         for (at, subject) in subjects.iter().enumerate() {
+            if self.cancellation.is_cancelled() {
+                return Err(AppError::Busy);
+            }
             let facts = match subject {
                 SubjectInput::Reference(kind, key) => match self.find(kind.record_kind(), key).await {
                     Ok(id) => self.stored(SubjectReference { kind: *kind, id }, needs, &mut loaded.reads).await,

@@ -37,7 +37,7 @@ use self::desk::{Place, PreviewDesk};
 use self::facts::{BATCH_ROWS_MAX, Facts, Keeping};
 use self::inquiry::Inquiry;
 use self::parted::Parted;
-use self::run::{Run, Subjects};
+use self::run::{Run, STREAMED, Subjects};
 use self::tally::Breakdowns;
 use super::access;
 use super::check::codes_of;
@@ -56,7 +56,7 @@ use crate::domain::record::RecordKind;
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::domain::search::SubjectQuery;
 use crate::error::{AppError, FieldUse};
-use crate::plugin::{EligibilityEngine, RuleSession, run_rule};
+use crate::plugin::{EligibilityEngine, RuleRequest, RuleSession, run_rule};
 use crate::service::group::{self, GroupSearchRequest};
 use crate::service::individual::{self, SearchRequest};
 use crate::service::registry::Registry;
@@ -88,6 +88,10 @@ pub struct PreviewRequest {
     pub sample: u32,
     /// On which day; today, where absent.
     pub as_of: Option<Date>,
+    /// Whether its events are sent as they come, and it goes on after the request was answered.
+    pub is_streamed: bool,
+    /// Whether the outcome of each subject is among the events.
+    pub tells_subjects: bool,
 }
 
 /// What is told while a preview goes on.
@@ -194,7 +198,7 @@ pub async fn prepare(
         }
     };
     let found = match &registry.parted {
-        Some(parted) => Found::Parted(Parted::find(parted, &query, visibility::sees(ctx)).await?),
+        Some(parted) => Found::Parted(Parted::find(parted, &query, visibility::sees(ctx), &ctx.actor).await?),
         None => Found::Here(Here::find(ctx, registry, &query)),
     };
     let schema = Arc::new(schema(kind, registry.vocabularies.current().extension_fields()));
@@ -210,12 +214,13 @@ pub async fn prepare(
         let expression = request.expression.clone();
         move |session: &mut dyn RuleSession| setting(&ctx, &registry, &schema, &expression, as_of, session)
     };
-    let compiled = async { run_rule(engine.as_ref(), request.expression.clone(), schema.clone(), described).await? };
+    let rule = RuleRequest { actor: ctx.actor.clone(), expression: request.expression.clone(), schema: schema.clone() };
+    let compiled = async { run_rule(engine.as_ref(), rule, described).await? };
     let setting = unless_exhausted(ctx, registry, asked.clone(), compiled).await?;
     let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| setting.generation.number_of(&uri));
     let (breakdowns, withheld) = breakdowns(ctx, kind);
     let inquiry = Inquiry {
-        ctx: ctx.clone(),
+        ctx: if request.is_streamed { outliving(ctx) } else { ctx.clone() },
         registry: registry.clone(),
         engine: Arc::clone(engine),
         engine_name: setting.decision.engine.clone(),
@@ -228,7 +233,7 @@ pub async fn prepare(
         as_of,
         household: household.map(|number| number.0),
         breakdowns,
-        tells_subjects: false,
+        tells_subjects: request.tells_subjects,
     };
     let subjects = match found {
         Found::Parted(parted) => Subjects::Parted(parted),
@@ -247,7 +252,7 @@ pub async fn prepare(
         asked,
         decision: setting.decision,
         warnings: setting.warnings,
-        is_streamed: false,
+        is_streamed: request.is_streamed,
     };
     Ok(Ready { run, place })
 }
@@ -257,12 +262,20 @@ impl Ready {
     ///
     /// # Errors
     /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
-    pub async fn run(self, events: Option<Sender<PreviewEvent>>, tells_subjects: bool) -> Result<Preview, AppError> {
+    pub async fn run(self, events: Option<Sender<PreviewEvent>>) -> Result<Preview, AppError> {
         let Self { run, place } = self;
-        let preview = run.complete(events, tells_subjects).await;
+        let preview = run.complete(events).await;
         drop(place);
         preview
     }
+}
+
+/// The context of work that goes on after its request was answered: its audit entries are written as they come, and what it relies on is
+/// collected by itself.
+fn outliving(ctx: &OpContext) -> OpContext {
+    let trail = ctx.trail.of_part(&ctx.trail.operation().unwrap_or_default(), STREAMED);
+    let _nothing_was_collected_yet = trail.end(ctx.now, STREAMED, None);
+    OpContext { trail, ..ctx.clone() }
 }
 
 /// Whom a preview is about.

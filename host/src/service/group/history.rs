@@ -1,9 +1,13 @@
 //! Who joined and left a group, and what was changed of a place: read from the versions of its record.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
 use super::{find, name_members, reference, seen_members};
-use crate::context::OpContext;
+use crate::context::{Cancellation, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::group::Member;
 use crate::domain::identifier::IdentifierKey;
@@ -16,10 +20,8 @@ use crate::service::audit;
 use crate::service::codes::CodeView;
 use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
+use crate::store::Store;
 use crate::vocab::LanguagePreference;
-
-/// How many versions are read before others have their turn.
-const VERSIONS_PER_TURN: u64 = 16;
 
 /// The most versions that are looked at, the newest ones.
 pub const VERSIONS_MAX: u64 = 1_000;
@@ -78,26 +80,7 @@ pub async fn membership_history(
     entry.note = Some("membership history".to_owned());
     registry.audit.record(ctx, entry).await?;
     let (group, fields) = found?;
-    let last = group.meta.version.0;
-    let first = last.saturating_sub(VERSIONS_MAX).max(1);
-    let mut entries = Vec::new();
-    let mut before: Option<Vec<Member>> = (first == 1).then(Vec::new);
-    for version in first..=last {
-        if version % VERSIONS_PER_TURN == 0 {
-            tokio::task::yield_now().await;
-        }
-        let Some(stored) = registry.store.group_version(group.id, VersionId(version)).await? else { continue };
-        let now = stored.details.members.clone().unwrap_or_default();
-        if let Some(before) = &before {
-            let changes = differences(before, &now);
-            entries.extend(changes.into_iter().map(|(change, member)| HistoryEntry {
-                change,
-                member,
-                meta: stored.meta.clone(),
-            }));
-        }
-        before = Some(now);
-    }
+    let mut entries = changes(registry, group.id, group.meta.version).await?;
     let members: Vec<RecordId> = entries.iter().map(|entry| entry.member.individual).collect();
     let there = visibility::there(ctx, registry, RecordKind::Individual, &members).await?;
     entries.retain(|entry| there.contains(&entry.member.individual) && fields.allows("member"));
@@ -110,28 +93,66 @@ pub async fn membership_history(
     Ok(HistoryPage { total, entries, members, codes })
 }
 
-/// What became of the places: those that are the same are left out, the others are paired by person, in their order.
-fn differences(before: &[Member], now: &[Member]) -> Vec<(PlaceChange, Member)> {
-    let mut gone: Vec<&Member> = before.iter().collect();
-    let mut new = Vec::new();
-    for member in now {
-        match gone.iter().position(|former| *former == member) {
-            Some(at) => drop(gone.remove(at)),
-            None => new.push(member),
+/// What happened to the places of a group up to a version. Up to a thousand versions of some hundred members are decoded and compared,
+/// which is done on a thread for blocking work and ends when the request is given up.
+async fn changes(registry: &Registry, group: RecordId, last: VersionId) -> Result<Vec<HistoryEntry>, AppError> {
+    let (store, runtime) = (Arc::clone(&registry.store), Handle::current());
+    let cancellation = Cancellation::default();
+    let _cancelled_when_this_is_dropped = cancellation.guard();
+    let reading = move || runtime.block_on(changes_here(&*store, group, last, &cancellation));
+    spawn_blocking(reading).await.map_err(|error| AppError::Internal(error.into()))?
+}
+
+async fn changes_here(
+    store: &dyn Store,
+    group: RecordId,
+    last: VersionId,
+    cancellation: &Cancellation,
+) -> Result<Vec<HistoryEntry>, AppError> {
+    let first = last.0.saturating_sub(VERSIONS_MAX).max(1);
+    let mut entries = Vec::new();
+    let mut before: Option<Vec<Member>> = (first == 1).then(Vec::new);
+    for version in first..=last.0 {
+        if cancellation.is_cancelled() {
+            return Err(AppError::Busy);
         }
+        let Some(stored) = store.group_version(group, VersionId(version)).await? else { continue };
+        let now = stored.details.members.clone().unwrap_or_default();
+        if let Some(before) = &before {
+            let changes = differences(before, &now);
+            entries.extend(changes.into_iter().map(|(change, member)| HistoryEntry {
+                change,
+                member,
+                meta: stored.meta.clone(),
+            }));
+        }
+        before = Some(now);
     }
+    Ok(entries)
+}
+
+/// What became of the places: those that are the same are left out, the others are paired by person, in their order. The places of each
+/// person are compared with those of the same person alone, so that the time is in proportion to the number of places.
+fn differences(before: &[Member], now: &[Member]) -> Vec<(PlaceChange, Member)> {
+    let mut former: HashMap<RecordId, VecDeque<usize>> = HashMap::new();
+    for (at, member) in before.iter().enumerate() {
+        former.entry(member.individual).or_default().push_back(at);
+    }
+    let mut is_gone = vec![true; before.len()];
+    let mut take = |member: &Member, is_meant: &dyn Fn(&Member) -> bool| {
+        let places = former.get_mut(&member.individual)?;
+        let found = places.iter().position(|at| before.get(*at).is_some_and(is_meant))?;
+        let at = places.remove(found)?;
+        is_gone.get_mut(at).map(|gone| *gone = false)
+    };
+    let new: Vec<&Member> = now.iter().filter(|member| take(member, &|former| former == *member).is_none()).collect();
     let mut changes = Vec::new();
     for member in new {
-        let change = match gone.iter().position(|former| former.individual == member.individual) {
-            Some(at) => {
-                gone.remove(at);
-                PlaceChange::Changed
-            }
-            None => PlaceChange::Added,
-        };
-        changes.push((change, member.clone()));
+        let is_changed = take(member, &|_| true).is_some();
+        changes.push((if is_changed { PlaceChange::Changed } else { PlaceChange::Added }, member.clone()));
     }
-    changes.extend(gone.into_iter().map(|member| (PlaceChange::Removed, member.clone())));
+    let gone = before.iter().zip(is_gone).filter(|(_, gone)| *gone);
+    changes.extend(gone.map(|(member, _)| (PlaceChange::Removed, member.clone())));
     changes
 }
 
@@ -156,5 +177,16 @@ mod tests {
         assert_eq!(differ(&[one.clone(), two.clone()], &[place(1, true)]), [(Changed, 1), (Removed, 2)]);
         assert_eq!(differ(&[place(1, true)], &[place(1, true), one.clone()]), [(Added, 1)], "who comes back");
         assert_eq!(differ(&[one.clone(), one], &[two]), [(Added, 2), (Removed, 1), (Removed, 1)]);
+    }
+
+    #[test]
+    fn places_in_another_order_are_compared_in_proportion_to_their_number() {
+        // With a search of all others for each of them, these would take many minutes.
+        let before: Vec<Member> = (0..200_000).map(|individual| place(individual, false)).collect();
+        let now: Vec<Member> = before.iter().rev().cloned().collect();
+        assert_eq!(differences(&before, &now), []);
+        let all_changed: Vec<Member> = (0..200_000).rev().map(|individual| place(individual, true)).collect();
+        let changes = differences(&before, &all_changed);
+        assert!(changes.len() == 200_000 && changes.iter().all(|(change, _)| *change == PlaceChange::Changed));
     }
 }

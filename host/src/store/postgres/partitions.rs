@@ -2,14 +2,16 @@
 //!
 //! **Invariant:** moments and claims have connections of their own, so many and no more: a preview neither takes those of requests nor waits for
 //! another preview while it holds what that one waits for.
+//!
+//! **Invariant:** previews of one client hold a quarter of the moments at most, so that those of others find some.
 
 mod board;
 mod moment;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
+use crate::domain::audit::Actor;
+use crate::fair::FairSemaphore;
 use crate::store::StoreError;
 use crate::store::partition::{Board, Moment, Partitions};
 
@@ -21,11 +23,13 @@ use super::feed::Channel;
 
 /// How many moments a process holds at once. One that is asked for beyond is waited for.
 const MOMENTS_MAX: usize = 8;
+/// How many of them are of previews of one client.
+const MOMENTS_OF_CLIENT_MAX: usize = MOMENTS_MAX / 4;
 
 /// The register in partitions.
 pub struct PostgresPartitions {
     database: Arc<Database>,
-    moments: Arc<Semaphore>,
+    moments: Arc<FairSemaphore<Actor>>,
     board: PostgresBoard,
     partition_keys: u32,
 }
@@ -36,18 +40,19 @@ impl PostgresPartitions {
     pub fn of(store: &PostgresStore, partition_keys: u32) -> Self {
         let database = Arc::clone(&store.database);
         let board = PostgresBoard::new(Arc::clone(&database), store.feed.subscribe(Channel::Previews));
-        Self { database, moments: Arc::new(Semaphore::new(MOMENTS_MAX)), board, partition_keys }
+        let moments = FairSemaphore::new(MOMENTS_MAX, MOMENTS_OF_CLIENT_MAX);
+        Self { database, moments, board, partition_keys }
     }
 }
 
 #[async_trait::async_trait]
 impl Partitions for PostgresPartitions {
-    async fn moment(&self) -> Result<Arc<dyn Moment>, StoreError> {
-        Ok(Arc::new(PostgresMoment::now(&self.database, &self.moments).await?))
+    async fn moment(&self, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
+        Ok(Arc::new(PostgresMoment::now(&self.database, &self.moments, actor).await?))
     }
 
-    async fn moment_called(&self, name: &str) -> Result<Arc<dyn Moment>, StoreError> {
-        Ok(Arc::new(PostgresMoment::called(&self.database, &self.moments, name).await?))
+    async fn moment_called(&self, name: &str, actor: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
+        Ok(Arc::new(PostgresMoment::called(&self.database, &self.moments, name, actor).await?))
     }
 
     fn partition_keys(&self) -> u32 {

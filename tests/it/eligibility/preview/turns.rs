@@ -8,7 +8,7 @@ use daftar_tests::{ApiClient, Held, TestApp, artifacts};
 use serde_json::{Value, json};
 
 /// A register of two people whose engine loops for so long where it is told to.
-fn looping(call_ms: u64) -> (TestApp, tempfile::TempDir) {
+pub fn looping(call_ms: u64) -> (TestApp, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     for path in std::fs::read_dir(artifacts::plugins()).unwrap().map(|entry| entry.unwrap().path()) {
         if path.file_stem().unwrap() != "eligibility-cel" {
@@ -45,7 +45,7 @@ fn counted(client: &ApiClient) -> Value {
 }
 
 /// What the server says of itself: previews, turns that are held, turns that are waited for, calls that were stopped by the clock.
-fn figures(app: &TestApp) -> [u64; 4] {
+pub fn figures(app: &TestApp) -> [u64; 4] {
     let token = app.admin().token().to_owned();
     let page = app.admin_listener().request("GET", "/metrics").bearer(&token).send().expect(200).text();
     let figure = |series: &str| {
@@ -65,7 +65,7 @@ const LOOKS_MAX: u32 = 100_000;
 
 /// Looks again until the figures are as they are to be; what they are then.
 #[track_caller]
-fn until(app: &TestApp, are_right: impl Fn([u64; 4]) -> bool) -> [u64; 4] {
+pub fn until(app: &TestApp, are_right: impl Fn([u64; 4]) -> bool) -> [u64; 4] {
     let mut now = figures(app);
     for _ in 0..LOOKS_MAX {
         if are_right(now) {

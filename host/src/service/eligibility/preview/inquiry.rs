@@ -10,7 +10,7 @@ use super::tally::Breakdowns;
 use crate::columns::{RowLimits, Snapshot};
 use crate::context::OpContext;
 use crate::domain::eligibility::{Reference, Schema, Subject};
-use crate::plugin::EligibilityEngine;
+use crate::plugin::{EligibilityEngine, RuleRequest};
 use crate::service::registry::Registry;
 use crate::vocab::Generation;
 
@@ -37,6 +37,15 @@ pub(super) struct Inquiry {
 }
 
 impl Inquiry {
+    /// The rule, for the client whose preview it is.
+    pub fn rule(&self) -> RuleRequest {
+        RuleRequest {
+            actor: self.ctx.actor.clone(),
+            expression: self.expression.clone(),
+            schema: Arc::clone(&self.schema),
+        }
+    }
+
     /// What the rule reads of one register at one moment. `people` and `groups` are those that exist for the client; all, where absent.
     pub fn facts(
         &self,

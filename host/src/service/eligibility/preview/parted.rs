@@ -20,6 +20,7 @@ use super::partition::PartedRegister;
 use super::run::{Counting, Teller, sample_places};
 use crate::columns::RowMarks;
 use crate::context::trail::{Trail, TrailOf};
+use crate::domain::audit::Actor;
 use crate::domain::consent::ConsentId;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::search::SubjectQuery;
@@ -89,13 +90,14 @@ impl Parted {
         register: &Arc<PartedRegister>,
         query: &SubjectQuery,
         sees: Option<Sees<'_>>,
+        actor: &Actor,
     ) -> Result<Self, AppError> {
         let kind = match query {
             SubjectQuery::Individuals(_) => Subject::Individual,
             SubjectQuery::Groups(_) => Subject::Group,
         };
         let size = register.partitions.partition_keys();
-        let moment = register.partitions.moment().await?;
+        let moment = register.partitions.moment(actor).await?;
         let subjects = if query.is_everybody() && sees.is_none() {
             everybody(moment.last(kind).await?, size)
         } else {

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc::Sender;
 
 pub(super) use self::count::{Counting, Teller};
-use self::trace::{STREAMED, Trace};
+pub(super) use self::trace::STREAMED;
+use self::trace::Trace;
 use super::super::decision::Decision;
 use super::super::exhausted::Asked;
 use super::super::failure::{Failure, unless_exhausted};
@@ -61,7 +62,7 @@ pub(super) struct Run {
     pub asked: Asked,
     pub decision: Decision,
     pub warnings: Vec<Diagnostic>,
-    /// Whether the status of the answer was sent already.
+    /// Whether the status of the answer is sent before it ends.
     pub is_streamed: bool,
 }
 
@@ -94,13 +95,7 @@ impl Run {
     ///
     /// # Errors
     /// [`AppError::Expression`] when a budget is exhausted, [`AppError::Busy`], and when the store fails.
-    pub async fn complete(
-        mut self,
-        events: Option<Sender<PreviewEvent>>,
-        tells_subjects: bool,
-    ) -> Result<Preview, AppError> {
-        self.is_streamed = events.is_some();
-        self.inquiry.tells_subjects = tells_subjects;
+    pub async fn complete(self, events: Option<Sender<PreviewEvent>>) -> Result<Preview, AppError> {
         let Inquiry { ctx, registry, .. } = &self.inquiry;
         let mut trace = Trace { line: Some(self.line()), ctx: ctx.clone(), audit: registry.audit.clone() };
         let counted = unless_exhausted(ctx, registry, self.asked.clone(), self.count(events.as_ref())).await;

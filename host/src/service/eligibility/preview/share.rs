@@ -14,7 +14,7 @@ use super::parted::{count_part, defect};
 use super::partition::PartedRegister;
 use crate::domain::code::CodeUri;
 use crate::error::AppError;
-use crate::plugin::{EligibilityEngine, RuleSession, run_rule_in_background};
+use crate::plugin::{EligibilityEngine, RuleRequest, RuleSession, run_rule_in_background};
 use crate::service::eligibility::failure::Failure;
 use crate::service::eligibility::load::HOUSEHOLD;
 use crate::service::eligibility::schema::schema;
@@ -82,9 +82,10 @@ impl Sharing {
     }
 
     async fn take_part(&self, claim: Box<dyn Claim>, joined: &mut Option<Joined>) -> Result<(), Failure> {
-        let present = match joined.take() {
-            Some(present) if present.job == claim.job() => present,
-            Some(_) | None => self.join(claim.job(), claim.task()).await?,
+        // The snapshot of another preview is given back before one is asked for.
+        let present = match joined.take().filter(|present| present.job == claim.job()) {
+            Some(present) => present,
+            None => self.join(claim.job(), claim.task()).await?,
         };
         let partition = Partition { kind: present.inquiry.kind, size: present.partition_keys, number: claim.number() };
         let part = PartTask::take(claim.part()).map_err(defect)?;
@@ -104,16 +105,18 @@ impl Sharing {
         let schema = Arc::new(schema(kind, generation.extension_fields()));
         let described =
             |session: &mut dyn RuleSession| (session.references().to_vec(), session.engine_name().to_owned());
-        let expression = task.expression.clone();
-        let described = run_rule_in_background(self.engine.as_ref(), expression, Arc::clone(&schema), described);
+        let ctx = task.context().map_err(defect)?;
+        let rule =
+            RuleRequest { actor: ctx.actor.clone(), expression: task.expression.clone(), schema: Arc::clone(&schema) };
+        let described = run_rule_in_background(self.engine.as_ref(), rule, described);
         let (references, engine_name) = described.await?;
         if engine_name != task.engine {
             return Err(Failure::App(AppError::Busy));
         }
         let household = CodeUri::parse(HOUSEHOLD).ok().and_then(|uri| generation.number_of(&uri));
-        let moment = self.register.partitions.moment_called(&task.moment).await.map_err(AppError::from)?;
+        let moment = self.register.partitions.moment_called(&task.moment, &ctx.actor).await.map_err(AppError::from)?;
         let inquiry = Inquiry {
-            ctx: task.context().map_err(defect)?,
+            ctx,
             registry: self.registry.clone(),
             engine: Arc::clone(&self.engine),
             engine_name,

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::{Client, Row};
 
+use crate::domain::audit::Actor;
 use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::search::SubjectQuery;
 use crate::domain::subject::Subject;
+use crate::fair::{FairSemaphore, Slot};
 use crate::store::generation::History;
 use crate::store::index::Sees;
 use crate::store::partition::{Moment, Partition, Surroundings};
@@ -34,36 +35,42 @@ pub(super) struct PostgresMoment {
     unanswered: AtomicUsize,
     history: History,
     /// Released when the connection is.
-    _held: OwnedSemaphorePermit,
+    _held: Slot<Actor>,
 }
 
 impl PostgresMoment {
     /// The register as it stands now.
-    pub(super) async fn now(database: &Arc<Database>, moments: &Arc<Semaphore>) -> Result<Self, StoreError> {
-        Self::begun(database, moments, None).await
+    pub(super) async fn now(
+        database: &Arc<Database>,
+        moments: &Arc<FairSemaphore<Actor>>,
+        actor: &Actor,
+    ) -> Result<Self, StoreError> {
+        let slot = tokio::time::timeout(database.answer_timeout(), moments.acquire(actor)).await;
+        Self::begun(database, slot.ok(), None).await
     }
 
     /// A moment that is held elsewhere.
     pub(super) async fn called(
         database: &Arc<Database>,
-        moments: &Arc<Semaphore>,
+        moments: &Arc<FairSemaphore<Actor>>,
         name: &str,
+        actor: &Actor,
     ) -> Result<Self, StoreError> {
         let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         if !is_name {
             return Err(corrupt("moment", "its name is none that the database gives"));
         }
-        Self::begun(database, moments, Some(name)).await
+        // Its own process works on that preview: another one does not wait to take part.
+        Self::begun(database, moments.try_acquire(actor), Some(name)).await
     }
 
     async fn begun(
         database: &Arc<Database>,
-        moments: &Arc<Semaphore>,
+        slot: Option<Slot<Actor>>,
         shared: Option<&str>,
     ) -> Result<Self, StoreError> {
         let begun = async {
-            let waited = tokio::time::timeout(database.answer_timeout(), Arc::clone(moments).acquire_owned()).await;
-            let held = waited.ok().and_then(Result::ok).ok_or_else(|| {
+            let held = slot.ok_or_else(|| {
                 let said = "previews have every connection to the database that they may have";
                 Failure::new(Meaning::Exhausted, said)
             })?;

@@ -1,6 +1,7 @@
 //! What somebody asked and stopped waiting for: his connection is no longer one of the pool, and the database leaves what it did.
 
 use super::*;
+use crate::domain::audit::Actor;
 use crate::store::partition::Partitions;
 use crate::store::postgres::database::Link;
 use crate::store::shared::SharedPlugins;
@@ -79,7 +80,7 @@ async fn a_change_of_plugins_that_is_left_in_the_middle_takes_its_connection_alo
 async fn a_search_of_a_preview_that_is_over_is_cancelled() {
     let (store, watcher, _server) = opened().await;
     let partitions = PostgresPartitions::of(&store, 1_024);
-    let moment = partitions.moment().await.unwrap();
+    let moment = partitions.moment(&Actor::Administrator).await.unwrap();
     // It waits for this for as long as nobody cancels it: a moment's statements may take two minutes.
     watcher.client.batch_execute("BEGIN; LOCK TABLE daftar.record IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let other = store.database.link("other watcher").await.unwrap();

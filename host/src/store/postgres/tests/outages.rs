@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use daftar_test_postgres::Stop;
 
 use super::*;
+use crate::domain::audit::Actor;
 use crate::domain::change::Sequence;
+use crate::domain::client::ClientId;
 use crate::domain::record::RecordId;
 use crate::store::Operation;
 use crate::store::partition::Partitions;
@@ -179,16 +181,37 @@ async fn previews_that_have_every_connection_they_may_have_are_no_outage() {
     let server = Server::shared();
     let (store, _) = hasty(&server.create_database()).await;
     let partitions = PostgresPartitions::of(&store, 1_024);
+    let client = |number: usize| Actor::Client(ClientId::parse(&format!("client_{number}")).unwrap());
     let mut moments = Vec::new();
-    for _ in 0..8 {
-        moments.push(partitions.moment().await.unwrap());
+    for number in 0..8 {
+        moments.push(partitions.moment(&client(number / 2)).await.unwrap());
     }
-    let failed = partitions.moment().await.err().unwrap();
+    let failed = partitions.moment(&client(4)).await.err().unwrap();
     let said = "previews have every connection";
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains(said)), "{failed:?}");
     assert!(!store.database.is_away());
     moments.pop();
-    partitions.moment().await.unwrap();
+    partitions.moment(&client(4)).await.unwrap();
+}
+
+#[tokio::test]
+async fn previews_of_one_client_hold_a_quarter_of_the_snapshots() {
+    let server = Server::shared();
+    let (store, _) = hasty(&server.create_database()).await;
+    let partitions = PostgresPartitions::of(&store, 1_024);
+    let [greedy, modest] =
+        ["client_greedy", "client_modest"].map(|client| Actor::Client(ClientId::parse(client).unwrap()));
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(partitions.moment(&greedy).await.unwrap());
+    }
+    assert!(partitions.moment(&greedy).await.is_err(), "six are free, and none of them for this client");
+    let name = held[0].name().to_owned();
+    assert!(partitions.moment_called(&name, &greedy).await.is_err());
+    held.push(partitions.moment_called(&name, &modest).await.unwrap());
+    held.push(partitions.moment(&modest).await.unwrap());
+    held.remove(0);
+    partitions.moment(&greedy).await.unwrap();
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use futures_util::FutureExt as _;
 
 use super::*;
+use crate::domain::audit::Actor;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{Record, RecordMeta};
 use crate::domain::search::SubjectQuery;
@@ -87,11 +88,11 @@ struct NoPartitions;
 
 #[async_trait::async_trait]
 impl Partitions for NoPartitions {
-    async fn moment(&self) -> Result<Arc<dyn Moment>, StoreError> {
+    async fn moment(&self, _: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
         panic!("nothing is asked")
     }
 
-    async fn moment_called(&self, _: &str) -> Result<Arc<dyn Moment>, StoreError> {
+    async fn moment_called(&self, _: &str, _: &Actor) -> Result<Arc<dyn Moment>, StoreError> {
         panic!("nothing is asked")
     }
 

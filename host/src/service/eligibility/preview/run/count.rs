@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::{StreamExt, stream};
@@ -53,15 +52,6 @@ pub(in super::super) struct Counting<'c> {
     pub sample: Vec<u32>,
 }
 
-/// Ends what still runs when it is dropped.
-struct GiveUp(Arc<AtomicBool>);
-
-impl Drop for GiveUp {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A task that ends when nobody waits for it any more.
 struct Spawned<T>(JoinHandle<T>);
 
@@ -86,12 +76,10 @@ impl Counting<'_> {
     /// As a preview as a whole.
     pub async fn count(&self, teller: &dyn Teller) -> Result<Counted, Failure> {
         let total = self.rows.len();
-        let given_up = GiveUp(Arc::default());
         let work = Work {
             inquiry: Arc::new(self.inquiry.clone()),
             facts: Arc::clone(&self.facts),
             sample: self.sample.clone().into(),
-            is_given_up: Arc::clone(&given_up.0),
         };
         let (desk, tells_subjects) = (&self.inquiry.desk, self.inquiry.tells_subjects);
         let is_fast = !tells_subjects && !self.facts.reads_records() && !needs_texts(&self.facts.references);

@@ -18,7 +18,7 @@ pub(super) struct Trace {
 /// What access logs call a call whose caller left.
 const CALLER_LEFT: u16 = 499;
 /// The status of an answer whose lines are sent as they come.
-pub(super) const STREAMED: u16 = 200;
+pub(in super::super) const STREAMED: u16 = 200;
 
 impl Trace {
     /// Writes the line of a preview that came to its end.

@@ -1,10 +1,11 @@
 //! Some subjects of a preview, decided about on a thread of the sandbox.
 //!
-//! **Invariant:** a turn is over when its subjects are decided about, or when a batch begins after nobody waits for it any more.
+//! **Invariant:** a turn is over when its subjects are decided about, after the batch in which its time ran out, or before the batch that
+//! would begin after the preview was cancelled.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 
@@ -17,6 +18,10 @@ use crate::domain::consent::ConsentId;
 use crate::error::AppError;
 use crate::plugin::{EngineError, RuleSession, run_rule_in_background};
 
+/// How long the calls of a turn may take before the next one begins: many times what they take for a rule of ordinary cost, so that a
+/// rule that is expensive for each subject does not delay the previews of others by every subject of its turn.
+const TURN_MAX: Duration = Duration::from_millis(250);
+
 /// What a turn brought.
 #[derive(Default)]
 pub(super) struct Part {
@@ -25,7 +30,7 @@ pub(super) struct Part {
     pub sample: Vec<RowOutcome>,
     pub told: Vec<RowOutcome>,
     pub consents: BTreeSet<ConsentId>,
-    /// Subjects for whom there was no room.
+    /// Subjects for whom there was no room or no time.
     pub left: Vec<u32>,
 }
 
@@ -35,7 +40,6 @@ pub(super) struct Work {
     pub inquiry: Arc<Inquiry>,
     pub facts: Arc<Facts>,
     pub sample: Arc<[u32]>,
-    pub is_given_up: Arc<AtomicBool>,
 }
 
 impl Work {
@@ -47,14 +51,13 @@ impl Work {
         let mut whole = Part::default();
         let runtime = Handle::current();
         while !rows.is_empty() {
-            let turn = self.inquiry.desk.turn(&self.facts.ctx.actor).await?;
+            let turn = self.inquiry.desk.turn(&self.facts.ctx.actor).await;
             let (work, runtime) = (self.clone(), runtime.clone());
             let decide = move |session: &mut dyn RuleSession| {
                 let _turn = turn;
                 work.decide(&runtime, session, rows)
             };
-            let (expression, schema) = (self.inquiry.expression.clone(), Arc::clone(&self.facts.schema));
-            let part = run_rule_in_background(self.inquiry.engine.as_ref(), expression, schema, decide).await??;
+            let part = run_rule_in_background(self.inquiry.engine.as_ref(), self.inquiry.rule(), decide).await??;
             whole.tally.merge(part.tally);
             whole.decided += part.decided;
             whole.sample.extend(part.sample);
@@ -73,8 +76,8 @@ impl Work {
         let mut part = Part::default();
         let mut left = rows.as_slice();
         let mut is_bound = false;
-        while !left.is_empty() {
-            if self.is_given_up.load(Ordering::Relaxed) {
+        while !left.is_empty() && (part.decided == 0 || session.usage().time < TURN_MAX) {
+            if session.cancellation().is_cancelled() {
                 return Err(Failure::Engine(EngineError::Abandoned));
             }
             let (batch, taken) = runtime.block_on(self.facts.batch(left))?;
