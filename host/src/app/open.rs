@@ -14,6 +14,7 @@ use super::limits::{CommonStoredCounts, StoredDayCounts};
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::recovery::store_error;
+use super::response_memory::ResponseMemory;
 use super::transport::Transport;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
 use crate::api::openapi::served::ServedDescription;
@@ -215,6 +216,7 @@ impl App {
         let failed_sign_ins = FailedSignIns::new(request_timeout, requests_max);
         let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         let transport = Arc::new(Transport::new(&config.server.connections));
+        let response_memory = ResponseMemory::new(&config.server.connections);
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
         Ok(AppState::new(Self {
             config,
@@ -239,6 +241,7 @@ impl App {
             metrics,
             telemetry,
             transport,
+            response_memory,
             token_keys,
             pinned,
             built_from,
