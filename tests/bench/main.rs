@@ -24,6 +24,7 @@ mod search;
 mod server;
 mod sign_in;
 mod start;
+mod unread;
 mod workbench;
 mod write;
 
@@ -49,6 +50,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("search", search::run),
     ("sign-in", sign_in::run),
     ("start", start::run),
+    ("unread", unread::run),
     ("write", write::run),
 ];
 

@@ -89,7 +89,7 @@ async fn check_accept(path: &'static str, request: Request, next: Next) -> Respo
 }
 
 /// The admin listener's router. Without the token there are the workbench's page and its files, which are the same for all, and the
-/// probes of health: no client of the public listener can take the places of this one.
+/// probes of health: no client of the public listener can take the slots of this one.
 pub fn router(state: AppState) -> Router {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| {
         let check = from_fn(move |request, next| check_accept(path, request, next));

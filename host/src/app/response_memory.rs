@@ -9,6 +9,7 @@
 //! **Invariant:** a response to a change is never refused: what was done is reported as done. A client at its bound is refused before.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -58,12 +59,13 @@ impl MemoryBound {
 }
 
 /// Closes connections, those first whose clients take least of what waits for them.
-pub trait ClosesSlowest: Send + Sync {
+pub trait ClosesSlowest: fmt::Debug + Send + Sync {
     /// Closes as many as free so many bytes, with those that are being closed already; whether there were enough.
     fn close_slowest(&self, bytes: u64) -> bool;
 }
 
 /// Counts the bytes of finished responses.
+#[derive(Debug)]
 pub struct ResponseMemory {
     per_client_max: u64,
     max: u64,
@@ -191,6 +193,7 @@ impl Waiting {
 }
 
 /// The memory of one finished response; given back when it is dropped.
+#[derive(Debug)]
 pub struct ReservedMemory {
     memory: Arc<ResponseMemory>,
     reader: Reader,
@@ -261,6 +264,7 @@ mod tests {
     }
 
     /// Has so many bytes to close.
+    #[derive(Debug)]
     struct Slow(Mutex<u64>);
 
     impl ClosesSlowest for Slow {

@@ -37,8 +37,7 @@ use crate::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfi
 const ADMIN_CONNECTIONS_MAX: usize = 128;
 /// How long the administrator's client may take nothing of an answer: a backup may wait for a slow disk.
 const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
-/// A response waits for its client for so large a part of `write_timeout_ms` before its rate decides who makes room: with the default
-/// for a second.
+/// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a second by default.
 const SLOW_PART: u32 = 30;
 
 /// Bound sockets. They are bound before anything is loaded, so that an address in use is told at once.

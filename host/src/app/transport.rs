@@ -21,13 +21,13 @@ pub enum Cut {
     HeaderTimeout,
     /// There was no request for too long.
     Idle,
-    /// The client took too little of a response.
+    /// The client read too little of a response.
     WriteTimeout,
     /// It waited for a request while others had no place.
     MadeRoom,
-    /// Its client took its response most slowly while others had no place.
+    /// Its client read most slowly when a slot was needed.
     EvictedSlow,
-    /// Its client took its response most slowly while there was no memory for other responses.
+    /// Its client read most slowly when memory for responses was needed.
     ResponseMemory,
     /// There were too many connections.
     Full,

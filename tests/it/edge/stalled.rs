@@ -139,6 +139,22 @@ fn a_client_leaves_so_much_unread_and_no_more() {
 }
 
 #[test]
+fn a_batch_gathers_no_more_than_its_client_may_leave_unread() {
+    let app = TestApp::builder()
+        .config(|config| config.server.connections.responses_per_client_mib = 16)
+        .start();
+    let client = app.client(&["individual:all"]);
+    let path = create_big(&client, "big");
+    let entry = json!({"request": {"method": "GET", "url": path.trim_start_matches('/')}});
+    let batch = json!({"type": "batch", "entry": vec![entry; 4]});
+    let response = client.post("/$batch", &batch).expect(200).json();
+    let statuses: Vec<_> = response["entry"].as_array().unwrap().iter().map(|entry| &entry["response"]).collect();
+    assert_eq!(statuses.iter().map(|one| &one["status"]).collect::<Vec<_>>(), [200, 200, 503, 503]);
+    assert_eq!(statuses[3]["retry_after"], 1);
+    while metric(&app, "daftar_responses_waiting_bytes") > 0.0 {}
+}
+
+#[test]
 fn the_slowest_connection_is_closed_where_all_clients_leave_too_much_unread() {
     let app = TestApp::builder()
         .config(|config| {

@@ -175,7 +175,12 @@ async fn answer_in_span(
         response = whole;
         info.trail.shows(fields);
     }
-    let reader = (entrance == Entrance::Public && within.is_none()).then(|| reader(&info)).flatten();
+    let is_counted = match &within {
+        None => entrance == Entrance::Public,
+        // What a batch reads it gathers. The rest of a batch is not refused once something of it was done.
+        Some(within) => method == Method::GET && within.lines.is_none(),
+    };
+    let reader = is_counted.then(|| reader(&info)).flatten();
     let mut reserved = None;
     if let Some(reader) = &reader
         && response.extensions().get::<Problem>().is_none()

@@ -166,18 +166,22 @@ impl Activity {
         let shortest_ms = limits.header_timeout_ms.min(limits.idle_timeout_ms).min(limits.write_timeout_ms);
         let later_ms = now_ms.saturating_add(shortest_ms);
         let state = self.state();
-        let (until_ms, cut) = if let Some(reading) = state.reading {
+        let response = state.reading.map(|reading| {
             let first_ms = state.ends.iter().map(|end| end.at_ms).fold(reading.counts_from_ms, u64::min);
             (first_ms.saturating_add(limits.write_timeout_ms.saturating_mul(2)), Cut::WriteTimeout)
-        } else if state.in_flight > 0 {
-            return Due::LookAgain(self.at(later_ms));
-        } else if !state.is_known {
-            (state.waiting_since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
-        } else if let Some(since_ms) = state.head_since_ms.filter(|_| !state.is_http2) {
-            (since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
-        } else {
-            (state.waiting_since_ms.saturating_add(limits.idle_timeout_ms), Cut::Idle)
-        };
+        });
+        // Whatever is written meanwhile: answers to frames of HTTP/2 that belong to no request.
+        let request = (state.in_flight == 0).then(|| {
+            if !state.is_known {
+                (state.waiting_since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
+            } else if let Some(since_ms) = state.head_since_ms.filter(|_| !state.is_http2) {
+                (since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
+            } else {
+                (state.waiting_since_ms.saturating_add(limits.idle_timeout_ms), Cut::Idle)
+            }
+        });
+        let first = response.into_iter().chain(request).min_by_key(|(until_ms, _)| *until_ms);
+        let Some((until_ms, cut)) = first else { return Due::LookAgain(self.at(later_ms)) };
         if now_ms >= until_ms {
             return Due::Over(cut);
         }
@@ -343,6 +347,23 @@ mod tests {
         activity.pass_ms(999);
         assert_eq!(over(&activity), None);
         activity.pass_ms(1);
+        assert_eq!(over(&activity), Some(Cut::Idle));
+    }
+
+    #[test]
+    fn answers_to_frames_excuse_no_missing_request() {
+        let activity = Arc::new(Activity::new());
+        for _ in 0..10 {
+            assert_eq!(over(&activity), None);
+            activity.pass_ms(10);
+            activity.set_writing(false);
+            activity.set_writing(true);
+        }
+        assert_eq!(over(&activity), Some(Cut::HeaderTimeout));
+        drop(activity.begin(Version::HTTP_2));
+        activity.pass_ms(1_000);
+        activity.set_writing(false);
+        activity.set_writing(true);
         assert_eq!(over(&activity), Some(Cut::Idle));
     }
 

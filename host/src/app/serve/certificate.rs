@@ -31,7 +31,7 @@ use crate::context::Clock;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The protocols that are offered inside TLS, the better one first.
 const PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
-/// The same on connections that are told that they are not served.
+/// The same on connections that are refused.
 const REFUSED_PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 const SECONDS_OF_A_DAY: i64 = 86_400;
 

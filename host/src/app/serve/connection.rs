@@ -62,7 +62,7 @@ pub(super) struct Connections {
     pub(super) limits: ConnectionsConfig,
     pub(super) transport: Arc<Transport>,
     protocol: auto::Builder<TokioExecutor>,
-    /// The same for connections that are told that they are not served: one request each, by HTTP/1.1.
+    /// The same for connections that are refused: one request each, by HTTP/1.1.
     refusing: auto::Builder<TokioExecutor>,
     refusing_limits: ConnectionsConfig,
 }
@@ -72,7 +72,7 @@ pub(super) struct Connections {
 pub(super) struct TlsAcceptors {
     /// HTTP/2 and HTTP/1.1 inside.
     pub(super) served: TlsAcceptor,
-    /// HTTP/1.1 alone inside, for connections that are told that they are not served.
+    /// HTTP/1.1 only inside, for connections that are refused.
     pub(super) refused: TlsAcceptor,
 }
 

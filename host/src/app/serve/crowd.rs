@@ -1,12 +1,12 @@
 //! The connections of a listener: how many there are, from where, and who makes room when there is none.
 //!
-//! A connection that comes when all places are taken takes the place of one that does nothing: first of one that never sent a whole
-//! request, of these the one that came first, then of the one that has waited longest for its next request, then of the one whose
-//! client takes its response most slowly. So connections that only stand there cannot keep any client out, however many they are.
+//! When all slots are taken, a new connection evicts an idle one: first one that never sent a whole request, of these the oldest, then
+//! the one that has waited longest for its next request, then the one whose client reads its response most slowly. So connections that
+//! make no progress cannot keep any client out, however many they are.
 //!
-//! Beyond the places there are some for being told that there is none, and for probes of health. They speak HTTP/1.1 alone.
+//! Beyond these slots there are some for connections that are refused, and for probes of health. They speak HTTP/1.1 only.
 //!
-//! **Invariant:** a connection is never cut to make room while the server works for it, or while its client takes its response at
+//! **Invariant:** a connection is never evicted while the server works for all its requests, or while its client reads its response at
 //! [`FAST_BYTES_PER_S`].
 
 use std::cmp::Reverse;
@@ -27,7 +27,7 @@ use crate::domain::audit::kept_address;
 const REFUSED_MAX: usize = 64;
 /// How many of them from one address.
 const REFUSED_PER_ADDRESS_MAX: usize = 16;
-/// A client that takes its response at this rate keeps its place.
+/// A connection whose client reads its response at this rate keeps its slot.
 const FAST_BYTES_PER_S: u64 = 16 << 10;
 
 /// How many connections there may be.
@@ -158,7 +158,7 @@ impl Crowd {
         Some(Seat { crowd: Arc::clone(self), id, activity, leave, refusal })
     }
 
-    /// Gives away the place of a connection of that kind that does nothing, if there is one.
+    /// Evicts an idle connection of that kind, if there is one.
     fn evict_idle(&self, places: &mut Places, is_meant: impl Fn(Kind) -> bool) -> bool {
         let meant = places.members.iter().filter(|(_, member)| is_meant(member.kind));
         let ranked = meant.filter_map(|(id, member)| member.activity.waiting().map(|waiting| (waiting, *id)));
@@ -169,13 +169,12 @@ impl Crowd {
         true
     }
 
-    /// Gives away the place of the connection whose client takes its response most slowly, if there is one that may be cut; how many
-    /// bytes it left.
+    /// Evicts the connection whose client reads its response most slowly, if there is one that may be evicted; returns how many bytes it
+    /// has not read.
     fn evict_slowest(&self, places: &mut Places, cut: Cut) -> Option<u64> {
         let served = places.members.iter().filter(|(_, member)| member.kind.is_served());
         let rates = served.filter_map(|(id, member)| Some((member.activity.reading_rate()?, *id)));
         let slow = rates.filter(|(rate, _)| match cut {
-            // What is taken faster has the same memory.
             Cut::ResponseMemory => rate.unread > 0 && rate.time >= self.limits.slow_after,
             _ => rate.bytes_per_s < FAST_BYTES_PER_S && rate.time >= self.limits.slow_after,
         });
