@@ -67,7 +67,10 @@ async fn measure() -> Result<(), String> {
     }
     let (mut streams, mut counts) = (Vec::new(), [0; 3]);
     let mut times_us = Vec::new();
-    let ordinary = format!("GET /api/v2/Individual?_count=1&_elements=type HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n", server.token);
+    let ordinary = format!(
+        "GET /api/v2/Individual?_count=1&_elements=type HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        server.token
+    );
     let mut ask = TcpStream::connect(server.address).await.map_err(|error| error.to_string())?;
     let mut ticks = tokio::time::interval(EVERY);
     let mut until = None;

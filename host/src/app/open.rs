@@ -128,6 +128,7 @@ impl App {
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),
             bodies,
+            photo_reads: Arc::default(),
         };
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone()).among(shared.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;

@@ -209,9 +209,8 @@ impl ReservedMemory {
 
     /// Gives so much of it back.
     pub fn release(&self, bytes: u64) {
-        let taken = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
-            Some(held.saturating_sub(bytes))
-        });
+        let taken =
+            self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| Some(held.saturating_sub(bytes)));
         let released = taken.unwrap_or_else(|held| held).min(bytes);
         if released == 0 {
             return;
@@ -254,8 +253,7 @@ mod tests {
 
     fn memory(per_client_mib: u64, mib: u64) -> Arc<ResponseMemory> {
         let defaults = ConnectionsConfig::default();
-        let config =
-            ConnectionsConfig { responses_per_client_mib: per_client_mib, responses_mib: mib, ..defaults };
+        let config = ConnectionsConfig { responses_per_client_mib: per_client_mib, responses_mib: mib, ..defaults };
         ResponseMemory::new(&config)
     }
 

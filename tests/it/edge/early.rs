@@ -13,8 +13,7 @@ const BIG: usize = 8 << 20;
 /// Sends a request with so long a body, all of it, and only then reads the response.
 #[track_caller]
 fn send(stream: &mut TcpStream, method: &str, path: &str, headers: &str, bytes: usize) -> Response {
-    let head =
-        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {bytes}\r\n\r\n");
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {bytes}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(&vec![b' '; bytes]).expect("the server takes the whole body");
     let mut answer = Vec::new();
@@ -46,7 +45,8 @@ fn a_body_that_nobody_waits_for_is_taken_and_the_connection_goes_on() {
         (person, JSON.to_owned(), 401),
         (person, bearer("forged"), 401),
         (person, format!("{}Content-Encoding: gzip\r\n", bearer(client.token())), 415),
-        ("/api/v2/Program", bearer(client.token()), 403),
+        ("/api/v2/Group", bearer(client.token()), 403),
+        ("/api/v2/Program", bearer(client.token()), 405),
         ("/nothing", JSON.to_owned(), 404),
         (daftar_tests::token::PATH, JSON.to_owned(), 413),
     ] {
@@ -56,7 +56,7 @@ fn a_body_that_nobody_waits_for_is_taken_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_connection_without_a_place_is_told_so_whatever_it_sends() {
+fn a_connection_without_a_slot_gets_its_503_whatever_it_sends() {
     let app = TestApp::builder().config(|config| config.server.connections.per_address_max = 1).start();
     let way = app.anonymous();
     let _held = open(&way, way.source(), "GET /metad");
@@ -72,14 +72,16 @@ fn the_rest_of_a_body_is_read_for_so_long_and_no_longer() {
     let way = app.anonymous();
     // One that stops, and one that is asked to wait for the server's word.
     for more in ["", "Expect: 100-continue\r\n"] {
-        let head = format!("POST /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\n{JSON}{more}Content-Length: {BIG}\r\n\r\n");
+        let head =
+            format!("POST /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\n{JSON}{more}Content-Length: {BIG}\r\n\r\n");
         let answer = way.exchange(head.as_bytes());
         assert_eq!(Response::parse(&answer).status, 401, "and the connection is closed");
     }
     // One that does not end.
     let mut stream = open(&way, way.source(), "");
     let endless = 1_u64 << 40;
-    let head = format!("POST /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\n{JSON}Content-Length: {endless}\r\n\r\n");
+    let head =
+        format!("POST /api/v2/Individual HTTP/1.1\r\nHost: localhost\r\n{JSON}Content-Length: {endless}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let part = vec![b' '; 1 << 20];
     assert!((0..256).any(|_| stream.write_all(&part).is_err()), "256 MB were taken");

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use daftar_tests::process::{Server, create_client};
 use daftar_tests::records::{path, person};
 use daftar_tests::{ApiClient, Connection, TestApp};
 use h2::RecvStream;
 use h2::client::SendRequest;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::crowds::{metric, open, read_to_the_end};
 use super::floods::{ping, request as raw_request, takes_nothing};
@@ -52,7 +54,7 @@ async fn ask(connection: &SendRequest<Bytes>, client: &ApiClient, path: &str) ->
 }
 
 #[test]
-fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_cut() {
+fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_closed() {
     const STALLED: usize = 200;
     const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
     let app = TestApp::builder()
@@ -117,9 +119,7 @@ fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_cut() {
 
 #[test]
 fn a_client_leaves_so_much_unread_and_no_more() {
-    let app = TestApp::builder()
-        .config(|config| config.server.connections.responses_per_client_mib = 16)
-        .start();
+    let app = TestApp::builder().config(|config| config.server.connections.responses_per_client_mib = 16).start();
     let (client, other) = (app.client(&["individual:all"]), app.client(&["individual:read"]));
     let path = create_big(&client, "big");
     runtime().block_on(async {
@@ -140,9 +140,7 @@ fn a_client_leaves_so_much_unread_and_no_more() {
 
 #[test]
 fn a_batch_gathers_no_more_than_its_client_may_leave_unread() {
-    let app = TestApp::builder()
-        .config(|config| config.server.connections.responses_per_client_mib = 16)
-        .start();
+    let app = TestApp::builder().config(|config| config.server.connections.responses_per_client_mib = 16).start();
     let client = app.client(&["individual:all"]);
     let path = create_big(&client, "big");
     let entry = json!({"request": {"method": "GET", "url": path.trim_start_matches('/')}});
@@ -152,6 +150,46 @@ fn a_batch_gathers_no_more_than_its_client_may_leave_unread() {
     assert_eq!(statuses.iter().map(|one| &one["status"]).collect::<Vec<_>>(), [200, 200, 503, 503]);
     assert_eq!(statuses[3]["retry_after"], 1);
     while metric(&app, "daftar_responses_waiting_bytes") > 0.0 {}
+}
+
+/// The resident memory of a process, in bytes.
+fn resident_bytes(process: rustix::process::Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn stalled_reads_of_large_responses_take_no_more_memory_than_their_bound() {
+    const MIB: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let (data, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
+    std::fs::write(&config, "[server.connections]\nresponses_mib = 32\nresponses_per_client_mib = 32\n").unwrap();
+    let server = Server::serve(&data, &["--config", config.to_str().unwrap()]);
+    let credentials = create_client(&data, &["individual:all"]);
+    let token = daftar_tests::token::fetch(&server.connection(), &credentials);
+    let client = ApiClient::new(server.connection(), credentials, token);
+    let path = create_big(&client, "big");
+    for _ in 0..5 {
+        assert_eq!(client.get(&path).status, 200);
+    }
+    let before = resident_bytes(server.id());
+    runtime().block_on(async {
+        let mut asked = JoinSet::new();
+        for _ in 0..4 {
+            let connection = stalled_connection(client.connection()).await;
+            for _ in 0..50 {
+                let (connection, client, path) = (connection.clone(), client.clone(), path.clone());
+                asked.spawn(async move { ask(&connection, &client, &path).await });
+            }
+        }
+        let taken = asked.join_all().await;
+        let begun = taken.iter().filter(|(status, _)| *status == 200).count();
+        assert!((4..10).contains(&begun), "{begun} of 200");
+        let more = resident_bytes(server.id()).saturating_sub(before);
+        assert!(more < 32 * MIB + 50_000_000, "{} MiB more than before", more / MIB);
+    });
+    drop(server.stop().expect_success());
 }
 
 #[test]
@@ -190,14 +228,14 @@ fn the_slowest_connection_is_closed_where_all_clients_leave_too_much_unread() {
 
 #[test]
 fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
-    let app = TestApp::builder()
-        .config(|config| config.server.connections.write_timeout_ms = 500)
-        .start();
+    let app = TestApp::builder().config(|config| config.server.connections.write_timeout_ms = 500).start();
     let client = app.client(&["individual:all"]);
     let path = create_big(&client, "big");
     let way = client.connection();
     let bearer = client.token();
-    let head = format!("GET /api/v2{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {bearer}\r\nConnection: close\r\n\r\n");
+    let head = format!(
+        "GET /api/v2{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {bearer}\r\nConnection: close\r\n\r\n"
+    );
     let mut stream = open(way, way.source(), &head);
     let mut part = vec![0; 128 << 10];
     let mut count = 0;
@@ -214,7 +252,7 @@ fn a_client_that_reads_slowly_and_steadily_gets_its_whole_response() {
 }
 
 #[test]
-fn a_connection_without_a_place_speaks_http_1_1_and_has_two_seconds_for_a_head() {
+fn a_connection_without_a_slot_speaks_http_1_1_and_has_two_seconds_for_a_head() {
     let app = TestApp::builder()
         .config(|config| {
             let connections = &mut config.server.connections;
@@ -237,7 +275,7 @@ fn a_connection_without_a_place_speaks_http_1_1_and_has_two_seconds_for_a_head()
 }
 
 #[test]
-fn health_is_told_to_the_administrator_whatever_the_public_listener_suffers() {
+fn health_is_on_the_administrators_listener_as_well() {
     let app = TestApp::start();
     for path in ["/health/live", "/health/ready"] {
         assert_eq!(app.admin_listener().request("GET", path).send().expect(200).text(), "ok\n");

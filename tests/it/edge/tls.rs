@@ -177,7 +177,7 @@ fn a_handshake_that_does_not_come_to_its_end_ends_the_connection() {
 }
 
 #[test]
-fn a_connection_without_a_place_speaks_http_1_1_inside_and_shakes_hands_in_two_seconds() {
+fn a_connection_without_a_slot_speaks_http_1_1_inside_and_has_two_seconds_for_its_handshake() {
     let https = Https::start_changed("handshake_timeout_ms = 60000", |connections| connections.per_address_max = 1);
     let both = client(&https.root, &[&rustls::version::TLS13], &["h2", "http/1.1"]);
     let served = connect(https.server(), &both).unwrap();

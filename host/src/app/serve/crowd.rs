@@ -348,8 +348,7 @@ mod tests {
         assert!(!is_told_to_leave(&other));
         let busy = crowd.admit(comer("192.0.2.4")).unwrap();
         let more: Vec<Seat> = (1..REFUSED_PER_ADDRESS_MAX).map(|_| crowd.admit(comer("192.0.2.4")).unwrap()).collect();
-        let _requests: Vec<_> =
-            more.iter().chain([&busy]).map(|seat| seat.activity.begin(Version::HTTP_11)).collect();
+        let _requests: Vec<_> = more.iter().chain([&busy]).map(|seat| seat.activity.begin(Version::HTTP_11)).collect();
         assert!(crowd.admit(comer("192.0.2.4")).is_none(), "none of its own does nothing");
     }
 
