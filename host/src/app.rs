@@ -16,6 +16,7 @@ mod open_packs;
 pub mod packs;
 pub mod plugin_files;
 mod recovery;
+pub mod response_memory;
 pub mod restore;
 mod room;
 pub mod running;
@@ -37,6 +38,7 @@ use self::backend::Keeper;
 use self::checkpoints::Checkpoints;
 use self::follow::Follower;
 use self::metrics::Metrics;
+use self::response_memory::ResponseMemory;
 use self::transport::Transport;
 use crate::api::lines::Spools;
 use crate::api::openapi::served::ServedDescription;
@@ -120,6 +122,8 @@ pub struct App {
     pub telemetry: Telemetry,
     /// What the listeners count, and how many requests they let in.
     pub transport: Arc<Transport>,
+    /// The memory of finished responses that wait for their clients.
+    pub response_memory: Arc<ResponseMemory>,
     /// What signs tokens.
     pub token_keys: Arc<KeyRing>,
     /// What seals decisions.

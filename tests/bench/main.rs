@@ -25,6 +25,7 @@ mod search;
 mod server;
 mod sign_in;
 mod start;
+mod unread;
 mod workbench;
 mod write;
 
@@ -51,6 +52,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("search", search::run),
     ("sign-in", sign_in::run),
     ("start", start::run),
+    ("unread", unread::run),
     ("write", write::run),
 ];
 

@@ -2,11 +2,14 @@
 
 mod cors;
 mod crowds;
+mod early;
+mod floods;
 mod headers;
 mod http2;
 mod ipv6;
 mod proxies;
 mod slow;
+mod stalled;
 pub(crate) mod stopping;
 mod streams;
 mod tls;

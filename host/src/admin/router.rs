@@ -15,6 +15,8 @@ use super::routes::{
 use crate::api::error::{ApiError, Problem};
 use crate::api::extract::accept::{LINES, check_offered};
 use crate::api::middleware::answer::{answer, answer_administrator};
+use crate::api::router::HEALTH_PATHS;
+use crate::api::routes::health;
 use crate::app::AppState;
 
 /// Where the admin API begins.
@@ -86,18 +88,22 @@ async fn check_accept(path: &'static str, request: Request, next: Next) -> Respo
     }
 }
 
-/// The admin listener's router. The workbench's page and its files are all that is had without the token: they are the same for everybody.
+/// The admin listener's router. Without the token there are the workbench's page and its files, which are the same for all, and the
+/// probes of health: no client of the public listener can take the slots of this one.
 pub fn router(state: AppState) -> Router {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, methods)| {
         let check = from_fn(move |request, next| check_accept(path, request, next));
         router.route(path, methods.route_layer(check))
     });
+    let [live_path, ready_path] = HEALTH_PATHS;
     Router::new()
         .nest(BASE_PATH, routes)
         .route(METRICS_PATH, get(metrics::page))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(from_fn_with_state(state.clone(), require_token))
+        .route(live_path, get(health::live))
+        .route(ready_path, get(health::ready))
         .route(WORKBENCH_PATH, get(workbench::page))
         .route(&format!("{WORKBENCH_PATH}/{{file}}"), get(workbench::file))
         .layer(from_fn_with_state(state.clone(), answer_administrator))

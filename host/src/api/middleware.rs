@@ -3,7 +3,7 @@
 pub mod answer;
 pub mod caller;
 mod cors;
-mod entrance;
+pub(super) mod entrance;
 pub mod shown;
 mod trace;
 pub mod trail;

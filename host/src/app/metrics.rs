@@ -17,6 +17,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use self::store::{COMMIT_TIMES, GROUP_BOUNDS, GROUP_JOBS, SYNC_TIMES};
 use super::App;
+use super::response_memory::ResponseMemoryUsage;
 use super::transport::TransportUsage;
 use crate::plugin::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
 use crate::service::eligibility::preview::KeptUsage;
@@ -128,6 +129,7 @@ impl App {
         now.access(self);
         now.bodies(self.registry.bodies.usage());
         now.transport(&self.transport.usage());
+        now.response_memory(&self.response_memory.usage());
         for plugin in self.plugins.list() {
             now.plugin(&plugin);
         }
@@ -157,6 +159,9 @@ impl Snapshot {
             ("daftar_connections", "Connections that are open, of all listeners."),
             ("daftar_http_requests_in_flight", "Requests of the public listener that are worked on."),
             ("daftar_http_requests_in_flight_limit", "How many may be."),
+            ("daftar_responses_waiting_bytes", "Memory of finished responses that wait for their clients."),
+            ("daftar_responses_waiting_bytes_limit", "How much memory they may take."),
+            ("daftar_responses_waiting_clients", "Clients and addresses for which finished responses wait."),
             ("daftar_tls_certificate_expiry_timestamp_seconds", "When the certificate in use expires."),
             ("daftar_tls_certificate_stale", "1 where the files hold another certificate, which cannot be used."),
             ("daftar_plugin_info", "The installed version of each plugin."),
@@ -172,6 +177,7 @@ impl Snapshot {
             ("daftar_rule_columns_dropped_total", "Kept fields that went because there was no room."),
             ("daftar_connections_cut_total", "Connections that the server ended or did not serve, by reason."),
             ("daftar_http_requests_refused_total", "Requests that were answered 503 since too many were worked on."),
+            ("daftar_responses_refused_total", "Requests and responses that were 503 since too much waited, by bound."),
             ("daftar_tls_certificates_taken_total", "Certificates that were taken from the files since the start."),
             ("daftar_plugin_calls_total", "Calls into a plugin."),
             ("daftar_plugin_faults_total", "Calls that a plugin did not answer, by kind."),
@@ -245,6 +251,15 @@ impl Snapshot {
             self.gauge("daftar_tls_certificate_expiry_timestamp_seconds", &[], expires_s as f64);
             self.gauge("daftar_tls_certificate_stale", &[], f64::from(u8::from(usage.certificate_is_stale)));
             self.counter("daftar_tls_certificates_taken_total", &[], usage.certificates_taken);
+        }
+    }
+
+    fn response_memory(&self, usage: &ResponseMemoryUsage) {
+        self.gauge("daftar_responses_waiting_bytes", &[], number(usage.bytes));
+        self.gauge("daftar_responses_waiting_bytes_limit", &[], number(usage.bytes_max));
+        self.gauge("daftar_responses_waiting_clients", &[], number(usage.clients));
+        for (bound, count) in usage.refused {
+            self.counter("daftar_responses_refused_total", &[("bound", bound)], count);
         }
     }
 

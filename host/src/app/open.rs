@@ -16,6 +16,7 @@ use super::limits::{CommonStoredCounts, StoredDayCounts};
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::recovery::store_error;
+use super::response_memory::ResponseMemory;
 use super::transport::Transport;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
 use crate::api::lines::Spools;
@@ -132,6 +133,7 @@ impl App {
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),
             bodies,
+            photo_reads: Arc::default(),
         };
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone()).among(shared.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
@@ -221,6 +223,7 @@ impl App {
         let failed_sign_ins = FailedSignIns::new(request_timeout, requests_max);
         let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         let transport = Arc::new(Transport::new(&config.server.connections));
+        let response_memory = ResponseMemory::new(&config.server.connections);
         tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
         Ok(AppState::new(Self {
             config,
@@ -247,6 +250,7 @@ impl App {
             metrics,
             telemetry,
             transport,
+            response_memory,
             token_keys: rings.tokens,
             decision_keys: rings.decisions,
             pinned,

@@ -10,6 +10,8 @@ mod connection;
 mod crowd;
 pub(super) mod descriptors;
 mod expiry;
+mod request_body;
+mod response_body;
 mod service;
 mod socket;
 
@@ -22,11 +24,10 @@ use std::time::Duration;
 use axum::Router;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
 
 use self::accept::{Acceptor, Admission};
 use self::certificate::CertificateKeeper;
-use self::connection::{Connections, Phase};
+use self::connection::{Connections, Phase, TlsAcceptors};
 use self::crowd::CrowdLimits;
 use super::running::RunningServer;
 use super::{AppState, StartError};
@@ -36,6 +37,8 @@ use crate::config::{ConnectionsConfig, HANDSHAKE_TIMEOUT_MS_DEFAULT, ServerConfi
 const ADMIN_CONNECTIONS_MAX: usize = 128;
 /// How long the administrator's client may take nothing of an answer: a backup may wait for a slow disk.
 const ADMIN_WRITE_TIMEOUT_MS: u64 = 300_000;
+/// A response waits for this part of `write_timeout_ms` before the rate of its client is judged in an eviction: a second by default.
+const SLOW_PART: u32 = 30;
 
 /// Bound sockets. They are bound before anything is loaded, so that an address in use is told at once.
 #[derive(Debug)]
@@ -109,7 +112,7 @@ pub async fn serve(
         Some(tls) => Some(CertificateKeeper::start(tls, Arc::clone(&app.transport), Arc::clone(&app.clock))?),
         None => None,
     };
-    let tls = certificate.as_ref().map(|keeper| keeper.acceptor()).transpose()?;
+    let tls = certificate.as_ref().map(|keeper| keeper.acceptors()).transpose()?;
     let running = RunningServer { admin_url: listeners.admin_url(), process_id: std::process::id() };
     let announcement = running.announce(&app.data_dir).map_err(|error| StartError::Folder(error.to_string()))?;
     let (phase, serving) = watch::channel(Phase::Serving);
@@ -159,12 +162,13 @@ fn flatten(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result
 }
 
 /// Every listener with what it serves.
-fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptor>) -> Vec<Acceptor> {
+fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptors>) -> Vec<Acceptor> {
     let server = &app.config.server;
     let Listeners { public, admin, admin_here, metrics } = listeners;
     let mut acceptors = Vec::new();
     let for_administrator = |listener, tls, router| {
-        let limits = CrowdLimits { max: ADMIN_CONNECTIONS_MAX, per_address_max: ADMIN_CONNECTIONS_MAX };
+        let (max, slow_after) = (ADMIN_CONNECTIONS_MAX, Duration::from_millis(ADMIN_WRITE_TIMEOUT_MS));
+        let limits = CrowdLimits { max, per_address_max: max, slow_after };
         let times = ConnectionsConfig {
             write_timeout_ms: server.connections.write_timeout_ms.max(ADMIN_WRITE_TIMEOUT_MS),
             ..server.connections
@@ -186,18 +190,20 @@ fn acceptors(app: &AppState, listeners: Listeners, tls: Option<TlsAcceptor>) -> 
     let limits = CrowdLimits {
         max: usize::try_from(descriptors::make_room(server.connections.max)).unwrap_or(usize::MAX),
         per_address_max: usize::try_from(server.connections.per_address_max).unwrap_or(usize::MAX),
+        slow_after: server.connections.write_timeout() / SLOW_PART,
     };
     let is_on_loopback = public.local_addr().is_ok_and(|address| address.ip().is_loopback());
     let admission =
         Admission { proxies: server.trusted_proxies.clone(), is_for_proxies_alone: tls.is_none() && !is_on_loopback };
     let router = crate::api::router::router(app.clone());
-    acceptors.push(acceptor(app, (public, tls, router), server.connections, (limits, admission)));
+    let public = acceptor(app, (public, tls, router), server.connections, (limits, admission));
+    acceptors.push(Acceptor { response_memory: Some(Arc::clone(&app.response_memory)), ..public });
     acceptors
 }
 
 fn acceptor(
     app: &AppState,
-    (listener, tls, router): (TcpListener, Option<TlsAcceptor>, Router),
+    (listener, tls, router): (TcpListener, Option<TlsAcceptors>, Router),
     times: ConnectionsConfig,
     (limits, admission): (CrowdLimits, Admission),
 ) -> Acceptor {
@@ -206,7 +212,7 @@ fn acceptor(
     let handshake_timeout = Duration::from_millis(handshake_timeout_ms);
     let connections = Connections::new(router, tls, handshake_timeout, times, Arc::clone(&app.transport));
     let shutdown_timeout = Duration::from_millis(server.shutdown_timeout_ms);
-    Acceptor { listener, connections, limits, admission, shutdown_timeout }
+    Acceptor { listener, connections, limits, admission, shutdown_timeout, response_memory: None }
 }
 
 /// Ends when the process is told to stop: Ctrl-C or SIGTERM. They are heard from the call on, not only once it is waited for: whoever

@@ -21,10 +21,14 @@ pub enum Cut {
     HeaderTimeout,
     /// There was no request for too long.
     Idle,
-    /// The client took nothing of an answer for too long.
+    /// The client read too little of a response.
     WriteTimeout,
     /// It waited for a request while others had no place.
     MadeRoom,
+    /// Its client read most slowly when a slot was needed.
+    EvictedSlow,
+    /// Its client read most slowly when memory for responses was needed.
+    ResponseMemory,
     /// There were too many connections.
     Full,
     /// There were too many connections from its address.
@@ -35,13 +39,15 @@ pub enum Cut {
 
 impl Cut {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::HandshakeTimeout,
         Self::HandshakeFailed,
         Self::HeaderTimeout,
         Self::Idle,
         Self::WriteTimeout,
         Self::MadeRoom,
+        Self::EvictedSlow,
+        Self::ResponseMemory,
         Self::Full,
         Self::AddressFull,
         Self::NotAProxy,
@@ -57,6 +63,8 @@ impl Cut {
             Self::Idle => "idle",
             Self::WriteTimeout => "write_timeout",
             Self::MadeRoom => "made_room",
+            Self::EvictedSlow => "evicted_slow",
+            Self::ResponseMemory => "response_memory",
             Self::Full => "full",
             Self::AddressFull => "address_full",
             Self::NotAProxy => "not_a_proxy",

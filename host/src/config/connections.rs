@@ -32,8 +32,12 @@ pub struct ConnectionsConfig {
     pub body_stall_timeout_ms: u64,
     /// How long a connection may have no request.
     pub idle_timeout_ms: u64,
-    /// How long a client may take nothing of an answer.
+    /// Half of the time in which a client has to take a small response, and over which the rate is averaged at which it takes others.
     pub write_timeout_ms: u64,
+    /// How much memory finished responses may take that wait for one client, in MiB.
+    pub responses_per_client_mib: u64,
+    /// How much memory they may take in all.
+    pub responses_mib: u64,
 }
 
 impl Default for ConnectionsConfig {
@@ -53,6 +57,9 @@ impl Default for ConnectionsConfig {
             // Longer than most clients and proxies keep a connection, so that they close it and not we under their request.
             idle_timeout_ms: 75_000,
             write_timeout_ms: 30_000,
+            // Nine of the largest photos, and no more than a quarter of all.
+            responses_per_client_mib: 64,
+            responses_mib: 256,
         }
     }
 }
@@ -88,7 +95,7 @@ impl ConnectionsConfig {
         Duration::from_millis(self.body_stall_timeout_ms)
     }
 
-    fn bounds(&self) -> [Bound; 9] {
+    fn bounds(&self) -> [Bound; 11] {
         [
             ("max", self.max, 1..=100_000),
             ("per_address_max", self.per_address_max, 1..=100_000),
@@ -99,6 +106,8 @@ impl ConnectionsConfig {
             ("body_stall_timeout_ms", self.body_stall_timeout_ms, 100..=600_000),
             ("idle_timeout_ms", self.idle_timeout_ms, 100..=3_600_000),
             ("write_timeout_ms", self.write_timeout_ms, 100..=600_000),
+            ("responses_per_client_mib", self.responses_per_client_mib, 1..=65_536),
+            ("responses_mib", self.responses_mib, 1..=65_536),
         ]
     }
 }

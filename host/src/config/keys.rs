@@ -22,6 +22,8 @@ const KNOWN: &[&str] = &[
     "server.connections.max",
     "server.connections.per_address_max",
     "server.connections.requests_max",
+    "server.connections.responses_mib",
+    "server.connections.responses_per_client_mib",
     "server.connections.http2_streams_max",
     "server.connections.header_timeout_ms",
     "server.connections.body_timeout_ms",

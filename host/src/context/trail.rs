@@ -130,6 +130,12 @@ impl Trail {
         self.with(|state| state.caller = Some((actor, action)));
     }
 
+    /// The actor and what the call would do, once they are known and until the end.
+    #[must_use]
+    pub fn caller(&self) -> Option<(Actor, AuditAction)> {
+        self.0.as_ref().and_then(|inner| inner.state().caller.clone())
+    }
+
     /// Says which records the call is about, for the line of a failure that names none.
     pub fn about(&self, targets: impl IntoIterator<Item = String>) {
         self.with(|state| state.about = targets.into_iter().collect());

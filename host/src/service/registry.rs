@@ -6,6 +6,7 @@ use super::audit::AuditLog;
 use super::bodies::Bodies;
 use super::eligibility::exhausted::ExhaustedExpressions;
 use super::eligibility::preview::PartedRegister;
+use super::photo::PhotoReads;
 use crate::columns::Columns;
 use crate::store::Store;
 use crate::store::index::Index;
@@ -30,4 +31,6 @@ pub struct Registry {
     pub exhausted: Arc<ExhaustedExpressions>,
     /// Bodies of people that are kept. A register of which not all is written yet keeps none.
     pub bodies: Arc<Bodies>,
+    /// The reads of large photos that go on.
+    pub photo_reads: Arc<PhotoReads>,
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use daftar::config::Config;
+use daftar::config::{Config, ConnectionsConfig};
 use daftar_tests::process::{Server, run};
 use daftar_tests::{Response, TestApp};
 use rustix::process::{Signal, kill_process};
@@ -42,11 +42,18 @@ struct Https {
 
 impl Https {
     fn start(more: &str) -> Self {
+        Self::start_changed(more, |_| ())
+    }
+
+    fn start_changed(more: &str, change: impl FnOnce(&mut ConnectionsConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = renew(folder.path());
         let tls = Config::parse(&settings(folder.path(), more)).unwrap().server.tls;
-        let app = TestApp::builder().config(|config| config.server.tls = tls).start();
-        Self { app, root, _folder: folder }
+        let app = TestApp::builder().config(|config| {
+            config.server.tls = tls;
+            change(&mut config.server.connections);
+        });
+        Self { app: app.start(), root, _folder: folder }
     }
 
     fn server(&self) -> SocketAddr {
@@ -167,6 +174,23 @@ fn a_handshake_that_does_not_come_to_its_end_ends_the_connection() {
     }
     let config = client(&https.root, &[&rustls::version::TLS13], &[]);
     assert_eq!(ask(&mut connect(https.server(), &config).unwrap(), "/health/live").status, 200);
+}
+
+#[test]
+fn a_connection_without_a_slot_speaks_http_1_1_inside_and_has_two_seconds_for_its_handshake() {
+    let https = Https::start_changed("handshake_timeout_ms = 60000", |connections| connections.per_address_max = 1);
+    let both = client(&https.root, &[&rustls::version::TLS13], &["h2", "http/1.1"]);
+    let served = connect(https.server(), &both).unwrap();
+    assert_eq!(served.conn.alpn_protocol(), Some(&b"h2"[..]));
+    let mut told = connect(https.server(), &both).unwrap();
+    assert_eq!(told.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+    assert_eq!(ask(&mut told, "/health/live").expect(200).text(), "ok\n");
+    assert_eq!(ask(&mut connect(https.server(), &both).unwrap(), "/metadata").status, 503);
+    let mut silent = TcpStream::connect(https.server()).unwrap();
+    silent.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut nothing = Vec::new();
+    silent.read_to_end(&mut nothing).expect("it is closed long before a handshake may take");
+    assert_eq!(nothing, b"");
 }
 
 /// Whether a server shows that certificate.

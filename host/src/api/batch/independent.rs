@@ -25,6 +25,8 @@ pub(super) async fn run(
 ) -> Result<Response, ApiError> {
     let router = InnerRouter::on(app);
     let mut answer = AnswerWriter::new(Kind::Batch);
+    // Counted for the client as long as others are gathered beside it; then the response is.
+    let mut gathered = Vec::new();
     for (mut entry, part) in entries.into_iter().zip(1_u16..) {
         let body = entry.resource.take();
         let answered = if answer.is_full() && entry.method == Method::GET {
@@ -37,6 +39,7 @@ pub(super) async fn run(
             }
         };
         answer.add(app, &entry, &answered)?;
+        gathered.extend(answered.memory);
     }
     Ok(answer.finish())
 }

@@ -1,6 +1,6 @@
 //! One request within another: made of an entry, answered by the handler that answers it alone.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Body;
@@ -18,6 +18,7 @@ use crate::api::middleware::answer;
 use crate::api::once::replay::{DoneBefore, answered_before};
 use crate::api::router::within_request;
 use crate::app::AppState;
+use crate::app::response_memory::ReservedMemory;
 use crate::context::OpContext;
 use crate::context::trail::HeldLines;
 use crate::error::AppError;
@@ -82,6 +83,8 @@ pub struct Answered {
     pub body: Vec<u8>,
     /// What was wrong.
     pub problem: Option<Problem>,
+    /// The memory of the body, as long as the batch gathers others.
+    pub memory: Option<Arc<ReservedMemory>>,
 }
 
 /// Handlers on one view of the register.
@@ -162,7 +165,8 @@ pub(super) async fn read(response: Response) -> Result<Answered, ApiError> {
     // Our own handlers bound their bodies themselves.
     let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|error| AppError::Internal(error.into()))?;
     let problem = parts.extensions.remove::<Problem>();
-    Ok(Answered { status: parts.status, location, etag, body: body.into(), problem })
+    let memory = parts.extensions.remove::<Arc<ReservedMemory>>();
+    Ok(Answered { status: parts.status, location, etag, body: body.into(), problem, memory })
 }
 
 impl Answered {
@@ -170,7 +174,7 @@ impl Answered {
     #[must_use]
     pub fn refused(problem: Problem, route: Option<&str>, request_id: &str) -> Self {
         let body = problem.body(route, request_id);
-        Self { status: problem.status, location: None, etag: None, body, problem: Some(problem) }
+        Self { status: problem.status, location: None, etag: None, body, problem: Some(problem), memory: None }
     }
 
     /// There was no time left for it.
@@ -199,7 +203,6 @@ impl Answered {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;

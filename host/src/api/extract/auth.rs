@@ -13,7 +13,9 @@ use super::accept::check_accept;
 use crate::api::access::ScopeRule;
 use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
 use crate::api::middleware::answer::RequestInfo;
+use crate::api::middleware::entrance::check_unread;
 use crate::app::AppState;
+use crate::app::response_memory::Reader;
 use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo};
 use crate::auth::oauth_error::{OAuthError, OAuthErrorCode};
 use crate::context::OpContext;
@@ -137,6 +139,7 @@ async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<O
     }
     let Authenticated { client, scopes, .. } = caller;
     let actor = Actor::Client(client.id.clone());
+    check_unread(app, &Reader::Client(client.id.clone()))?;
     let (organization, grants) = (client.organization.clone(), client.grants.clone());
     let (request_id, trail) = (Arc::clone(&info.id), info.trail.clone());
     let consent = client.consent_filter();
@@ -228,6 +231,7 @@ impl FromRequestParts<AppState> for Public {
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Self::Rejection> {
         let info = request_info(parts, app);
         charge_address(app, &info).await?;
+        check_unread(app, &Reader::of_address(address(&info)?))?;
         check_accept(parts)?;
         Ok(Self)
     }

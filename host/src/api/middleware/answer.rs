@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -14,13 +14,16 @@ use futures_util::FutureExt;
 use tracing::Instrument;
 
 use super::caller::{Caller, Entrance};
+use super::entrance::too_much_unread;
 use super::shown::fields_shown;
 use super::trail::{self, TrailEnd};
 use super::{cors, entrance, trace};
 use crate::api::error::Problem;
 use crate::api::extract::auth::{WithinRequest, token_unavailable};
 use crate::app::AppState;
+use crate::app::response_memory::{Reader, ReservedMemory};
 use crate::context::trail::Trail;
+use crate::domain::audit::{Actor, AuditAction};
 use crate::limits::RateHeaders;
 use crate::telemetry::spans::known_method;
 
@@ -172,6 +175,21 @@ async fn answer_in_span(
         response = whole;
         info.trail.shows(fields);
     }
+    let is_counted = match &within {
+        None => entrance == Entrance::Public,
+        // What a batch reads it gathers. The rest of a batch is not refused once something of it was done.
+        Some(within) => method == Method::GET && within.lines.is_none(),
+    };
+    let reader = is_counted.then(|| reader(&info)).flatten();
+    let mut reserved = None;
+    if let Some(reader) = &reader
+        && response.extensions().get::<Problem>().is_none()
+    {
+        match reserve(app, &info, (reader, &method), &response) {
+            Ok(memory) => reserved = Some(memory),
+            Err(problem) => response = refusal(problem),
+        }
+    }
     let (status, problem) = (response.status(), response.extensions().get::<Problem>());
     if let Err(problem) = trail_end.end(problem.map_or(status, |problem| problem.status), problem).await {
         response = refusal(problem);
@@ -192,6 +210,14 @@ async fn answer_in_span(
         }
     }
     write_headers(&mut response, &info);
+    if let Some(reader) = &reader {
+        let bytes = response.body().size_hint().exact();
+        // An error is reserved for when it is written.
+        let reserve = |bytes| app.response_memory.reserve_always(reader, bytes);
+        if let Some(memory) = reserved.filter(|memory| Some(memory.bytes()) == bytes).or_else(|| bytes.map(reserve)) {
+            response.extensions_mut().insert(Arc::new(memory));
+        }
+    }
     if entrance == Entrance::Public {
         cors::write_headers(app, origin, response.headers_mut());
         if caller.is_some_and(|caller| caller.is_https) {
@@ -209,6 +235,33 @@ async fn answer_in_span(
         "request answered"
     );
     response
+}
+
+/// Under whom the response of a request is counted while it waits to be taken.
+fn reader(info: &RequestInfo) -> Option<Reader> {
+    match info.trail.caller() {
+        Some((Actor::Client(client), _)) => Some(Reader::Client(client)),
+        _ => info.caller.map(|caller| Reader::of_address(caller.address)),
+    }
+}
+
+/// Counts a response that is finished and not written yet. One to a change is sent in any case: what was done is reported as done.
+fn reserve(
+    app: &AppState,
+    info: &RequestInfo,
+    (reader, method): (&Reader, &Method),
+    response: &Response,
+) -> Result<ReservedMemory, Problem> {
+    let bytes = response.body().size_hint().exact().unwrap_or_default();
+    let is_read = match info.trail.caller() {
+        _ if matches!(*method, Method::GET | Method::HEAD) => true,
+        Some((_, action)) => matches!(action, AuditAction::Read | AuditAction::Search | AuditAction::Evaluate),
+        None => false,
+    };
+    if !is_read {
+        return Ok(app.response_memory.reserve_always(reader, bytes));
+    }
+    app.response_memory.reserve(reader, bytes).map_err(|bound| too_much_unread(bound, reader))
 }
 
 fn refusal(problem: Problem) -> Response {

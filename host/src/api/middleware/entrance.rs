@@ -14,6 +14,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::token_unavailable;
 use crate::api::router::{HEALTH_PATHS, TOKEN_PATH};
 use crate::app::AppState;
+use crate::app::response_memory::{MemoryBound, Reader};
 
 /// Answers a request, if it is let in.
 pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, next: Next) -> Response {
@@ -34,6 +35,28 @@ pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, 
         return cors::answer_preflight(app, info, origin).await;
     }
     next.run(request).await
+}
+
+/// Whether so much waits already for that reader that nothing more is made for it.
+///
+/// # Errors
+/// 503.
+pub(in crate::api) fn check_unread(app: &AppState, reader: &Reader) -> Result<(), Problem> {
+    if app.response_memory.admits(reader) { Ok(()) } else { Err(too_much_unread(MemoryBound::Client, reader)) }
+}
+
+/// 503: responses that were not read take all memory that they may.
+pub(super) fn too_much_unread(bound: MemoryBound, reader: &Reader) -> Problem {
+    let detail = match (bound, reader) {
+        (MemoryBound::Client, Reader::Client(_)) => {
+            "this client has not read so much of its responses that no other is made for it: read them, or close their connections, and retry"
+        }
+        (MemoryBound::Client, Reader::Address(_)) => {
+            "so much of the responses to this address is not read that no other is made for it: read them, or close their connections, and retry"
+        }
+        (MemoryBound::Total, _) => "too many responses wait to be read, retry later",
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
 }
 
 fn refused(refusal: Refusal, peer: &Peer, is_for_token: bool) -> Response {

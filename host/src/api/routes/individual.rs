@@ -51,9 +51,11 @@ pub async fn read(
     }
     let wants = |field| Elements::wants(elements.as_ref(), field);
     let wanted = Wanted { photo: wants("photo"), places: wants("group_membership") };
-    let view = individual::read(&ctx, &app.registry, languages(&app, &headers), &key, wanted).await?;
-    let body = Elements::answer(elements.as_ref(), write(&view))?;
-    Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
+    let answer = |view: &IndividualView| -> Result<Response, ApiError> {
+        let body = Elements::answer(elements.as_ref(), write(view))?;
+        Ok(([(header::ETAG, etag(&view.individual.meta))], body).into_response())
+    };
+    individual::read(&ctx, &app.registry, languages(&app, &headers), (&key, wanted), answer).await
 }
 
 /// The body of a person as it is sent.

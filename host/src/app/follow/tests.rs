@@ -52,6 +52,7 @@ impl Process {
             audit: AuditLog::new(store.clone()),
             exhausted: Arc::default(),
             bodies: Arc::default(),
+            photo_reads: Arc::default(),
         };
         let seen = store.generation().await.unwrap();
         let shared = store.clone() as Arc<dyn Shared>;

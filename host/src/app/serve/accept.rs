@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::connection::{Connections, Phase};
 use super::crowd::{Comer, Crowd, CrowdLimits};
 use crate::api::middleware::caller::Refusal;
+use crate::app::response_memory::{ClosesSlowest, ResponseMemory};
 use crate::domain::network::Network;
 
 /// How long is waited before the next connection is taken when the process has no descriptor or memory left for one.
@@ -30,6 +31,8 @@ pub(super) struct Acceptor {
     pub(super) admission: Admission,
     /// How long requests under way may take when the server stops.
     pub(super) shutdown_timeout: Duration,
+    /// What counts the responses of these connections, if they are counted.
+    pub(super) response_memory: Option<Arc<ResponseMemory>>,
 }
 
 /// Whom a listener takes connections from.
@@ -60,10 +63,14 @@ impl Acceptor {
         mut phase: watch::Receiver<Phase>,
         end: Arc<watch::Sender<Phase>>,
     ) -> io::Result<()> {
-        let Self { listener, connections, limits, admission, shutdown_timeout } = self;
+        let Self { listener, connections, limits, admission, shutdown_timeout, response_memory } = self;
         let listener = TcpListener::from_std(listener)?;
         let connections = Arc::new(connections);
         let crowd = Crowd::new(limits, Arc::clone(&connections.transport));
+        if let Some(memory) = response_memory {
+            let crowd: Arc<dyn ClosesSlowest> = Arc::<Crowd>::clone(&crowd);
+            memory.set_closes_slowest(Arc::downgrade(&crowd));
+        }
         let mut told = Told::default();
         loop {
             let accepted = tokio::select! {

@@ -1,8 +1,13 @@
-//! What a connection is doing, as its socket and its requests tell it, and until when it may go on so.
+//! The activity of one connection, as its socket and its requests report it, and how long it may go on.
 //!
-//! **Invariant:** nothing here costs a timer for each request: who bounds a connection's time looks again when it could first be over.
+//! While bytes of responses wait for the client, the connection has to take [`MIN_BYTES_PER_S`], averaged over two
+//! `write_timeout_ms`. A byte is taken when the part of a response body that it belongs to has left for the socket: frames of HTTP/2
+//! that belong to no body (PING, SETTINGS, WINDOW_UPDATE) count for nothing.
+//!
+//! **Invariant:** nothing here costs a timer for each request: the task of the connection checks again when its time could first be
+//! over.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::Version;
@@ -11,28 +16,54 @@ use tokio::time::Instant;
 use crate::app::transport::Cut;
 use crate::config::ConnectionsConfig;
 
+/// The lowest rate at which a client may take responses, in bytes a second.
+pub(super) const MIN_BYTES_PER_S: u64 = 1_024;
+
 /// What one connection is doing.
 #[derive(Debug)]
 pub(super) struct Activity {
     begun: Instant,
     /// The time of tests, which passes when they say so.
     #[cfg(test)]
-    passed_ms: AtomicU64,
-    /// Requests whose answer has not been handed over to its end.
-    in_flight: AtomicU32,
-    /// Those of them whose next step is ours.
-    ours: AtomicU32,
+    passed_ms: std::sync::atomic::AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Requests whose response the socket has not taken to its end.
+    in_flight: u32,
     /// Whether a request has come whole.
-    is_known: AtomicBool,
-    is_http2: AtomicBool,
+    is_known: bool,
+    is_http2: bool,
     /// Whether the socket has something that the client does not take.
-    is_writing: AtomicBool,
+    is_writing: bool,
     /// When the last request was over, or the connection was ready for the first one.
-    waiting_since_ms: AtomicU64,
-    /// When the first byte came of a request whose head is not there yet, and one more; 0 where none has.
-    head_since_ms: AtomicU64,
-    /// When something was last handed over to the client.
-    progress_ms: AtomicU64,
+    waiting_since_ms: u64,
+    /// When the first byte came of a request whose head is not there yet.
+    head_since_ms: Option<u64>,
+    /// Bytes of responses that wait for the client.
+    unread: u64,
+    /// Since when the next step is the client's.
+    reading: Option<Reading>,
+    /// By when each finished response has to be taken, the time of the lowest rate left out.
+    ends: Vec<End>,
+    next_id: u64,
+}
+
+/// A time during which the client always had something to take.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    since_ms: u64,
+    /// From when the time counts in which something has to be taken: each byte moves it on, at the lowest rate.
+    counts_from_ms: u64,
+    taken: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct End {
+    id: u64,
+    at_ms: u64,
 }
 
 /// How long a connection may go on.
@@ -44,108 +75,133 @@ pub(super) enum Due {
     Over(Cut),
 }
 
+/// How fast a client takes what waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReadingRate {
+    /// On average, since something waits.
+    pub(super) bytes_per_s: u64,
+    /// How long something has been waiting.
+    pub(super) time: Duration,
+    /// Bytes that wait.
+    pub(super) unread: u64,
+}
+
 impl Activity {
     /// A connection that has just come.
     pub(super) fn new() -> Self {
         Self {
             begun: Instant::now(),
             #[cfg(test)]
-            passed_ms: AtomicU64::new(0),
-            in_flight: AtomicU32::new(0),
-            ours: AtomicU32::new(0),
-            is_known: AtomicBool::new(false),
-            is_http2: AtomicBool::new(false),
-            is_writing: AtomicBool::new(false),
-            waiting_since_ms: AtomicU64::new(0),
-            head_since_ms: AtomicU64::new(0),
-            progress_ms: AtomicU64::new(0),
+            passed_ms: std::sync::atomic::AtomicU64::new(0),
+            state: Mutex::default(),
         }
     }
 
     /// It can take its first request.
     pub(super) fn is_ready(&self) {
-        self.head_since_ms.store(0, Ordering::Relaxed);
-        self.waiting_since_ms.store(self.now_ms(), Ordering::Relaxed);
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        (state.head_since_ms, state.waiting_since_ms) = (None, now_ms);
     }
 
     /// Bytes came.
     pub(super) fn received(&self) {
-        if self.in_flight.load(Ordering::Relaxed) == 0 && self.head_since_ms.load(Ordering::Relaxed) == 0 {
-            self.head_since_ms.store(self.now_ms().saturating_add(1), Ordering::Relaxed);
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        if state.in_flight == 0 {
+            state.head_since_ms.get_or_insert(now_ms);
         }
     }
 
     /// Whether the client takes what is written.
     pub(super) fn set_writing(&self, is_writing: bool) {
-        self.is_writing.store(is_writing, Ordering::Relaxed);
-    }
-
-    /// Bytes were taken.
-    pub(super) fn progressed(&self) {
-        self.progress_ms.store(self.now_ms(), Ordering::Relaxed);
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.is_writing = is_writing;
+        state.update_reading(now_ms);
     }
 
     /// A request came whole.
-    pub(super) fn begin(self: &std::sync::Arc<Self>, version: Version) -> InFlight {
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
-        self.ours.fetch_add(1, Ordering::AcqRel);
-        self.head_since_ms.store(0, Ordering::Relaxed);
-        if !self.is_known.load(Ordering::Relaxed) {
-            self.is_http2.store(version == Version::HTTP_2, Ordering::Relaxed);
-            self.is_known.store(true, Ordering::Relaxed);
+    pub(super) fn begin(self: &Arc<Self>, version: Version) -> InFlight {
+        let mut state = self.state();
+        state.in_flight = state.in_flight.saturating_add(1);
+        state.head_since_ms = None;
+        if !std::mem::replace(&mut state.is_known, true) {
+            state.is_http2 = version == Version::HTTP_2;
         }
-        InFlight { activity: std::sync::Arc::clone(self), is_ours: true }
+        let id = state.next_id;
+        state.next_id = id.wrapping_add(1);
+        drop(state);
+        InFlight { activity: Arc::clone(self), id }
     }
 
     /// How long it has been waiting for a request, and whether one ever came; none while something is done for it.
     pub(super) fn waiting(&self) -> Option<(bool, Duration)> {
-        if self.in_flight.load(Ordering::Acquire) > 0 || self.is_writing.load(Ordering::Relaxed) {
+        let now_ms = self.now_ms();
+        let state = self.state();
+        if state.in_flight > 0 || state.is_writing {
             return None;
         }
-        let since = self.now_ms().saturating_sub(self.waiting_since_ms.load(Ordering::Relaxed));
-        Some((self.is_known.load(Ordering::Relaxed), Duration::from_millis(since)))
+        Some((state.is_known, Duration::from_millis(now_ms.saturating_sub(state.waiting_since_ms))))
+    }
+
+    /// How fast the client takes its responses; none while nothing waits for it.
+    pub(super) fn reading_rate(&self) -> Option<ReadingRate> {
+        let now_ms = self.now_ms();
+        let state = self.state();
+        let Reading { since_ms, taken, .. } = state.reading?;
+        let time_ms = now_ms.saturating_sub(since_ms);
+        let bytes_per_s = taken.saturating_mul(1_000).checked_div(time_ms).unwrap_or(u64::MAX);
+        Some(ReadingRate { bytes_per_s, time: Duration::from_millis(time_ms), unread: state.unread })
+    }
+
+    /// Bytes of responses that wait for the client.
+    pub(super) fn unread(&self) -> u64 {
+        self.state().unread
     }
 
     /// Whether it may go on.
     pub(super) fn due(&self, limits: &ConnectionsConfig) -> Due {
         let now_ms = self.now_ms();
         let shortest_ms = limits.header_timeout_ms.min(limits.idle_timeout_ms).min(limits.write_timeout_ms);
-        let later = Due::LookAgain(self.at(now_ms.saturating_add(shortest_ms)));
-        // What the socket waits for it bounds itself.
-        if self.is_writing.load(Ordering::Relaxed) {
-            return later;
-        }
-        if self.in_flight.load(Ordering::Acquire) > 0 {
-            let taken_ms = self.progress_ms.load(Ordering::Relaxed);
-            let waits_for_client = self.ours.load(Ordering::Acquire) == 0;
-            let is_over = waits_for_client && now_ms >= taken_ms.saturating_add(limits.write_timeout_ms);
-            return if is_over { Due::Over(Cut::WriteTimeout) } else { later };
-        }
-        let waiting_since_ms = self.waiting_since_ms.load(Ordering::Relaxed);
-        let head_since_ms = self.head_since_ms.load(Ordering::Relaxed);
-        let is_known = self.is_known.load(Ordering::Relaxed);
-        let (until_ms, cut) = if !is_known {
-            (waiting_since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
-        } else if head_since_ms > 0 && !self.is_http2.load(Ordering::Relaxed) {
-            (head_since_ms.saturating_sub(1).saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
-        } else {
-            (waiting_since_ms.saturating_add(limits.idle_timeout_ms), Cut::Idle)
-        };
+        let later_ms = now_ms.saturating_add(shortest_ms);
+        let state = self.state();
+        let response = state.reading.map(|reading| {
+            let first_ms = state.ends.iter().map(|end| end.at_ms).fold(reading.counts_from_ms, u64::min);
+            (first_ms.saturating_add(limits.write_timeout_ms.saturating_mul(2)), Cut::WriteTimeout)
+        });
+        // Whatever is written meanwhile: answers to frames of HTTP/2 that belong to no request.
+        let request = (state.in_flight == 0).then(|| {
+            if !state.is_known {
+                (state.waiting_since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
+            } else if let Some(since_ms) = state.head_since_ms.filter(|_| !state.is_http2) {
+                (since_ms.saturating_add(limits.header_timeout_ms), Cut::HeaderTimeout)
+            } else {
+                (state.waiting_since_ms.saturating_add(limits.idle_timeout_ms), Cut::Idle)
+            }
+        });
+        let first = response.into_iter().chain(request).min_by_key(|(until_ms, _)| *until_ms);
+        let Some((until_ms, cut)) = first else { return Due::LookAgain(self.at(later_ms)) };
         if now_ms >= until_ms {
             return Due::Over(cut);
         }
-        Due::LookAgain(self.at(until_ms.min(now_ms.saturating_add(shortest_ms))))
+        Due::LookAgain(self.at(until_ms.min(later_ms)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is whole before anything can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(test)]
     fn now_ms(&self) -> u64 {
-        self.passed_ms.load(Ordering::Relaxed)
+        self.passed_ms.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Lets so much time pass.
     #[cfg(test)]
     pub(super) fn pass_ms(&self, ms: u64) {
-        self.passed_ms.fetch_add(ms, Ordering::Relaxed);
+        self.passed_ms.fetch_add(ms, std::sync::atomic::Ordering::Relaxed);
     }
 
     #[cfg(not(test))]
@@ -160,44 +216,82 @@ impl Activity {
     }
 }
 
-/// A request whose answer has not been handed over to its end.
+impl State {
+    fn update_reading(&mut self, now_ms: u64) {
+        if self.unread == 0 && !self.is_writing {
+            self.reading = None;
+        } else if self.reading.is_none() {
+            self.reading = Some(Reading { since_ms: now_ms, counts_from_ms: now_ms, taken: 0 });
+        }
+    }
+}
+
+/// How long so many bytes take at the lowest rate.
+fn slowest_ms(bytes: u64) -> u64 {
+    bytes.saturating_mul(1_000) / MIN_BYTES_PER_S
+}
+
+/// A request whose response the socket has not taken to its end.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    activity: std::sync::Arc<Activity>,
-    is_ours: bool,
+    activity: Arc<Activity>,
+    id: u64,
 }
 
 impl InFlight {
-    /// The next step is the client's: it has been given a part of the answer.
-    pub(super) fn handed_over(&mut self) {
-        self.activity.progressed();
-        if std::mem::replace(&mut self.is_ours, false) {
-            self.activity.ours.fetch_sub(1, Ordering::AcqRel);
+    /// Bytes of the response wait for the client.
+    pub(super) fn offered(&self, bytes: u64) {
+        let now_ms = self.activity.now_ms();
+        let mut state = self.activity.state();
+        state.unread = state.unread.saturating_add(bytes);
+        state.update_reading(now_ms);
+    }
+
+    /// The response is finished, and all its bytes wait for the client. It has to be taken in the time in which the slowest client
+    /// takes all that waits on this connection, so that one response cannot stay for ever beside others that move.
+    pub(super) fn finished(&self, bytes: u64) {
+        self.offered(bytes);
+        let now_ms = self.activity.now_ms();
+        let mut state = self.activity.state();
+        if bytes > 0 {
+            let at_ms = now_ms.saturating_add(slowest_ms(state.unread));
+            state.ends.push(End { id: self.id, at_ms });
         }
     }
 
-    /// The next step is ours: the client took what there was.
-    pub(super) fn is_being_made(&mut self) {
-        if !std::mem::replace(&mut self.is_ours, true) {
-            self.activity.ours.fetch_add(1, Ordering::AcqRel);
+    /// The socket took so many of the bytes that wait.
+    pub(super) fn taken(&self, bytes: u64) {
+        let now_ms = self.activity.now_ms();
+        let mut state = self.activity.state();
+        state.unread = state.unread.saturating_sub(bytes);
+        if let Some(reading) = &mut state.reading {
+            reading.taken = reading.taken.saturating_add(bytes);
+            reading.counts_from_ms = reading.counts_from_ms.saturating_add(slowest_ms(bytes)).min(now_ms);
         }
+        state.update_reading(now_ms);
+    }
+
+    /// So many of the bytes that wait will never be sent.
+    pub(super) fn discarded(&self, bytes: u64) {
+        let now_ms = self.activity.now_ms();
+        let mut state = self.activity.state();
+        state.unread = state.unread.saturating_sub(bytes);
+        state.update_reading(now_ms);
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if self.is_ours {
-            self.activity.ours.fetch_sub(1, Ordering::AcqRel);
-        }
-        self.activity.waiting_since_ms.store(self.activity.now_ms(), Ordering::Relaxed);
-        self.activity.in_flight.fetch_sub(1, Ordering::AcqRel);
+        let now_ms = self.activity.now_ms();
+        let mut state = self.activity.state();
+        state.ends.retain(|end| end.id != self.id);
+        state.waiting_since_ms = now_ms;
+        state.in_flight = state.in_flight.saturating_sub(1);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     const LIMITS: fn() -> ConnectionsConfig = || ConnectionsConfig {
@@ -257,29 +351,105 @@ mod tests {
     }
 
     #[test]
-    fn a_request_takes_as_long_as_we_take_and_no_longer_than_the_client_does() {
+    fn answers_to_frames_excuse_no_missing_request() {
         let activity = Arc::new(Activity::new());
-        let mut request = activity.begin(Version::HTTP_2);
+        for _ in 0..10 {
+            assert_eq!(over(&activity), None);
+            activity.pass_ms(10);
+            activity.set_writing(false);
+            activity.set_writing(true);
+        }
+        assert_eq!(over(&activity), Some(Cut::HeaderTimeout));
+        drop(activity.begin(Version::HTTP_2));
+        activity.pass_ms(1_000);
+        activity.set_writing(false);
+        activity.set_writing(true);
+        assert_eq!(over(&activity), Some(Cut::Idle));
+    }
+
+    #[test]
+    fn a_request_takes_as_long_as_the_server_takes_and_its_response_two_timeouts() {
+        let activity = Arc::new(Activity::new());
+        let request = activity.begin(Version::HTTP_2);
         activity.pass_ms(60_000);
-        assert_eq!((over(&activity), activity.waiting()), (None, None), "we are at work");
-        request.handed_over();
+        assert_eq!((over(&activity), activity.waiting(), activity.reading_rate()), (None, None, None), "it is made");
+        request.finished(500);
+        activity.pass_ms(300);
+        // Frames that belong to no body are written and taken.
+        activity.set_writing(true);
+        activity.set_writing(false);
         activity.pass_ms(299);
         assert_eq!(over(&activity), None);
-        activity.progressed();
-        activity.pass_ms(299);
-        assert_eq!(over(&activity), None, "it takes some of it");
         activity.pass_ms(1);
         assert_eq!(over(&activity), Some(Cut::WriteTimeout));
-        request.is_being_made();
-        assert_eq!(over(&activity), None);
-        request.handed_over();
         let other = activity.begin(Version::HTTP_2);
-        activity.pass_ms(60_000);
-        assert_eq!(over(&activity), None, "another request of the connection is ours");
-        drop(other);
-        assert_eq!(over(&activity), Some(Cut::WriteTimeout));
+        assert_eq!(over(&activity), Some(Cut::WriteTimeout), "a request that is worked on excuses nothing");
+        request.taken(500);
         drop(request);
-        assert_eq!(over(&activity), None);
+        activity.pass_ms(60_000);
+        assert_eq!(over(&activity), None, "nothing waits for the client");
+        drop(other);
         assert_eq!(activity.waiting(), Some((true, Duration::ZERO)));
+    }
+
+    #[test]
+    fn a_response_has_to_move_at_the_lowest_rate() {
+        const PART: u64 = 32 << 10;
+        let limits = ConnectionsConfig::default();
+        // Seconds for a part of a response of 6.7 MB, and after how many seconds it is cut.
+        for (seconds, cut_after) in [(8, None), (31, None), (36, Some(32..600)), (61, Some(60..62))] {
+            let activity = Arc::new(Activity::new());
+            let request = activity.begin(Version::HTTP_11);
+            let size = 205 * PART;
+            request.finished(size);
+            let mut cut_at = None;
+            'response: for part in 0..205 {
+                for second in 0..seconds {
+                    activity.pass_ms(1_000);
+                    if let Due::Over(cut) = activity.due(&limits) {
+                        assert_eq!(cut, Cut::WriteTimeout);
+                        cut_at = Some(part * seconds + second + 1);
+                        break 'response;
+                    }
+                }
+                request.taken(PART);
+            }
+            match (&cut_after, cut_at) {
+                (None, None) => {}
+                (Some(range), Some(at)) => assert!(range.contains(&at), "{seconds} s: {at}"),
+                (_, _) => panic!("{seconds} s for a part: {cut_at:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn one_response_cannot_stay_for_ever_beside_others_that_move() {
+        let activity = Arc::new(Activity::new());
+        let stalled = activity.begin(Version::HTTP_2);
+        stalled.finished(10_240);
+        let mut passed_ms = 0;
+        while over(&activity).is_none() {
+            let moving = activity.begin(Version::HTTP_2);
+            moving.finished(100);
+            activity.pass_ms(50);
+            moving.taken(100);
+            passed_ms += 50;
+            assert!(passed_ms < 60_000);
+        }
+        assert!((10_600..11_000).contains(&passed_ms), "10 s at the lowest rate, and two timeouts: {passed_ms}");
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_time_in_which_something_waits() {
+        let activity = Arc::new(Activity::new());
+        let request = activity.begin(Version::HTTP_11);
+        activity.pass_ms(60_000);
+        request.finished(10_000);
+        activity.pass_ms(2_000);
+        request.taken(4_000);
+        let rate = ReadingRate { bytes_per_s: 2_000, time: Duration::from_secs(2), unread: 6_000 };
+        assert_eq!(activity.reading_rate(), Some(rate));
+        request.discarded(6_000);
+        assert_eq!((activity.reading_rate(), activity.unread()), (None, 0));
     }
 }

@@ -20,6 +20,7 @@ use rustls::sign::CertifiedKey;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 
+use super::connection::TlsAcceptors;
 use super::expiry::{expiry, validity};
 use crate::app::StartError;
 use crate::app::transport::Transport;
@@ -29,7 +30,9 @@ use crate::context::Clock;
 /// The biggest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The protocols that are offered inside TLS, the better one first.
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
+/// The same on connections that are refused.
+const REFUSED_PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 const SECONDS_OF_A_DAY: i64 = 86_400;
 
 /// The certificate in use, and where it comes from.
@@ -89,14 +92,18 @@ impl CertificateKeeper {
     ///
     /// # Errors
     /// [`StartError::Certificate`] where the cryptography cannot do that.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, StartError> {
+    pub(super) fn acceptors(&self) -> Result<TlsAcceptors, StartError> {
+        Ok(TlsAcceptors { served: self.acceptor(PROTOCOLS)?, refused: self.acceptor(REFUSED_PROTOCOLS)? })
+    }
+
+    fn acceptor(&self, protocols: &[&[u8]]) -> Result<TlsAcceptor, StartError> {
         let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&self.provider));
         let builder = builder
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(|error| StartError::Certificate(format!("TLS cannot be spoken: {error}")))?;
         let resolver: Arc<dyn ResolvesServerCert> = Arc::<Shown>::clone(&self.shown);
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
-        config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 

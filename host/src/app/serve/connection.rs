@@ -40,6 +40,8 @@ const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a connection that does nothing may take to be closed in order.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a connection that is not served has for its handshake, and for the head of its request.
+const REFUSED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How far the server has come in stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,28 +57,44 @@ pub(super) enum Phase {
 /// What all connections of a listener have in common.
 pub(super) struct Connections {
     pub(super) router: Router,
-    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) tls: Option<TlsAcceptors>,
     pub(super) handshake_timeout: Duration,
     pub(super) limits: ConnectionsConfig,
     pub(super) transport: Arc<Transport>,
     protocol: auto::Builder<TokioExecutor>,
-    /// The same for connections that are told that they are not served: one request each.
+    /// The same for connections that are refused: one request each, by HTTP/1.1.
     refusing: auto::Builder<TokioExecutor>,
+    refusing_limits: ConnectionsConfig,
+}
+
+/// What speaks TLS with clients.
+#[derive(Clone)]
+pub(super) struct TlsAcceptors {
+    /// HTTP/2 and HTTP/1.1 inside.
+    pub(super) served: TlsAcceptor,
+    /// HTTP/1.1 only inside, for connections that are refused.
+    pub(super) refused: TlsAcceptor,
 }
 
 impl Connections {
     /// Of a listener.
     pub(super) fn new(
         router: Router,
-        tls: Option<TlsAcceptor>,
+        tls: Option<TlsAcceptors>,
         handshake_timeout: Duration,
         limits: ConnectionsConfig,
         transport: Arc<Transport>,
     ) -> Self {
         let protocol = protocol(&limits);
-        let mut refusing = protocol.clone();
+        let mut refusing = protocol.clone().http1_only();
         refusing.http1().keep_alive(false);
-        Self { router, tls, handshake_timeout, limits, transport, protocol, refusing }
+        let shortest_ms = u64::try_from(REFUSED_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+        let refusing_limits = ConnectionsConfig {
+            header_timeout_ms: limits.header_timeout_ms.min(shortest_ms),
+            write_timeout_ms: limits.write_timeout_ms.min(shortest_ms),
+            ..limits
+        };
+        Self { router, tls, handshake_timeout, limits, transport, protocol, refusing, refusing_limits }
     }
 
     /// Serves a connection to its end.
@@ -87,17 +105,21 @@ impl Connections {
         seat: Seat,
         mut phase: watch::Receiver<Phase>,
     ) {
-        // An answer is written whole; waiting for more to send with it only costs time.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(error = %error, "a connection was gone before it was served");
-            return;
-        }
-        let (activity, transport) = (Arc::clone(&seat.activity), Arc::clone(&self.transport));
-        let socket = Socket::new(stream, activity, transport, self.limits.write_timeout());
+        let socket = match Socket::new(stream, Arc::clone(&seat.activity)) {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::debug!(error = %error, "a connection was gone before it was served");
+                return;
+            }
+        };
         let Some(tls) = &self.tls else {
             return self.converse(socket, address, false, &seat, phase).await;
         };
-        let handshake = tokio::time::timeout(self.handshake_timeout, tls.accept(socket));
+        let (tls, handshake_timeout) = match seat.refusal {
+            None => (&tls.served, self.handshake_timeout),
+            Some(_) => (&tls.refused, self.handshake_timeout.min(REFUSED_TIMEOUT)),
+        };
+        let handshake = tokio::time::timeout(handshake_timeout, tls.accept(socket));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
             () = seat.leave.notified() => return,
@@ -125,7 +147,10 @@ impl Connections {
         activity.is_ready();
         let peer = Peer { address, is_tls, refusal: seat.refusal };
         let answerer = Answerer { router: self.router.clone(), peer, activity: Arc::clone(activity) };
-        let protocol = if seat.refusal.is_some() { &self.refusing } else { &self.protocol };
+        let (protocol, limits) = match seat.refusal {
+            None => (&self.protocol, &self.limits),
+            Some(_) => (&self.refusing, &self.refusing_limits),
+        };
         let mut connection = pin!(protocol.serve_connection(TokioIo::new(stream), answerer));
         let mut look = pin!(tokio::time::sleep_until(Instant::now()));
         let (mut is_closing, mut is_draining) = (false, false);
@@ -139,7 +164,7 @@ impl Connections {
                     return;
                 }
                 () = seat.leave.notified() => {
-                    if activity.waiting().is_some() {
+                    if activity.waiting().is_some() || activity.reading_rate().is_some() {
                         return;
                     }
                     // A request came while its place was given away: it is finished, and is the last.
@@ -152,7 +177,7 @@ impl Connections {
                     is_draining = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                () = look.as_mut() => match activity.due(&self.limits) {
+                () = look.as_mut() => match activity.due(limits) {
                     Due::LookAgain(at) => look.as_mut().reset(at),
                     Due::Over(Cut::Idle) if !is_closing => {
                         self.transport.count_cut(Cut::Idle);

@@ -1,24 +1,34 @@
 //! The connections of a listener: how many there are, from where, and who makes room when there is none.
 //!
-//! Whoever comes when all places are taken takes the place of a connection that does nothing: first of one that never sent a whole
-//! request, of these the one that came first, then of the one that has waited longest for its next request. So connections that only
-//! stand there cannot keep anybody out, however many they are.
+//! When all slots are taken, a new connection evicts an idle one: first one that never sent a whole request, of these the oldest, then
+//! the one that has waited longest for its next request, then the one whose client reads its response most slowly. So connections that
+//! make no progress cannot keep any client out, however many they are.
 //!
-//! **Invariant:** a connection with a request under way is never cut to make room.
+//! Beyond these slots there are some for connections that are refused, and for probes of health. They speak HTTP/1.1 only.
+//!
+//! **Invariant:** a connection is never evicted while the server works for all its requests, or while its client reads its response at
+//! [`FAST_BYTES_PER_S`].
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use super::activity::Activity;
 use crate::api::middleware::caller::Refusal;
+use crate::app::response_memory::ClosesSlowest;
 use crate::app::transport::{Cut, Transport};
 use crate::domain::audit::kept_address;
 
 /// How many connections beyond the others are open at once for being told that there is no place, and for probes of health.
 const REFUSED_MAX: usize = 64;
+/// How many of them from one address.
+const REFUSED_PER_ADDRESS_MAX: usize = 16;
+/// A connection whose client reads its response at this rate keeps its slot.
+const FAST_BYTES_PER_S: u64 = 16 << 10;
 
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +37,8 @@ pub(super) struct CrowdLimits {
     pub(super) max: usize,
     /// From one address.
     pub(super) per_address_max: usize,
+    /// How long a response waits for its client before its rate is judged.
+    pub(super) slow_after: Duration,
 }
 
 /// The connections of a listener.
@@ -46,6 +58,8 @@ struct Places {
     refused: usize,
     /// Of those that are served, by address or network.
     by_address: HashMap<IpAddr, usize>,
+    /// Of those that are refused, likewise.
+    refused_by_address: HashMap<IpAddr, usize>,
 }
 
 #[derive(Debug)]
@@ -59,8 +73,14 @@ struct Member {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Served { address: Option<IpAddr> },
-    Refused,
+    Refused { address: Option<IpAddr> },
     Leaving,
+}
+
+impl Kind {
+    fn is_served(self) -> bool {
+        matches!(self, Self::Served { .. })
+    }
 }
 
 /// Where somebody who comes is counted.
@@ -102,7 +122,9 @@ impl Crowd {
             if from_there >= self.limits.per_address_max {
                 return Some(Refusal::AddressFull);
             }
-            let has_place = places.served < self.limits.max || self.make_room(&mut places, false);
+            let has_place = places.served < self.limits.max
+                || self.evict_idle(&mut places, Kind::is_served)
+                || self.evict_slowest(&mut places, Cut::EvictedSlow).is_some();
             (!has_place).then_some(Refusal::Full)
         });
         let kind = match refusal {
@@ -113,10 +135,18 @@ impl Crowd {
                     Refusal::AddressFull => Cut::AddressFull,
                     Refusal::NotAProxy => Cut::NotAProxy,
                 });
-                if places.refused >= REFUSED_MAX && !self.make_room(&mut places, true) {
+                let kind = Kind::Refused { address };
+                let from_there = address.and_then(|address| places.refused_by_address.get(&address));
+                let is_free = if from_there.is_some_and(|count| *count >= REFUSED_PER_ADDRESS_MAX) {
+                    self.evict_idle(&mut places, |other| other == kind)
+                } else {
+                    places.refused < REFUSED_MAX
+                        || self.evict_idle(&mut places, |other| matches!(other, Kind::Refused { .. }))
+                };
+                if !is_free {
                     return None;
                 }
-                Kind::Refused
+                kind
             }
         };
         let (activity, leave) = (Arc::new(Activity::new()), Arc::new(Notify::new()));
@@ -128,22 +158,37 @@ impl Crowd {
         Some(Seat { crowd: Arc::clone(self), id, activity, leave, refusal })
     }
 
-    /// Gives away the place of a connection that does nothing, if there is one.
-    fn make_room(&self, places: &mut Places, among_refused: bool) -> bool {
-        let waiting = places.members.values_mut().filter(|member| match member.kind {
-            Kind::Served { .. } => !among_refused,
-            Kind::Refused => among_refused,
-            Kind::Leaving => false,
-        });
-        let ranked = waiting.filter_map(|member| member.activity.waiting().map(|waiting| (waiting, member)));
-        // Of those that nobody knows, and then of the others, the one that waits longest.
+    /// Evicts an idle connection of that kind, if there is one.
+    fn evict_idle(&self, places: &mut Places, is_meant: impl Fn(Kind) -> bool) -> bool {
+        let meant = places.members.iter().filter(|(_, member)| is_meant(member.kind));
+        let ranked = meant.filter_map(|(id, member)| member.activity.waiting().map(|waiting| (waiting, *id)));
+        // Of those that never sent a request, and then of the others, the one that waits longest.
         let first = ranked.max_by_key(|((is_known, since), _)| (!is_known, *since));
-        let Some((_, member)) = first else { return false };
+        let Some((_, id)) = first else { return false };
+        self.evict(places, id, Cut::MadeRoom);
+        true
+    }
+
+    /// Evicts the connection whose client reads its response most slowly, if there is one that may be evicted; returns how many bytes it
+    /// has not read.
+    fn evict_slowest(&self, places: &mut Places, cut: Cut) -> Option<u64> {
+        let served = places.members.iter().filter(|(_, member)| member.kind.is_served());
+        let rates = served.filter_map(|(id, member)| Some((member.activity.reading_rate()?, *id)));
+        let slow = rates.filter(|(rate, _)| match cut {
+            Cut::ResponseMemory => rate.unread > 0 && rate.time >= self.limits.slow_after,
+            _ => rate.bytes_per_s < FAST_BYTES_PER_S && rate.time >= self.limits.slow_after,
+        });
+        let (rate, id) = slow.min_by_key(|(rate, _)| (rate.bytes_per_s, Reverse(rate.time)))?;
+        self.evict(places, id, cut);
+        Some(rate.unread)
+    }
+
+    fn evict(&self, places: &mut Places, id: u64, cut: Cut) {
+        let Some(member) = places.members.get_mut(&id) else { return };
         let kind = std::mem::replace(&mut member.kind, Kind::Leaving);
         member.leave.notify_one();
         places.count(kind, -1);
-        self.transport.count_cut(Cut::MadeRoom);
-        true
+        self.transport.count_cut(cut);
     }
 
     /// Waits until every connection is gone.
@@ -163,21 +208,33 @@ impl Crowd {
     }
 }
 
+impl ClosesSlowest for Crowd {
+    fn close_slowest(&self, bytes: u64) -> bool {
+        let mut places = self.places();
+        let leaving = places.members.values().filter(|member| member.kind == Kind::Leaving);
+        let mut freed: u64 = leaving.map(|member| member.activity.unread()).sum();
+        while freed < bytes {
+            let Some(unread) = self.evict_slowest(&mut places, Cut::ResponseMemory) else { return false };
+            freed = freed.saturating_add(unread);
+        }
+        true
+    }
+}
+
 impl Places {
     fn count(&mut self, kind: Kind, by: isize) {
-        match kind {
-            Kind::Served { address } => {
-                self.served = self.served.saturating_add_signed(by);
-                if let Some(address) = address {
-                    let count = self.by_address.entry(address).or_default();
-                    *count = count.saturating_add_signed(by);
-                    if *count == 0 {
-                        self.by_address.remove(&address);
-                    }
-                }
+        let (count, by_address, address) = match kind {
+            Kind::Served { address } => (&mut self.served, &mut self.by_address, address),
+            Kind::Refused { address } => (&mut self.refused, &mut self.refused_by_address, address),
+            Kind::Leaving => return,
+        };
+        *count = count.saturating_add_signed(by);
+        if let Some(address) = address {
+            let count = by_address.entry(address).or_default();
+            *count = count.saturating_add_signed(by);
+            if *count == 0 {
+                by_address.remove(&address);
             }
-            Kind::Refused => self.refused = self.refused.saturating_add_signed(by),
-            Kind::Leaving => {}
         }
     }
 }
@@ -204,7 +261,8 @@ mod tests {
 
     fn crowd(max: usize, per_address_max: usize) -> Arc<Crowd> {
         let transport = Arc::new(Transport::new(&ConnectionsConfig::default()));
-        Crowd::new(CrowdLimits { max, per_address_max }, transport)
+        let slow_after = Duration::from_secs(1);
+        Crowd::new(CrowdLimits { max, per_address_max, slow_after }, transport)
     }
 
     fn comer(address: &str) -> Comer {
@@ -265,13 +323,74 @@ mod tests {
         let crowd = crowd(1, 100);
         let served = crowd.admit(comer("192.0.2.1")).unwrap();
         let _request = served.activity.begin(Version::HTTP_11);
-        let refused: Vec<Seat> = (0..REFUSED_MAX).map(|_| crowd.admit(comer("192.0.2.2")).unwrap()).collect();
+        let from = |number: usize| comer(&format!("192.0.2.{}", 2 + number / REFUSED_PER_ADDRESS_MAX));
+        let refused: Vec<Seat> = (0..REFUSED_MAX).map(|number| crowd.admit(from(number)).unwrap()).collect();
         assert!(refused.iter().all(|seat| seat.refusal == Some(Refusal::Full)));
         let requests: Vec<_> = refused.iter().map(|seat| seat.activity.begin(Version::HTTP_11)).collect();
-        assert!(crowd.admit(comer("192.0.2.3")).is_none());
+        assert!(crowd.admit(comer("192.0.2.99")).is_none());
         drop(requests);
-        assert!(crowd.admit(comer("192.0.2.3")).is_some(), "one of them that does nothing makes room");
+        assert!(crowd.admit(comer("192.0.2.99")).is_some(), "one of them that does nothing makes room");
         drop((refused, served));
         crowd.emptied().await;
+    }
+
+    #[test]
+    fn one_address_is_told_on_so_many_connections_at_once_that_there_is_no_place() {
+        let crowd = crowd(1, 100);
+        let served = crowd.admit(comer("192.0.2.1")).unwrap();
+        let _request = served.activity.begin(Version::HTTP_11);
+        let refused: Vec<Seat> =
+            (0..REFUSED_PER_ADDRESS_MAX).map(|_| crowd.admit(comer("192.0.2.2")).unwrap()).collect();
+        refused.iter().for_each(|seat| seat.activity.pass_ms(1_000));
+        let other = crowd.admit(comer("192.0.2.3")).unwrap();
+        assert!(crowd.admit(comer("192.0.2.2")).is_some(), "it takes the place of one from there");
+        assert_eq!(refused.iter().filter(|seat| is_told_to_leave(seat)).count(), 1);
+        assert!(!is_told_to_leave(&other));
+        let busy = crowd.admit(comer("192.0.2.4")).unwrap();
+        let more: Vec<Seat> = (1..REFUSED_PER_ADDRESS_MAX).map(|_| crowd.admit(comer("192.0.2.4")).unwrap()).collect();
+        let _requests: Vec<_> = more.iter().chain([&busy]).map(|seat| seat.activity.begin(Version::HTTP_11)).collect();
+        assert!(crowd.admit(comer("192.0.2.4")).is_none(), "none of its own does nothing");
+    }
+
+    #[test]
+    fn the_client_that_takes_its_response_most_slowly_makes_room() {
+        let crowd = crowd(4, 100);
+        let seats: Vec<Seat> =
+            (1..=4).map(|number| crowd.admit(comer(&format!("192.0.2.{number}"))).unwrap()).collect();
+        let [fast, slow, stalled, made] = &seats[..] else { panic!("four came") };
+        let requests: Vec<_> = seats.iter().map(|seat| seat.activity.begin(Version::HTTP_2)).collect();
+        let [to_fast, to_slow, to_stalled, _in_the_making] = &requests[..] else { panic!("four came") };
+        [to_fast, to_slow, to_stalled].iter().for_each(|request| request.finished(1 << 20));
+        assert_eq!(crowd.admit(comer("192.0.2.9")).unwrap().refusal, Some(Refusal::Full), "none waited for long");
+        seats.iter().for_each(|seat| seat.activity.pass_ms(2_000));
+        to_fast.taken(40_000);
+        to_slow.taken(8_000);
+        let fifth = crowd.admit(comer("192.0.2.5")).unwrap();
+        let _busy = fifth.activity.begin(Version::HTTP_11);
+        assert!(fifth.refusal.is_none() && is_told_to_leave(stalled));
+        let sixth = crowd.admit(comer("192.0.2.6")).unwrap();
+        let _busy_too = sixth.activity.begin(Version::HTTP_11);
+        assert!(sixth.refusal.is_none() && is_told_to_leave(slow));
+        let seventh = crowd.admit(comer("192.0.2.7")).unwrap();
+        assert_eq!(seventh.refusal, Some(Refusal::Full));
+        assert!(!is_told_to_leave(fast) && !is_told_to_leave(made));
+    }
+
+    #[test]
+    fn slow_connections_are_closed_until_there_is_memory() {
+        let crowd = crowd(4, 100);
+        let seats: Vec<Seat> =
+            (1..=4).map(|number| crowd.admit(comer(&format!("192.0.2.{number}"))).unwrap()).collect();
+        let requests: Vec<_> = seats.iter().map(|seat| seat.activity.begin(Version::HTTP_2)).collect();
+        requests.iter().for_each(|request| request.finished(100_000));
+        seats.iter().for_each(|seat| seat.activity.pass_ms(2_000));
+        requests.iter().zip([9_000, 0, 50_000, 3_000]).for_each(|(request, taken)| request.taken(taken));
+        assert!(crowd.close_slowest(150_000));
+        let left: Vec<bool> = seats.iter().map(is_told_to_leave).collect();
+        assert_eq!(left, [false, true, false, true]);
+        assert!(crowd.close_slowest(190_000), "what is being closed counts");
+        assert!(!is_told_to_leave(&seats[0]));
+        assert!(!crowd.close_slowest(1_000_000));
+        assert!(is_told_to_leave(&seats[0]) && is_told_to_leave(&seats[2]));
     }
 }

@@ -1,59 +1,45 @@
-//! The socket of a connection, watched: it tells what comes and goes, and fails where the client takes nothing for too long.
+//! The socket of a connection, watched: it reports what comes, and whether the client takes what is written.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep};
 
 use super::activity::Activity;
-use crate::app::transport::{Cut, Transport};
 
-/// A socket that says what it does.
+/// The most bytes that wait in the system to be sent: with more, the progress of a slow client shows only now and then, and what it
+/// does not take is memory that nothing counts.
+const UNSENT_BYTES_MAX: u32 = 64 << 10;
+
+/// A socket that reports what it does.
 pub(super) struct Socket {
     stream: TcpStream,
     activity: Arc<Activity>,
-    transport: Arc<Transport>,
-    write_timeout: Duration,
-    /// Runs while the client takes nothing; made when it first does not.
-    patience: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
 impl Socket {
     /// Watches a stream.
-    pub(super) fn new(
-        stream: TcpStream,
-        activity: Arc<Activity>,
-        transport: Arc<Transport>,
-        write_timeout: Duration,
-    ) -> Self {
-        Self { stream, activity, transport, write_timeout, patience: None, is_waiting: false }
+    ///
+    /// # Errors
+    /// When the client is gone already.
+    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> io::Result<Self> {
+        // A response is written whole; waiting for more to send with it only costs time.
+        stream.set_nodelay(true)?;
+        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+        Ok(Self { stream, activity, is_waiting: false })
     }
 
-    /// What became of a write.
-    fn wrote(&mut self, polled: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if polled.is_ready() {
-            self.activity.progressed();
-            if std::mem::replace(&mut self.is_waiting, false) {
-                self.activity.set_writing(false);
-            }
-            return polled;
+    /// Notes the outcome of a write.
+    fn wrote(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if self.is_waiting != polled.is_pending() {
+            self.is_waiting = polled.is_pending();
+            self.activity.set_writing(self.is_waiting);
         }
-        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.write_timeout)));
-        if !std::mem::replace(&mut self.is_waiting, true) {
-            self.activity.set_writing(true);
-            patience.as_mut().reset(Instant::now() + self.write_timeout);
-        }
-        if patience.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
-        }
-        self.transport.count_cut(Cut::WriteTimeout);
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing for too long")))
+        polled
     }
 }
 
@@ -73,7 +59,7 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
         let polled = Pin::new(&mut socket.stream).poll_write(context, bytes);
-        socket.wrote(polled, context)
+        socket.wrote(polled)
     }
 
     fn poll_write_vectored(
@@ -83,7 +69,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
         let polled = Pin::new(&mut socket.stream).poll_write_vectored(context, parts);
-        socket.wrote(polled, context)
+        socket.wrote(polled)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -321,6 +321,7 @@ pub(super) fn of_store(test: &TestLibrary, store: &Arc<MemoryStore>) -> (PluginA
         audit: AuditLog::new(store.clone()),
         exhausted: Arc::default(),
         bodies: Arc::default(),
+        photo_reads: Arc::default(),
     };
     (PluginAdministration::new(registry.clone(), test.host.clone(), test.library.clone()), registry)
 }

@@ -15,23 +15,30 @@ use crate::service::records;
 use crate::service::registry::Registry;
 use crate::vocab::LanguagePreference;
 
-/// Reads a person by identifier, and what is `wanted` of what lies beside the record.
+/// Reads a person by identifier, with what is `wanted` of what lies beside the record, as the body that `write` makes. Large photos
+/// take turns until then: the body is what takes memory, and it is counted from when it is finished.
 ///
 /// # Errors
-/// [`AppError::NotFound`] and [`AppError::Ambiguous`].
-pub async fn read(
+/// [`AppError::NotFound`] and [`AppError::Ambiguous`], and those of `write`.
+pub async fn read<T, E: From<AppError>>(
     ctx: &OpContext,
     registry: &Registry,
     languages: LanguagePreference,
-    key: &IdentifierKey,
-    wanted: Wanted,
-) -> Result<IndividualView, AppError> {
+    (key, wanted): (&IdentifierKey, Wanted),
+    write: impl FnOnce(&IndividualView) -> Result<T, E>,
+) -> Result<T, E> {
     let found = find(ctx, registry, key).await;
     let outcome = if found.is_ok() { AuditOutcome::Allowed } else { AuditOutcome::Refused };
     registry.audit.record(ctx, audit::entry(ctx, AuditAction::Read, outcome, vec![reference(key)])).await?;
     let (individual, fields) = found?;
+    let photo = individual.details.photo.filter(|_| wanted.photo && fields.allows("photo"));
+    let _permit = match photo {
+        Some(photo) => registry.photo_reads.begin(photo).await?,
+        None => None,
+    };
     let beside = beside(ctx, registry, (&individual, &fields), wanted).await?;
-    Ok(IndividualView { individual, fields, beside, codes: CodeView::new(registry.vocabularies.current(), languages) })
+    let codes = CodeView::new(registry.vocabularies.current(), languages);
+    write(&IndividualView { individual, fields, beside, codes })
 }
 
 /// Reads a person by identifier as a whole body: one that is kept, if nothing changed since it was made, or one that `write` makes.
@@ -53,10 +60,12 @@ pub async fn read_body<E: From<AppError>>(
         return Ok(body);
     }
     let making = registry.bodies.begin(kept_under);
-    let view = read(ctx, registry, languages, key, Wanted::ALL).await?;
-    let body = SentBody { named: named(&view), ..write(&view)? };
-    registry.bodies.keep(making, &view, &body);
-    Ok(body)
+    let make = |view: &IndividualView| -> Result<SentBody, E> {
+        let body = SentBody { named: named(view), ..write(view)? };
+        registry.bodies.keep(making, view, &body);
+        Ok(body)
+    };
+    read(ctx, registry, languages, (key, Wanted::ALL), make).await
 }
 
 /// The groups that the body of a person names, as the audit log tells of them.
