@@ -302,7 +302,10 @@ impl Store for SledStore {
     }
 
     async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.read(move |reader| reader.photo(reference)).await
+        // Memory belongs to the thread that asked for it, and one for blocking work may not run again for long: what it has freed is
+        // given back to the system only then.
+        let memory = Vec::with_capacity(reference.length as usize);
+        Ok(self.read(move |reader| reader.photo(reference, memory)).await?.map(Arc::from))
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {
