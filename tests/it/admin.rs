@@ -42,7 +42,7 @@ fn nothing_of_the_admin_api_is_on_the_public_listener_and_the_reverse() {
     }
     let as_api_token = app.anonymous().request("GET", "/api/v2/Individual").bearer(&token).send();
     assert_eq!(as_api_token.status, 401);
-    for path in ["/api/v2/Individual", "/health/live", "/.well-known/oauth-authorization-server"] {
+    for path in ["/api/v2/Individual", "/metadata", "/.well-known/oauth-authorization-server"] {
         assert_eq!(app.admin_listener().request("GET", path).bearer(&token).send().status, 404, "{path}");
     }
 }

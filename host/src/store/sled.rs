@@ -45,7 +45,7 @@ use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::Individual;
-use crate::domain::photo::PhotoReference;
+use crate::domain::photo::{PHOTO_BYTES_MAX, PhotoReference};
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::error::contained::{Panicked, contain};
@@ -302,7 +302,10 @@ impl Store for SledStore {
     }
 
     async fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.read(move |reader| reader.photo(reference)).await
+        // Memory belongs to the thread that asked for it, and one for blocking work may not run again for long: what it has freed is
+        // given back to the system only then.
+        let memory = Vec::with_capacity(PHOTO_BYTES_MAX.min(reference.length as usize));
+        Ok(self.read(move |reader| reader.photo(reference, memory)).await?.map(Arc::from))
     }
 
     async fn open_membership(&self, slot: MembershipSlot) -> Result<Option<RecordId>, StoreError> {

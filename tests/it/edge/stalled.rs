@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use daftar_tests::process::{Server, create_client};
+use daftar_tests::process::{Server, command, create_client};
 use daftar_tests::records::{path, person};
-use daftar_tests::{ApiClient, Connection, TestApp};
+use daftar_tests::{ApiClient, Connection, TestApp, artifacts};
 use h2::RecvStream;
 use h2::client::SendRequest;
 use serde_json::json;
@@ -165,7 +165,11 @@ fn stalled_reads_of_large_responses_take_no_more_memory_than_their_bound() {
     let folder = tempfile::tempdir().unwrap();
     let (data, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
     std::fs::write(&config, "[server.connections]\nresponses_mib = 32\nresponses_per_client_mib = 32\n").unwrap();
-    let server = Server::serve(&data, &["--config", config.to_str().unwrap()]);
+    let config = config.to_str().unwrap();
+    let mut command = command(&data, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    // Memory that is freed goes back to the system at once, so that what is measured is what is in use.
+    command.args(["--config", config]).arg("--plugins").arg(artifacts::plugins()).env("MIMALLOC_PURGE_DELAY", "0");
+    let server = Server::start(command);
     let credentials = create_client(&data, &["individual:all"]);
     let token = daftar_tests::token::fetch(&server.connection(), &credentials);
     let client = ApiClient::new(server.connection(), credentials, token);

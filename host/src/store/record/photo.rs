@@ -75,7 +75,18 @@ pub fn can_be_kept_in(parts: u32, length: u32) -> bool {
 /// # Errors
 /// [`StoreError::Corrupt`] when one is missing or cannot be read.
 pub fn decode(values: impl Iterator<Item = Result<impl AsRef<[u8]>, StoreError>>) -> Result<Vec<u8>, StoreError> {
-    let (mut bytes, mut expected, mut found) = (Vec::new(), 0, 0_u32);
+    decode_into(Vec::new(), values)
+}
+
+/// As [`decode`], into memory that is there.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_into(
+    mut bytes: Vec<u8>,
+    values: impl Iterator<Item = Result<impl AsRef<[u8]>, StoreError>>,
+) -> Result<Vec<u8>, StoreError> {
+    let (mut expected, mut found) = (0, 0_u32);
     for value in values {
         let part: StoredPhotoPartV1 = super::decode(value?.as_ref())?;
         bytes.extend(part.bytes);

@@ -144,10 +144,11 @@ impl Reader {
         Ok(records)
     }
 
-    pub(super) fn photo(&self, reference: PhotoReference) -> Result<Option<Arc<[u8]>>, StoreError> {
+    /// The bytes of a photo, in `memory` of the caller.
+    pub(super) fn photo(&self, reference: PhotoReference, memory: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
         let parts = self.database.scan_prefix(keys::photo_prefix(reference.digest));
-        let bytes = record::photo::decode(parts.map(|item| self.next(item).map(|(_, value)| value)))?;
-        Ok((bytes.len() == reference.length as usize).then(|| bytes.into()))
+        let bytes = record::photo::decode_into(memory, parts.map(|item| self.next(item).map(|(_, value)| value)))?;
+        Ok((bytes.len() == reference.length as usize).then_some(bytes))
     }
 
     pub(super) fn clients(&self) -> Result<Vec<Client>, StoreError> {

@@ -255,12 +255,12 @@ impl Walk {
     }
 
     fn photo(&mut self, photo: PhotoReference) -> Result<Entry, StoreError> {
-        let bytes = self.reader.photo(photo)?.ok_or_else(|| missing("photo"))?;
+        let bytes = self.reader.photo(photo, Vec::new())?.ok_or_else(|| missing("photo"))?;
         if self.photos.len() >= PHOTOS_REMEMBERED {
             self.photos.clear();
         }
         self.photos.insert(photo.digest);
-        Ok(Entry::Photo { digest: photo.digest, bytes })
+        Ok(Entry::Photo { digest: photo.digest, bytes: bytes.into() })
     }
 
     fn changes(&self, mut after: Sequence, step: &mut Step) -> Result<Stage, StoreError> {
