@@ -221,7 +221,7 @@ fn a_write_that_is_refused_leaves_no_number_behind() {
     drop(client.post("/Group", &with(household("h", &[]), works)).expect(409));
     // A version that is not the present one, and a transaction of which one entry is refused.
     let stale = client.request("PATCH", &path("Individual", "1")).header("If-Match", "\"9\"");
-    drop(stale.json(&json!({"occupation": format!("{OCCUPATION}#FARM+FARM")})).send().expect(412));
+    drop(stale.json(&json!({"occupation": format!("{OCCUPATION}#FARM+FARM")})).send().expect(409));
     let entry =
         |id: &str, code: &str| json!({"request": {"method": "POST", "url": "Individual"}, "resource": coded(id, code)});
     let batch = |entries: Vec<Value>| json!({"type": "transaction", "entry": entries});

@@ -91,7 +91,7 @@ fn a_key_that_is_limited_in_the_settings_vouches_for_nothing_else() {
         let refused = install(&data_dir, &pack, &["--config", &config]);
         assert!(refused.code == 1 && refused.stderr.contains("`[plugins] trusted_keys` limits to"), "{refused:?}");
         let inspected = inspect(folder.path(), &pack, &["--json", "--config", &config]).expect_success().json();
-        assert_eq!(inspected["signature"], "outside_limits", "{inspected}");
+        assert_eq!(inspected["signature"]["state"], "outside_limits", "{inspected}");
         // Nor from a folder of plugins.
         let plugins = folder.path().join("plugins");
         let _made = fs::create_dir(&plugins);
