@@ -82,7 +82,8 @@ impl Database {
         };
         // Which process it is, for whoever looks what its connections do.
         let tag: String = RegisterId::draw().to_string().chars().take(6).chain([')']).collect();
-        let lock_timeout = LOCK_TIMEOUT.min(options.statement_timeout).as_millis().max(1);
+        // Less than a statement may take: what a lock holds up is told from what is slow.
+        let lock_timeout = LOCK_TIMEOUT.min(options.statement_timeout.saturating_mul(3) / 4).as_millis().max(1);
         let with = |purpose: &str, options: &str| {
             let mut config = target.config.clone();
             let name = config.get_application_name().unwrap_or("daftar").to_owned();
