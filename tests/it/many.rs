@@ -1,10 +1,10 @@
 //! Several servers of one register, in one database: what one of them does counts on the others.
 
+mod blocked;
 mod caught_up;
 mod clocks;
 mod commands;
 mod deaf;
-mod held_up;
 mod keys;
 mod limits;
 mod lost;

@@ -54,8 +54,8 @@ pub(super) struct Follower {
     heard: Notify,
     /// When the last look began. Whoever looks holds it.
     looked_for_key: AsyncMutex<Option<Instant>>,
-    /// When the last look for a client began that succeeded. Whoever looks holds it.
-    looked_for_client: AsyncMutex<Option<Instant>>,
+    /// When the last refresh of clients for refused requests began. The task that refreshes holds it.
+    clients_refreshed: AsyncMutex<Option<Instant>>,
     clocks: Mutex<Option<ClockDifference>>,
     counts: Counts,
 }
@@ -152,7 +152,7 @@ impl Follower {
             deployment,
             heard,
             looked_for_key: AsyncMutex::default(),
-            looked_for_client: AsyncMutex::default(),
+            clients_refreshed: AsyncMutex::default(),
             clocks: Mutex::default(),
             counts,
         }
@@ -377,11 +377,11 @@ impl App {
             return Ok(true);
         }
         if fault.is_of_client() && !follower.is_current() {
-            follower.look_for_client().await?;
+            follower.refresh_clients().await?;
             return Ok(true);
         }
-        // It may have been made since, and not been heard of yet.
-        Ok(fault.is_of_unknown_client() && follower.look_for_client().await.is_ok())
+        // Another process may have created it, and the notification may be on its way.
+        Ok(fault.is_of_unknown_client() && follower.refresh_clients().await.is_ok())
     }
 
     /// By how much the clock of this server differs from the database's; nothing where there is none, or it was not asked yet.

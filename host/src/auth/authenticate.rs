@@ -134,8 +134,8 @@ impl AuthFault {
 }
 
 impl fmt::Display for AuthFault {
-    /// What the client may be told: missing, malformed, expired or disabled, and no more; and of a token of ours that was issued in the
-    /// future that the clocks of the servers differ, which nobody would look for behind a malformed token.
+    /// What the client may be told: missing, malformed, expired or disabled, and no more; and of a valid token that was issued in the
+    /// future that the clocks of the servers differ: the operator would not search for that behind a malformed token.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.kind {
             AuthFaultKind::Missing => "the access token is missing: send it as `Authorization: Bearer <token>`",

@@ -101,8 +101,8 @@ impl PostgresConfig {
         Ok(url)
     }
 
-    /// Makes sure that the folder is there that every process of the register has. It is not made where it is missing: that is how a volume
-    /// looks that is not mounted, and keys of its own would be made there.
+    /// Makes sure that the folder is there that every process of the register has. It is not created where it is missing: a volume
+    /// that is not mounted is missing too, and the server would create keys of its own there.
     ///
     /// # Errors
     /// One sentence that names the key, the folder and the remedy.

@@ -390,7 +390,7 @@ impl Store for PostgresStore {
         // Where the database answers again, those that wait are written before more are taken.
         let lines_wait = self.lines_wait.load(Ordering::Acquire);
         if lines_wait && (self.database.is_away() || self.write_audit().await.is_err()) {
-            // Logged by whoever writes them, when that began.
+            // The task that writes them has logged why.
             return Err(Failure::new(Meaning::Unreachable, "the audit log cannot be written now").into());
         }
         let hint = match self.audit.add(entries)? {

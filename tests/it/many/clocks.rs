@@ -1,4 +1,4 @@
-//! Clocks of servers that differ: nothing says so by itself but a token that is refused, so servers compare theirs with the database's.
+//! Clocks of servers that differ are reported: each server compares its clock with the database's.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn difference(page: &str) -> Option<f64> {
 }
 
 #[test]
-fn a_clock_that_differs_from_the_databases_is_told_by_log_metrics_and_doctor() {
+fn a_clock_that_differs_from_the_databases_is_reported_by_log_metrics_and_doctor() {
     for (seconds, is_large) in [(0, false), (600, true)] {
         let database = Arc::new(Database::shared());
         behind(&database, seconds);

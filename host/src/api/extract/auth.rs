@@ -110,9 +110,9 @@ fn grants_one(context: &OpContext, scopes: &[Scope]) -> bool {
 }
 
 /// Who calls; counted in that client's bucket. The store is asked for nothing on behalf of a token that is not sound or of a client whose
-/// bucket is empty; whoever passes is the client as it is in the store, where this process may not know of its last change.
+/// bucket is empty; the context has the client as it is in the store, also where this process did not know of its last change.
 async fn identify(parts: &Parts, app: &AppState, info: &RequestInfo) -> Result<OpContext, ApiError> {
-    // Before the client is looked up: what is taken up meanwhile is looked up again.
+    // Before the client is looked up: a change that is applied in between has it looked up again.
     let is_current = app.is_current();
     let authorization = || parts.headers.get_all(header::AUTHORIZATION).iter().map(|value| value.as_bytes());
     let mut now = app.clock.now();

@@ -54,7 +54,7 @@ impl Follower {
         let Ok(there) = self.shared.time().await else { return };
         let taken = self.clock.elapsed().saturating_sub(begun);
         let within = SignedDuration::try_from(taken / 2).unwrap_or(SignedDuration::MAX);
-        // The database looked at its clock somewhere between question and answer.
+        // The database read its clock between the request and the response.
         let ahead = asked_at.duration_since(there).saturating_add(within);
         let difference = ClockDifference { ahead, within };
         let before = self.clocks.lock().unwrap_or_else(PoisonError::into_inner).replace(difference);

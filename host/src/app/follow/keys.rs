@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::Follower;
 use crate::error::AppError;
 
-/// From one look for a key or a client that is not known to the next, at least.
+/// The least time between two searches for an unknown key, or two refreshes of clients.
 const LOOKS_APART: Duration = Duration::from_millis(100);
 
 impl Follower {
@@ -26,14 +26,14 @@ impl Follower {
         self.take_up_keys().await;
     }
 
-    /// Looks whether another process made or changed the client of a sound token. As with [`Self::look_for_key`] one look is for all that
-    /// wait for it: requests that are refused do not make this process ask the database for each.
+    /// Refreshes clients for requests with a valid token whose client is unknown here, or seems to be disabled. As with [`Self::look_for_key`]
+    /// all requests that wait share one refresh: refused requests do not cost a query each.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(in crate::app) async fn look_for_client(&self) -> Result<(), AppError> {
+    pub(in crate::app) async fn refresh_clients(&self) -> Result<(), AppError> {
         let asked = Instant::now();
-        let mut looked = self.looked_for_client.lock().await;
+        let mut looked = self.clients_refreshed.lock().await;
         if looked.is_some_and(|began| began >= asked) {
             return Ok(());
         }

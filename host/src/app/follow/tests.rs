@@ -113,7 +113,7 @@ async fn what_one_process_does_with_clients_counts_on_the_other_once_it_compares
 }
 
 #[tokio::test]
-async fn clocks_that_differ_by_more_than_two_seconds_are_told_of() {
+async fn clocks_that_differ_by_more_than_two_seconds_are_reported() {
     let (one, _other, store, _keys) = two().await;
     assert_eq!(one.follower.clock_difference(), None);
     for (behind_ms, is_large) in [(0, false), (2_000, false), (2_100, true), (-2_100, true), (600_000, true)] {
@@ -122,7 +122,7 @@ async fn clocks_that_differ_by_more_than_two_seconds_are_told_of() {
         let difference = one.follower.clock_difference().unwrap();
         assert_eq!((difference.ahead.as_millis(), difference.is_large()), (i128::from(behind_ms), is_large));
     }
-    // What took long to ask tells less.
+    // A slow response leaves the difference uncertain.
     let within = jiff::SignedDuration::from_secs(4);
     let unsure = ClockDifference { ahead: jiff::SignedDuration::from_secs(5), within };
     assert!(!unsure.is_large());
@@ -132,12 +132,12 @@ async fn clocks_that_differ_by_more_than_two_seconds_are_told_of() {
 }
 
 #[tokio::test]
-async fn requests_that_are_refused_share_one_look_for_their_clients() {
+async fn requests_that_are_refused_share_one_refresh_of_clients() {
     let (_one, other, store, _keys) = two().await;
     store.set_deaf(true);
     let before = other.follower.usage().compared;
-    let looks = (0..50).map(|_| other.follower.look_for_client());
-    futures_util::future::join_all(looks).await.into_iter().for_each(Result::unwrap);
+    let refreshes = (0..50).map(|_| other.follower.refresh_clients());
+    futures_util::future::join_all(refreshes).await.into_iter().for_each(Result::unwrap);
     // One for the first, one for all that came while that was on its way; each compares clients and settings.
     assert!(other.follower.usage().compared - before <= 4, "{}", other.follower.usage().compared - before);
 }

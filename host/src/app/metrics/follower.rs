@@ -24,7 +24,7 @@ impl Snapshot {
             ("daftar_follower_failures_total", "How often changes by other processes could not be taken up."),
         ];
         self.describe_all(&gauges, &counters);
-        // A server that has no others differs from none; one that has not asked yet says nothing.
+        // 0 without a database; absent until the clocks were compared.
         let difference = app.clock_difference().map(|difference| difference.seconds());
         if let Some(seconds) = difference.or_else(|| app.follower.is_none().then_some(0.0)) {
             self.gauge("daftar_clock_difference_seconds", &[], seconds);

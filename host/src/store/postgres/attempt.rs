@@ -260,7 +260,7 @@ async fn audit_numbers(transaction: &Transaction<'_>, count: i64) -> Result<Vec<
     if count == 0 {
         return Ok(Vec::new());
     }
-    let statement = "SELECT nextval('daftar.audit_number_seq') FROM generate_series(1, $1)";
+    let statement = "SELECT nextval('daftar.audit_number_seq') FROM generate_series(1, $1::bigint)";
     let rows = transaction.query(statement, &[&count]).await?;
     rows.iter().map(|row| Ok(number(row, 0)?)).collect()
 }

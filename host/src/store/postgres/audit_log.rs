@@ -185,9 +185,9 @@ impl Database {
 /// Sums the audit log up, by a task of its own, as this process adds to it.
 ///
 /// **Invariant:** a summary holds every value of its numbers. A transaction may commit a lower number later than another one a greater: what
-/// is summed up are numbers of which none is in a transaction that goes on.
+/// is summarised are numbers that no open transaction can still commit.
 pub(super) struct Summaries {
-    /// About how many entries of this process no summary tells of.
+    /// About how many entries of this process are in no summary.
     entries: AtomicU64,
     is_due: Notify,
 }
@@ -215,7 +215,7 @@ impl Summaries {
             match database.sum_up().await {
                 Ok(left) => self.note(left),
                 Err(failure) => {
-                    tracing::warn!(error = %failure, "a stretch of the audit log was not summed up; it is searched line by line");
+                    tracing::warn!(error = %failure, "a segment of the audit log was not summarised; it is searched entry by entry");
                 }
             }
         }
@@ -231,21 +231,21 @@ impl Drop for SummaryTask {
     }
 }
 
-/// The greatest number that is there, and the transactions that may hold a lower one: whoever adds to a table locks it so before it is given
-/// a number, and until it has ended.
+/// The greatest number that is there, and the transactions that may commit a lower one: a transaction that adds to a table locks it so
+/// before it is given a number, and until it has ended.
 const ADDED: &str = "SELECT COALESCE((SELECT max(number) FROM daftar.audit), 0), \
                      ARRAY(SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' \
                            AND granted AND relation = 'daftar.audit'::regclass \
                            AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
-/// Whether one of those transactions goes on.
+/// Whether one of those transactions is still open.
 const GOES_ON: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' \
                        AND relation = 'daftar.audit'::regclass AND virtualtransaction = ANY($1))";
 
 impl Database {
-    /// Sums up what is long enough of the audit log, unless another process does; says how many entries are left.
+    /// Sums up what is long enough of the audit log, unless another process does; returns how many entries are left.
     async fn sum_up(&self) -> Result<u64, StoreError> {
         let row = self.query_opt(ADDED, &[]).await?;
-        let row = row.ok_or_else(|| corrupt("audit log", "its end is not told"))?;
+        let row = row.ok_or_else(|| corrupt("audit log", "its end is missing"))?;
         let (last, adding): (i64, Vec<String>) = (column(&row, 0)?, column(&row, 1)?);
         for _ in 0..SETTLED_ASKED_MAX {
             let row = self.query_opt(GOES_ON, &[&adding]).await?;
@@ -254,7 +254,7 @@ impl Database {
             }
             tokio::time::sleep(SETTLED_PAUSE).await;
         }
-        // Those that are added meanwhile have it tried again.
+        // Later entries trigger another attempt.
         Ok(0)
     }
 

@@ -106,12 +106,12 @@ impl AuditWriter {
         if lost > 0 {
             tracing::error!(
                 lines = lost,
-                "lines of the audit log were lost: the database was away when the store was closed"
+                "audit entries were lost: the database was unavailable when the store was closed"
             );
         }
     }
 
-    /// Writes what waits, tells those who wait for it, and says when it is to be tried again.
+    /// Writes what waits, responds to those who wait for it, and returns when it is to be tried again.
     async fn write(&mut self, answers: Vec<Answer<()>>) -> Option<Instant> {
         let written = self.attempts().await;
         // A flush that had nothing to write has tried nothing.
@@ -126,7 +126,7 @@ impl AuditWriter {
             Ok(()) | Err(_) => {}
         }
         for answer in answers {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _is_told = answer.send(written.clone().map_err(Into::into));
         }
         written.is_err().then(|| Instant::now() + AGAIN)
@@ -167,7 +167,7 @@ impl AuditWriter {
         if self.audit.waiting().0 == 0 {
             return Ok(());
         }
-        // Taken only with a connection at hand: those that wait meanwhile go along.
+        // Taken only once there is a connection: entries that come before that are included.
         let mut connection = self.database.auditor().await?;
         let entries = self.audit.take();
         self.number = self.number.saturating_add(1);
@@ -211,7 +211,7 @@ impl AuditWriter {
         let transaction = begun.await.unwrap_or_else(|_| Err(Failure::slow().into()))?;
         match tokio::time::timeout(limit, transaction.commit()).await {
             Ok(Ok(())) => Ok(()),
-            // It says so itself that nothing was written.
+            // The database reports that nothing was written.
             Ok(Err(error)) if is_refusal(&error) => Err(Tried::Broken(error.into())),
             Ok(Err(_)) | Err(_) => Err(Tried::Unknown),
         }

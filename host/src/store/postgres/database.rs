@@ -1,4 +1,4 @@
-//! The connections to the database: some for reads, one that writes, one that writes audit entries, and those that somebody has for a while.
+//! The connections to the database: some for reads, one that writes, one that writes audit entries, and those that a task has for a while.
 //!
 //! **Invariant:** nothing waits for the database without an end: taking a connection, making one and every statement are bounded here
 //! as well as there. What was not answered in time, or is not waited for any more, takes its connection with it.
@@ -80,9 +80,10 @@ impl Database {
                 .build()
                 .map_err(|error| OpenError::Url(error.to_string()))
         };
-        // Which process it is, for whoever looks what its connections do.
+        // Names this process in `pg_stat_activity`.
         let tag: String = RegisterId::draw().to_string().chars().take(6).chain([')']).collect();
-        let lock_timeout = LOCK_TIMEOUT.min(options.statement_timeout).as_millis().max(1);
+        // Less than a statement may take, so that a lock and a slow statement are distinguished.
+        let lock_timeout = LOCK_TIMEOUT.min(options.statement_timeout.saturating_mul(3) / 4).as_millis().max(1);
         let with = |purpose: &str, options: &str| {
             let mut config = target.config.clone();
             let name = config.get_application_name().unwrap_or("daftar").to_owned();

@@ -21,9 +21,9 @@ pub(super) enum Meaning {
     Unreachable,
     /// It did not answer in time.
     Slow,
-    /// It broke the work off that took too long, and said so.
+    /// It cancelled a statement that took too long, and reported that.
     BrokenOff,
-    /// It broke the work off that waited too long for a lock, and said so.
+    /// It cancelled a statement that waited too long for a lock, and reported that.
     Locked,
     /// Every connection is in use.
     Exhausted,

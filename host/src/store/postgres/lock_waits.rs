@@ -1,4 +1,4 @@
-//! Locks that this process waits for: the log names the session that holds them, and never what that does.
+//! Locks that this process waits for: the log names the session that holds them, and never its statement.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,9 +14,9 @@ pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// After so long without a response the database is asked whether a lock is waited for, and so long apart at least.
 const ASKED_AFTER: Duration = Duration::from_millis(500);
 const ASKED_APART: Duration = Duration::from_millis(500);
-/// A session that goes on holding a lock is logged again after this.
+/// A session that still holds a lock is logged again after this.
 const LOGGED_APART: Duration = Duration::from_secs(60);
-/// How many sessions are told apart.
+/// How many sessions are remembered as logged.
 const BLOCKERS_MAX: usize = 16;
 
 /// The sessions that hold what sessions of this process wait for, and wait for nothing themselves; with the names of the waiting ones. What
@@ -69,7 +69,7 @@ impl Known {
 }
 
 impl Database {
-    /// Does some work; where it takes long, finds out meanwhile whether it waits for a lock, and logs which session holds that.
+    /// Does some work; where it takes long, finds out concurrently whether it waits for a lock, and logs which session holds that.
     pub(super) async fn watched<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         if let Ok(done) = tokio::time::timeout(ASKED_AFTER, &mut work).await {
@@ -80,7 +80,7 @@ impl Database {
             done = &mut work => return done,
             asked = self.ask_for_blockers() => {
                 if let Err(failure) = asked {
-                    tracing::debug!(error = %failure, "the database does not say which locks are waited for");
+                    tracing::debug!(error = %failure, "the database did not return which locks are waited for");
                 }
             }
         }

@@ -64,7 +64,7 @@ pub enum OpenError {
     NoDatabase {
         /// Which database.
         place: String,
-        /// What the server says, and what would be right.
+        /// The server's message, and the remedy.
         reason: String,
     },
     /// It takes no writes.
@@ -75,7 +75,7 @@ pub enum OpenError {
     },
     /// Another process works on its tables.
     #[error(
-        "another process has been changing the tables of the {place} for {seconds} seconds: look what it does, and try again"
+        "another process has been changing the tables of the {place} for {seconds} seconds: check what it does, and try again"
     )]
     Busy {
         /// Which database.

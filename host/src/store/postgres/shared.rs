@@ -119,7 +119,7 @@ impl Shared for PostgresShared {
     async fn time(&self) -> Result<Timestamp, StoreError> {
         let statement = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
         let row = self.database().query_opt(statement, &[]).await?;
-        let row = row.ok_or_else(|| StoreError::Failed("the database does not say what time it is".into()))?;
+        let row = row.ok_or_else(|| StoreError::Failed("the database did not return its time".into()))?;
         let time: i64 = row.try_get(0).map_err(|error| Failure::from(&error))?;
         Timestamp::from_microsecond(time).map_err(|error| StoreError::Failed(error.into()))
     }

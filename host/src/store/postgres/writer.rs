@@ -3,7 +3,7 @@
 //! **Invariant:** what waits is taken as a group, and a group is one transaction: nobody is answered before it is committed, and the
 //! sink hears of it before that. A connection that is lost while it commits is no answer: what became of the group is found out first.
 //!
-//! **Invariant:** audit entries of reads are none of its work (`audit_writer`): what holds up writes does not hold up reads.
+//! **Invariant:** audit entries of reads are none of its work (`audit_writer`): what delays writes does not delay reads.
 //!
 //! **Invariant:** a database that is away makes the writes fail that wait, each after a bounded time, and nothing else: the next group
 //! begins anew.
@@ -130,7 +130,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Works until nobody can ask for anything any more.
+    /// Works until no job can come any more.
     pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Asked>) {
         while let Some(first) = jobs.recv().await {
             let mut weight = first.job.weight();
@@ -141,7 +141,7 @@ impl Writer {
                 group.push(next);
             }
             if let Some(held_up) = self.write(group).await {
-                // What has come meanwhile would wait as long once more.
+                // Jobs that came in the meantime would wait as long again.
                 while let Ok(Asked { job, .. }) = jobs.try_recv() {
                     job.fail(held_up.clone().into());
                 }
@@ -149,7 +149,7 @@ impl Writer {
         }
     }
 
-    /// Writes a group; gives the failure where the row that orders writes is held up.
+    /// Writes a group; returns the failure where another session keeps the row that orders writes locked.
     async fn write(&mut self, group: Vec<Asked>) -> Option<Failure> {
         let now = Instant::now();
         let mut jobs = Vec::with_capacity(group.len());
@@ -228,7 +228,7 @@ impl Writer {
                 return Err(failed);
             }
             if failed.is_of_lock() {
-                // Others that write one after the other are no lock that is held up.
+                // The row is busy, and no session keeps it locked: other processes commit.
                 if self.database.row_has_moved().await {
                     continue;
                 }

@@ -35,7 +35,7 @@ const FLUSH_BYTES: usize = if cfg!(test) { 4 * 1024 } else { 4 * 1024 * 1024 };
 /// What a transaction of that length begins with.
 pub(super) const BEGIN: &str =
     "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
-/// Keeps whoever audits reads from adding to the log; that takes no row that could be locked instead.
+/// Keeps servers from adding audit entries of reads, which take no row that could be locked instead.
 pub(super) const LOCK_AUDIT: &str = "LOCK TABLE daftar.audit IN EXCLUSIVE MODE";
 /// The next value of the audit log is numbered after all that are there.
 const NUMBER_AUDIT: &str = "SELECT setval('daftar.audit_number_seq', greatest(number, 1), number > 0) \

@@ -1,4 +1,4 @@
-//! What holds up writes, and what an outage leaves in the log: reads go on, each request has its response, and the log names the cause once.
+//! Locks and outages: reads continue while writes are blocked, each request has its response, and the log names the cause once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ fn create(client: &ApiClient, id: &str) -> Response {
 }
 
 #[test]
-fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_who_holds_it() {
+fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_the_session() {
     let (database, mut processes, client) = alone();
     assert_eq!(create(&client, "before").status, 201);
     let read = || client.get(&path("Individual", "before")).status;
