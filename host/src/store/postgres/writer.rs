@@ -69,7 +69,7 @@ impl Job {
         match self {
             Self::Number(..) => true,
             Self::Commit(write, ..) => write.new_codes().next().is_some(),
-            Self::RemoveAudit(..) | Self::WriteAudit(_) | Self::AuditWaits => false,
+            Self::RemoveAudit(..) => false,
         }
     }
 
