@@ -1,9 +1,9 @@
 //! The keys that seal decisions: Ed25519 (RFC 8032), kept and rotated as the keys that sign tokens are.
 //!
-//! A seal is `<key id>.<signature>`, the signature as URL-safe base64 without padding. What is signed is said by whoever seals
-//! (`service/eligibility/seal.rs`).
+//! A seal is `<key id>.<signature>`, the signature as URL-safe base64 without padding. The bytes that are signed are defined in
+//! `service/eligibility/seal.rs`.
 //!
-//! **Invariant:** a replaced key goes on verifying what it sealed: a decision may be repeated years later.
+//! **Invariant:** a replaced key continues to verify what it sealed: a decision may be repeated years later.
 
 use std::fmt;
 
@@ -152,7 +152,7 @@ mod tests {
         drop(DecisionKeyRing::load_or_create(folder.path(), at(0)).unwrap());
         let path = folder.path().join("keys").join(DECISION_KEY_FILE);
         let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let long: Vec<u8> = (0..33).map(|index| (index * 7 % 251) as u8).collect();
+        let long: Vec<u8> = (0..33).map(|index| (index * index * 7 % 251) as u8).collect();
         file["keys"][0]["secret"] = URL_SAFE_NO_PAD.encode(long).into();
         std::fs::write(&path, file.to_string()).unwrap();
         let refused = DecisionKeyRing::load_or_create(folder.path(), at(1)).unwrap_err().to_string();

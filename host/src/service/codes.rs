@@ -59,8 +59,8 @@ fn unknown(value: CodedValue) -> DisplayedCode {
 /// The codes that a record holds already, each with its field: they stay right there, whatever the vocabularies say of them
 /// meanwhile. None, for a record that is new.
 ///
-/// **Invariant:** whether a code of a request is accepted never depends on what the client does not see: such a code is resolved against
-/// what is [seen](Self::seen) alone.
+/// **Invariant:** whether a code of a request is accepted never depends on a field that the client may not read: it is resolved against
+/// the codes in [readable fields](Self::seen) alone.
 #[derive(Debug, Default)]
 pub struct Held(Vec<(String, CodedValue)>);
 

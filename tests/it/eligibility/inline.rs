@@ -192,6 +192,7 @@ fn an_answer_says_what_it_depended_on_and_is_the_same_again() {
         "engine": "[engine]",
         "expression_digest": "[expression_digest]",
         "schema": "[schema]",
+        "seal": "[seal]",
         "versions": [],
         "vocabularies": [
           {

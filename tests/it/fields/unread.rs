@@ -1,7 +1,7 @@
 //! Registers that differ only in what a client may not read are the same to it, whatever it asks and writes: for a client that is
 //! kept from some fields, for one that may write and read nothing, and for one that reads what is consented to.
 //!
-//! Codes that the records hold are deprecated, or their vocabularies removed: only a record that holds one may go on to hold it.
+//! Codes that the records hold are deprecated, or their vocabularies removed: only a record that contains one may keep it.
 
 use daftar_tests::records::{FEMALE, HOUSEHOLD, NATIONAL_ID, ROLE, path, person, reference, with};
 use daftar_tests::{ApiClient, Response, TestApp};
@@ -248,7 +248,7 @@ fn rules() -> Vec<Value> {
     .into()
 }
 
-/// Evaluations, previews, and repeats of decisions, also of one that was told to read an earlier version.
+/// Evaluations, previews, and repeats of decisions, also of one that was changed to name earlier versions.
 fn decide(client: &ApiClient, rule: &Value) -> Vec<Value> {
     let evaluated = client.post("/Eligibility/$evaluate", rule);
     let preview = json!({"subject": rule["subject"], "expression": rule["expression"], "sample": 100});
@@ -314,7 +314,7 @@ impl World {
             let body = person(&id, common.clone());
             drop(self.writer.create_individual(&if self.holds { with(body, held.clone()) } else { body }));
         }
-        // A name that was corrected, and that nobody is told any more.
+        // A name that was corrected and is no longer returned.
         for given in [if self.holds { "One" } else { "Other" }, "Awa"] {
             let named = json!({"name": {"given": given}});
             drop(self.writer.request("PATCH", &path("Individual", COMMON)).json(&named).send().expect(200));

@@ -36,7 +36,7 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// For whoever acts: its organization where it has one, since the clients of an organization share what they decided.
+    /// For the acting client: its organization where it has one, since the clients of an organization share their decisions.
     #[must_use]
     pub fn new(ctx: &OpContext, keys: &Arc<DecisionKeyRing>) -> Self {
         let recipient = match (&ctx.actor, &ctx.organization) {
@@ -112,7 +112,7 @@ impl Signed {
     }
 }
 
-/// Why a decision is refused that was changed, is not sealed, or was given to somebody else: one answer for all.
+/// The error for a decision that was changed, is not sealed, or was given to another recipient: one response for all three.
 #[must_use]
 pub fn not_authentic() -> AppError {
     AppError::invalid(

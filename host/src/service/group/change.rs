@@ -75,7 +75,7 @@ async fn change_once(
     let hidden = Hidden::of(ctx, registry, &before.details).await?;
     let held = || Held::of_group(&hidden.without(&before.details));
     if present.fields != fields {
-        // A patch is merged with what the client does not see: whether its codes are right is decided without that.
+        // A patch is merged with fields that the client may not read: its codes are validated without them.
         let seen = view(ctx, registry, languages.clone(), (Arc::clone(&before), fields.clone()), wanted).await?;
         drop(resolve_group(&generation, &held().seen(&fields), make(&seen)?, &mut problems));
     }

@@ -103,7 +103,7 @@ async fn change_member_once(
     change: &MemberChange,
 ) -> Result<GroupView, AppError> {
     if !matches!(change, MemberChange::Add(_)) {
-        // Whether somebody is a member is told by whether a change of it is done.
+        // The success of a change reveals whether the individual is a member.
         visibility::check_read(ctx, Resource::Group, "member", FieldUse::Write)?;
     }
     let (before, fields) = find(ctx, registry, key).await?;
@@ -153,7 +153,7 @@ async fn change_member_once(
     write_change(ctx, registry, languages, (&before, details, fields), None, entry).await
 }
 
-/// Whether whoever changes members does not see them.
+/// Whether the client that changes members may not read them.
 #[derive(Debug, Clone, Copy)]
 struct Blind(bool);
 
@@ -186,7 +186,7 @@ fn apply(
                 member.individual == individual && periods.is_some_and(|(one, other)| one.overlaps(&other))
             };
             if is_blind && let Some(at) = members.iter().position(is_same) {
-                // That would be refused as a duplicate, which tells who belongs to the group: the membership stays, with the new role.
+                // A duplicate would be rejected, which reveals the members of the group: the membership stays, with the new role.
                 if let Some(member) = members.get_mut(at).filter(|_| role.is_some()) {
                     member.role = role;
                 }

@@ -72,7 +72,7 @@ async fn change_once(
     identifiers::check_kept(known, &draft.identifiers, &mut problems);
     let held = || Held::of_individual(&before.details);
     if present.fields != fields {
-        // A patch is merged with what the client does not see: whether its codes are right is decided without that.
+        // A patch is merged with fields that the client may not read: its codes are validated without them.
         let seen = IndividualView {
             individual: Arc::clone(&before),
             fields: fields.clone(),

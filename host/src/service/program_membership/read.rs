@@ -71,7 +71,7 @@ pub(super) async fn find(
     match visibility::find(ctx, registry, RecordKind::ProgramMembership, &address.key).await {
         Ok((id, fields)) => {
             let own = records::by_id(store, id).await?;
-            // What a search opens counts here as it does in the search below.
+            // The fields that a search may read count here as they do in the search below.
             let fields = match &program {
                 Some(_) => visibility::of_found(ctx, registry, RecordKind::ProgramMembership, id).await?,
                 None => Some(fields),

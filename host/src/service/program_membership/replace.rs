@@ -93,7 +93,7 @@ pub(super) struct Present<'a> {
 }
 
 /// What was received may be sent back: a reference that is what the record shows means whom it holds, be it that the identifiers of
-/// that one have all ended and somebody else took one up. A client that does not see it received none.
+/// that one have all ended and somebody else took one up. A client that may not read the reference received none.
 impl Present<'_> {
     /// Whether the program is shown so.
     pub(super) fn is_program(&self, key: &IdentifierKey) -> bool {

@@ -82,7 +82,7 @@ pub(super) async fn write(
     let since = registry.index.sequence().await?;
     let before = present.as_ref().map(|present| present.before);
     let kept = |field: &str| present.as_ref().filter(|present| !present.written.allows(field));
-    // What never changes is not compared for a client that does not see it: the refusal would tell it.
+    // Fields that never change are not compared for a client that may not read them: a rejection would reveal their values.
     let unseen = |field: &str| present.as_ref().filter(|present| !present.seen.allows(field));
     let mut targets = targets_of(&draft);
     // What was written is named in the audit log, not what a client that does not see it took it for.
