@@ -113,11 +113,11 @@ count = 1
     for package in [&tags, &speech] {
         drop(processes.admin(0).install(package).expect(201));
     }
-    for name in ["language-tag", "speech"] {
-        eventually("both servers have it", || version_of(&processes, 1, name).is_some());
-    }
-    let credentials = processes.credentials(0, &["individual:all"]);
+    let credentials = processes.credentials(0, &["individual:all", "vocabulary:read"]);
     let clients = [0, 1].map(|number| processes.client_of(number, &credentials));
+    for namespace in ["urn:ietf:bcp:47", "urn:test:speech"] {
+        eventually("both servers publish it", || clients[1].get(&format!("/Vocabulary/{namespace}")).status == 200);
+    }
     let tag = |server: usize, number: usize| format!("urn:ietf:bcp:47#en-x-s{server}n{number}");
     std::thread::scope(|scope| {
         for (server, client) in clients.iter().enumerate() {
