@@ -48,7 +48,7 @@ pub fn run() -> Result<(), String> {
     let text =
         format!("[store]\nbackend = \"postgres\"\n\n[store.postgres]\nurl = \"{}\"\n", database.create_database());
     std::fs::write(&config, text).map_err(|error| error.to_string())?;
-    drop(migrate(&folder.path().join("data"), &config)?);
+    let _speed = migrate(&folder.path().join("data"), &config)?;
     let own = beside(folder.path(), 1, 0)?;
     let program = Program::start_with(&own, &["--config".as_ref(), config.as_os_str()])?;
     runtime()?.block_on(measure("PostgreSQL", program.address, &clients))?;

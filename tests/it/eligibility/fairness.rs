@@ -45,7 +45,7 @@ fn occupy(app: &TestApp, client: &ApiClient, rule: &str, count: usize) -> (Vec<H
 
 #[test]
 fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_another() {
-    let (app, _folder) = looping(6_000);
+    let (app, _folder) = looping(10_000);
     let (greedy, modest) = (app.client(&["eligibility:read"]), app.client(&["eligibility:read"]));
     let (held, _) = occupy(&app, &greedy, "loop in evaluate", 12);
     assert_eq!(modest.evaluate(&asked("everybody"))["results"][0]["outcome"], "eligible");
@@ -57,7 +57,7 @@ fn rules_of_one_client_that_take_their_whole_time_do_not_delay_the_rule_of_anoth
 
 #[test]
 fn a_rule_whose_client_left_before_its_turn_is_never_begun() {
-    let (app, _folder) = looping(1_500);
+    let (app, _folder) = looping(5_000);
     let client = app.client(&["eligibility:read"]);
     // In the compilation, which comes before anything of the request is looked at.
     let (held, running) = occupy(&app, &client, "loop in compile", 20);
@@ -109,8 +109,8 @@ fn large_requests_about_households_stay_within_the_budget() {
                 && members.exists(m, is_head(m) && age_years(m.birth_date) >= 20)";
     let subject = |members: usize| {
         let member = |number: usize| {
-            let role = if number == 0 { "head" } else { "child" };
-            json!({"role": format!("{ROLE}#{role}"), "gender": FEMALE, "birth_date": format!("{}-01-01", 1960 + 3 * number)})
+            let (role, year) = if number == 0 { ("head", 1960) } else { ("child", 2010 + number % 10) };
+            json!({"role": format!("{ROLE}#{role}"), "gender": FEMALE, "birth_date": format!("{year}-01-01")})
         };
         let members: Vec<Value> = (0..members).map(member).collect();
         json!({"type": "individual", "gender": FEMALE, "birth_date": "1980-01-01", "members": members})
