@@ -168,6 +168,10 @@ async fn a_database_that_is_slow_fails_what_waits_too_long_and_recovers() {
     assert!(store.individual(RecordId(1)).await.unwrap().is_some(), "reads wait for nobody");
     holder.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(at_last(&store, 2).await, 2);
+    // While a statement takes long, another connection asks whether it waits for a lock: there are two from here on.
+    let short = || store.database.query("SELECT pg_sleep(0.1)", &[]);
+    let (one, other_one) = tokio::join!(short(), short());
+    assert!(one.is_ok() && other_one.is_ok());
     let made = store.usage().connections_made;
     let failed = store.database.query("SELECT pg_sleep(30)", &[]).await.err().unwrap();
     assert!(matches!(&failed, StoreError::Failed(cause) if cause.to_string().contains("57014")), "{failed:?}");
