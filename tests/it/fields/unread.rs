@@ -401,7 +401,7 @@ fn calls(asker: Asker) -> (Vec<Call>, [usize; 3]) {
     for (number, (method, body)) in people.iter().enumerate() {
         let of = |id: &str| {
             let body = if *method == "PUT" { person(id, body.clone()) } else { body.clone() };
-            Call::send(*method, path("Individual", id), body)
+            Call::send(method, path("Individual", id), body)
         };
         calls.push(of(COMMON).in_batch("transaction"));
         calls.push(of(&format!("X{}", 2 * number)));

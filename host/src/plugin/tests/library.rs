@@ -14,7 +14,6 @@ use crate::context::trail::Trail;
 use crate::context::{Cancellation, OpContext};
 use crate::domain::audit::{Actor, AuditOutcome};
 use crate::domain::code::CodeUri;
-use crate::domain::eligibility::{Schema, Subject};
 use crate::domain::manifest::{PluginKind, PluginName};
 use crate::error::AppError;
 use crate::plugin::{

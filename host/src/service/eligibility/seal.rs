@@ -185,9 +185,15 @@ mod tests {
             |one| one.concept_groups.push('0'),
             |one| one.schema.push('0'),
             |one| one.as_of = Date::constant(2026, 3, 2),
-            |one| drop(one.versions.insert("Individual/a|1".to_owned(), VersionId::FIRST)),
-            |one| drop(one.versions.insert("Individual/a|2".to_owned(), VersionId::FIRST)),
-            |one| drop(one.versions.remove("Group/a|1")),
+            |one| {
+                let _before = one.versions.insert("Individual/a|1".to_owned(), VersionId::FIRST);
+            },
+            |one| {
+                let _before = one.versions.insert("Individual/a|2".to_owned(), VersionId::FIRST);
+            },
+            |one| {
+                let _before = one.versions.remove("Group/a|1");
+            },
             |one| one.is_by_consent = true,
             // The same bytes in a row, cut elsewhere.
             |one| (one.concept_groups, one.schema) = ("sha256:gs".to_owned(), "ha256:s".to_owned()),
