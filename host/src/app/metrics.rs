@@ -144,7 +144,10 @@ impl Snapshot {
             ("daftar_plugin_threads", "Threads that plugins run on."),
             ("daftar_plugin_queue_waiting", "Work that waits for a plugin thread."),
             ("daftar_plugin_queue_limit", "How much may wait; one more is refused."),
-            ("daftar_eligibility_engine_active", "1 while an eligibility engine is active; without one, calls that evaluate an expression are 503."),
+            (
+                "daftar_eligibility_engine_active",
+                "1 while an eligibility engine is active; without one, calls that evaluate an expression are 503.",
+            ),
             ("daftar_plugins_not_loaded", "Installed plugins that cannot be loaded; the log says why."),
             ("daftar_connections_limit", "How many connections the public listener may have open."),
             ("daftar_previews", "Previews of rules that have begun and not ended."),

@@ -146,7 +146,11 @@ mod tests {
             (89, MinuteOutcome::Refused, 0),
             (90, MinuteOutcome::Allowed, 0),
         ] {
-            assert_eq!((window.charge(2, 1, at_s * SECOND), window.left(2, at_s * SECOND)), (outcome, left), "{at_s} s");
+            assert_eq!(
+                (window.charge(2, 1, at_s * SECOND), window.left(2, at_s * SECOND)),
+                (outcome, left),
+                "{at_s} s"
+            );
         }
         assert_eq!(window.until_room(2, 1, 100 * SECOND), Duration::from_secs(20));
         assert_eq!(window.until_room(2, 2, 100 * SECOND), Duration::from_secs(50));

@@ -132,7 +132,13 @@ impl Entry {
     }
 
     /// Notes the answer of the store about a sliding window, and decides by it; `None` where the day has to be asked again.
-    pub(super) fn windowed(&mut self, given: &OfWindow, quota: Quota, calls: Calls, moment: Moment) -> Option<Decision> {
+    pub(super) fn windowed(
+        &mut self,
+        given: &OfWindow,
+        quota: Quota,
+        calls: Calls,
+        moment: Moment,
+    ) -> Option<Decision> {
         self.window = Window::leaving_after(&given.until_left, moment.steady_ns);
         if !given.is_taken {
             return Some(self.refusal(Refusal::Minute, quota, calls, moment));

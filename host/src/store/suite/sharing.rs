@@ -61,7 +61,10 @@ pub async fn a_sliding_window_counts_the_calls_of_all_processes(one: Process, ot
         let given = process.shared.window("token/a", 1, 3).await.unwrap();
         assert!(given.is_taken);
         assert_eq!(given.until_left.len(), number + 1);
-        assert!(given.until_left.iter().all(|until_left| *until_left > minute / 2 && *until_left <= minute), "{given:?}");
+        assert!(
+            given.until_left.iter().all(|until_left| *until_left > minute / 2 && *until_left <= minute),
+            "{given:?}"
+        );
     }
     let refused = other.shared.window("token/a", 1, 3).await.unwrap();
     assert!(!refused.is_taken && refused.until_left.len() == 3, "{refused:?}");
