@@ -14,6 +14,7 @@ use jsonwebtoken::{DecodingKey, EncodingKey};
 use secrecy::ExposeSecret;
 
 use super::key_file::StoredKey;
+use super::token_crypto;
 use crate::config::TOKEN_LIFETIME_S_MAX;
 
 pub use super::key_file::KeyError;
@@ -37,14 +38,14 @@ pub struct TokenKey {
 
 impl TokenKey {
     fn new(stored: &StoredKey, accepted_until: Option<Timestamp>) -> Self {
-        let secret = stored.secret.expose_secret();
+        let (encoding, decoding) = token_crypto::keys_of(stored.secret.expose_secret());
         Self {
             id: stored.id.as_str().into(),
             created_at: stored.created_at,
             lifetime_s: stored.lifetime_s,
             accepted_until,
-            encoding: EncodingKey::from_secret(secret),
-            decoding: DecodingKey::from_secret(secret),
+            encoding,
+            decoding,
         }
     }
 
