@@ -30,6 +30,7 @@ pub mod secret;
 pub mod secret_file;
 pub mod token;
 pub mod token_cache;
+mod token_crypto;
 pub mod token_request;
 
 pub use admin_token::AdminToken;

@@ -3,6 +3,9 @@
 //! **Invariant:** no personal data, no token, no secret ever becomes a field of a log line or of a span; see `host/docs/LOGGING.md`
 //! and `host/docs/TRACING.md`.
 //!
+//! **Invariant:** a request never waits for the log: lines go into a bounded buffer that one thread writes out, and a line that finds no
+//! room is dropped and counted. The audit log is another thing and drops nothing.
+//!
 //! **Invariant:** spans are for the collector and lines are for the log: neither shows up in the other, and a server that sends
 //! nothing makes no spans.
 
@@ -11,7 +14,9 @@ pub mod spans;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::prelude::*;
@@ -21,12 +26,21 @@ use self::otlp::Otlp;
 pub use self::otlp::{OtlpUsage, Signal};
 use crate::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
 
+/// The most log lines that wait to be written: about 5 MB, and a quarter of a second of requests at 60,000 a second.
+const WAITING_LINES_MAX: usize = 16_384;
+
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// What is sent to a collector, where the settings ask for it. Every handle is to the same.
+/// What is sent to a collector, where the settings ask for it, and what became of log lines. Every handle is to the same.
 #[derive(Clone, Default)]
 pub struct Telemetry {
     otlp: Option<Arc<Otlp>>,
+    lines: Option<ErrorCounter>,
+}
+
+/// Writes out the log lines that still wait when it is dropped, within a second. To be kept until the program ends.
+pub struct LogWriter {
+    _worker: WorkerGuard,
 }
 
 impl Telemetry {
@@ -44,6 +58,12 @@ impl Telemetry {
         self.otlp.as_ref().map(|otlp| otlp.usage())
     }
 
+    /// How many log lines were dropped since the start, for want of room in the buffer.
+    #[must_use]
+    pub fn dropped_lines(&self) -> u64 {
+        self.lines.as_ref().map_or(0, |lines| lines.dropped_lines() as u64)
+    }
+
     /// Whether anything is sent.
     #[must_use]
     pub fn is_on(&self) -> bool {
@@ -59,22 +79,31 @@ impl Telemetry {
 }
 
 /// Starts logging to standard error, and sending where the settings ask for it. Logs nothing new when logging has been started
-/// already, as in tests.
+/// already, as in tests. Nothing is logged any more once the writer is dropped.
 ///
 /// # Errors
 /// One sentence, where files that are needed for sending cannot be used.
-pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<Telemetry, String> {
+pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<(Telemetry, LogWriter), String> {
+    let buffer = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES_MAX).thread_name("log");
+    let (writer, worker) = buffer.finish(std::io::stderr());
+    let dropped = writer.error_counter();
     let otlp = if otlp.enabled { Some(Arc::new(Otlp::start(otlp)?)) } else { None };
-    let mut layers = vec![lines(log)];
+    let mut layers = vec![lines(log, writer)];
     layers.extend(otlp.as_ref().and_then(|otlp| otlp.layer()));
     if tracing_subscriber::registry().with(layers).try_init().is_err() {
         tracing::debug!("logging was started before");
     }
-    Ok(Telemetry { otlp })
+    Ok((Telemetry { otlp, lines: Some(dropped) }, LogWriter { _worker: worker }))
+}
+
+/// A duration as logs show it: in milliseconds, with at most three decimals.
+#[must_use]
+pub fn milliseconds(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1_000.0
 }
 
 /// What writes lines.
-fn lines(config: &LogConfig) -> BoxedLayer {
+fn lines(config: &LogConfig, writer: NonBlocking) -> BoxedLayer {
     let level = match config.level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -89,9 +118,9 @@ fn lines(config: &LogConfig) -> BoxedLayer {
     match config.format {
         LogFormat::Text => {
             // Colours are for people at a terminal; in a file they are noise.
-            let layer = fmt::layer().with_writer(std::io::stderr).with_target(false);
+            let layer = fmt::layer().with_writer(writer).with_target(false);
             layer.with_ansi(std::io::stderr().is_terminal()).with_filter(filter).boxed()
         }
-        LogFormat::Json => fmt::layer().json().with_writer(std::io::stderr).with_filter(filter).boxed(),
+        LogFormat::Json => fmt::layer().json().with_writer(writer).with_filter(filter).boxed(),
     }
 }

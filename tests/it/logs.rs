@@ -1,7 +1,7 @@
 //! What the log says, and that it never holds personal data or secrets.
 
 use daftar_tests::collector::Collector;
-use daftar_tests::process::run;
+use daftar_tests::process::{command, run};
 use daftar_tests::records::{FEMALE, NATIONAL_ID, household, person};
 use daftar_tests::token::{FORM, PATH, basic};
 use daftar_tests::{Connection, Credentials, Server, token};
@@ -245,4 +245,34 @@ fn the_log_in_text_tells_every_request_and_never_about_whom() {
     assert!(answered >= left.requests, "{answered} of {} are told: {}", left.requests, left.log);
     assert!(left.log.lines().all(|line| serde_json::from_str::<Value>(line).is_err()));
     left.is_silent();
+}
+
+#[test]
+fn a_log_that_is_not_read_holds_up_no_request_and_loses_no_line_that_has_room() {
+    const CONNECTIONS: usize = 8;
+    const REQUESTS: usize = 250;
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = folder.path().join("data");
+    let empty = tempfile::tempdir().unwrap();
+    let mut command = command(&data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    command.arg("--plugins").arg(empty.path());
+    let mut server = Server::begin_unread(command).wait_until_ready();
+    // Each leaves a line. The pipe has room for some hundred of them.
+    let mut requests = "GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(REQUESTS - 1);
+    requests.push_str("GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    for _ in 0..CONNECTIONS {
+        let answers = String::from_utf8(server.connection().exchange(requests.as_bytes())).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), REQUESTS);
+    }
+    server.read_log();
+    let log = server.stop().stderr;
+    assert_eq!(
+        log.matches("http.route=\"/health/live\"").count(),
+        CONNECTIONS * REQUESTS,
+        "{}",
+        &log[..log.len().min(2_000)]
+    );
+    let duration = log.lines().find_map(|line| line.split("duration_ms=").nth(1)?.split(' ').next()).unwrap();
+    let decimals = duration.split('.').nth(1).map_or(0, str::len);
+    assert!(duration.parse::<f64>().is_ok() && decimals <= 3, "{duration}");
 }

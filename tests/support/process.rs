@@ -103,29 +103,46 @@ impl Server {
     /// Starts a command that says `listening on URL` when it is ready.
     #[must_use]
     pub fn start(command: Command) -> Self {
-        let mut server = Self::begin(command);
+        Self::begin(command).wait_until_ready()
+    }
+
+    /// Waits until it says `listening on URL`.
+    #[must_use]
+    pub fn wait_until_ready(mut self) -> Self {
         loop {
-            let line = server.next_line();
-            let Some(line) = line else { panic!("the server did not start: {}", server.stop().stderr) };
+            let line = self.next_line();
+            let Some(line) = line else { panic!("the server did not start: {}", self.stop().stderr) };
             if let Some(url) = line.strip_prefix("listening on ") {
-                server.url = url.to_owned();
-                return server;
+                self.url = url.to_owned();
+                return self;
             }
         }
     }
 
     /// Starts a command, and leaves it to others to read whether it is ready.
     #[must_use]
-    pub fn begin(mut command: Command) -> Self {
+    pub fn begin(command: Command) -> Self {
+        let mut server = Self::begin_unread(command);
+        server.read_log();
+        server
+    }
+
+    /// As [`Self::begin`]; its standard error is a pipe that is not read before [`Self::read_log`].
+    #[must_use]
+    pub fn begin_unread(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program can be run");
-        let mut errors = child.stderr.take().expect("standard error is a pipe");
-        let stderr = std::thread::spawn(move || {
+        let lines = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
+        Self { child, lines, stderr: None, url: String::new() }
+    }
+
+    /// Reads its standard error from now on, to the end; [`Self::stop`] returns what was read.
+    pub fn read_log(&mut self) {
+        let mut errors = self.child.stderr.take().expect("standard error is a pipe that is not read yet");
+        self.stderr = Some(std::thread::spawn(move || {
             let mut text = String::new();
             errors.read_to_string(&mut text).expect("the log is UTF-8");
             text
-        });
-        let lines = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
-        Self { child, lines, stderr: Some(stderr), url: String::new() }
+        }));
     }
 
     /// The next line of its standard output, as soon as it is there; `None` at the end.

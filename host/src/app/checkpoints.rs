@@ -9,6 +9,7 @@ use crate::columns::checkpoint::CheckpointFolder;
 use crate::columns::{Columns, Image};
 use crate::domain::change::Sequence;
 use crate::store::change_log::ChangeLog;
+use crate::telemetry;
 
 /// How often it is asked whether a checkpoint is due.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -127,7 +128,7 @@ impl Checkpoints {
                 tracing::info!(
                     checkpoint.sequence = sequence.0,
                     checkpoint.bytes = bytes,
-                    duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+                    duration_ms = telemetry::milliseconds(started.elapsed()),
                     "a checkpoint was written"
                 );
             }

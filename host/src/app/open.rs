@@ -54,6 +54,7 @@ use crate::service::vocabulary;
 use crate::store::Store;
 use crate::store::generation::Generation as StoredGeneration;
 use crate::store::shared::Shared;
+use crate::telemetry::milliseconds;
 use crate::vocab::{CodeTable, Generation, GenerationBuilder, Vocabularies};
 
 /// How often the limits drop what is idle.
@@ -224,7 +225,7 @@ impl App {
         let rule_columns = Arc::new(KeptColumns::new(config.store.rule_columns_mib.saturating_mul(MIB)));
         let transport = Arc::new(Transport::new(&config.server.connections));
         let response_memory = ResponseMemory::new(&config.server.connections);
-        tracing::info!(duration_ms = started.elapsed().as_secs_f64() * 1_000.0, "the register is open");
+        tracing::info!(duration_ms = milliseconds(started.elapsed()), "the register is open");
         Ok(AppState::new(Self {
             config,
             spools: Spools::new(data_dir.clone()),

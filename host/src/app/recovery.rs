@@ -20,6 +20,7 @@ use crate::service::bodies::Bodies;
 use crate::store::change_log::{CHANGES_MAX, ChangeLog};
 use crate::store::sled::{OpenError, SledOptions, SledStore};
 use crate::store::{ChangeSink, Store, StoreError};
+use crate::telemetry;
 
 /// How many records are read at once while the indexes are built.
 pub(super) const SCAN_RECORDS: usize = 1_024;
@@ -86,7 +87,7 @@ pub(super) async fn open(config: &Config, data_dir: &Path) -> Result<Recovered, 
             build(&store, &columns).await.map_err(store_error)?;
             tracing::info!(
                 records = columns.image().record_count(),
-                duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+                duration_ms = telemetry::milliseconds(started.elapsed()),
                 "the register was read from its records"
             );
             columns
@@ -184,7 +185,7 @@ async fn from_checkpoint(store: &Arc<SledStore>, folder: &CheckpointFolder) -> O
                             checkpoint.sequence = sequence.0,
                             records = columns.image().record_count(),
                             records.caught_up = records,
-                            duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+                            duration_ms = telemetry::milliseconds(started.elapsed()),
                             "the register was read from its checkpoint"
                         );
                         return Some((columns, sequence));

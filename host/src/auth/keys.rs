@@ -16,6 +16,7 @@ use jsonwebtoken::{DecodingKey, EncodingKey};
 use secrecy::ExposeSecret;
 
 use super::key_file::StoredKey;
+use super::token_crypto;
 use crate::config::TOKEN_LIFETIME_S_MAX;
 
 pub use super::key_file::KeyError;
@@ -62,7 +63,8 @@ impl KeyMaterial for TokenMaterial {
     const EXPIRES: bool = true;
 
     fn of_secret(secret: &[u8]) -> Result<Self, String> {
-        Ok(Self { encoding: EncodingKey::from_secret(secret), decoding: DecodingKey::from_secret(secret) })
+        let (encoding, decoding) = token_crypto::keys_of(secret);
+        Ok(Self { encoding, decoding })
     }
 }
 

@@ -52,7 +52,7 @@ pub fn run(global: &GlobalArgs, args: DemoArgs) -> Result<(), CliError> {
     config.server.admin_listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.log.level = LogLevel::Warn;
     config.validate()?;
-    telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
+    let (_, _log) = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
     let folder = tempfile::Builder::new().prefix("daftar-demo-").tempdir().map_err(|error| {
         CliError::output(format_args!("cannot make a temporary folder: {error}; name another place in TMPDIR"))
     })?;

@@ -39,7 +39,7 @@ pub fn run(global: &GlobalArgs, args: ServeArgs) -> Result<(), CliError> {
         config.server.admin_listen = admin_listen;
     }
     config.validate()?;
-    let telemetry = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
+    let (telemetry, _log) = telemetry::start(&config.log, &config.otlp).map_err(CliError::settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::failed)?;
     let (finishing, mut last_page) = (telemetry.clone(), None);
     let served = runtime.block_on(async {

@@ -41,7 +41,7 @@ pub fn wrap(core: &[u8], manifest: &PluginManifest) -> Result<Vec<u8>, WrapError
     let described = interface::described(core, manifest).map_err(WrapError::Component)?;
     let core = described.as_deref().unwrap_or(core);
     let refused = |error: &dyn std::fmt::Display| WrapError::Component(format!("{error:#}"));
-    let mut encoder = wit_component::ComponentEncoder::default();
+    let encoder = wit_component::ComponentEncoder::default();
     let encoder = encoder.module(core).map_err(|error| refused(&format_args!("{error:#}")))?;
     let component = encoder.validate(true).encode().map_err(|error| refused(&format_args!("{error:#}")))?;
     Ok(append_manifest(&component, manifest)?)

@@ -25,6 +25,7 @@ use crate::app::response_memory::{Reader, ReservedMemory};
 use crate::context::trail::Trail;
 use crate::domain::audit::{Actor, AuditAction};
 use crate::limits::RateHeaders;
+use crate::telemetry::milliseconds;
 use crate::telemetry::spans::known_method;
 
 /// How the path of the token endpoint ends: it says in OAuth's form that it cannot answer.
@@ -231,7 +232,7 @@ async fn answer_in_span(
         http.method = known_method(method.as_str()),
         http.route = route.as_deref(),
         http.status = response.status().as_u16(),
-        duration_ms = taken.as_secs_f64() * 1_000.0,
+        duration_ms = milliseconds(taken),
         "request answered"
     );
     response

@@ -64,7 +64,7 @@ license = "Apache-2.0"
 publish = false
 
 [dependencies]
-wit-bindgen = { version = "0.61", default-features = false, features = ["macros", "realloc"] }
+wit-bindgen = { version = "0.60", default-features = false, features = ["macros", "realloc"] }
 "#;
 
 /// The kind of that name.

@@ -18,9 +18,10 @@ const GAUGES: [(&str, &str); 7] = [
     ("daftar_otlp_spans_queued", "Spans that wait for the collector."),
 ];
 
-const COUNTERS: [(&str, &str); 4] = [
+const COUNTERS: [(&str, &str); 5] = [
     ("process_cpu_seconds_total", "Processor time that the process took."),
     ("daftar_limit_refusals_total", "Calls that were answered 429, by bucket and reason."),
+    ("daftar_log_lines_dropped_total", "Log lines that found no room in the buffer of the log's writer."),
     ("daftar_otlp_spans_total", "Spans by what became of them; all but `sent` were dropped."),
     ("daftar_otlp_requests_total", "Requests to the collector."),
 ];
@@ -56,8 +57,9 @@ impl Snapshot {
         }
     }
 
-    /// Nothing, where nothing is sent.
+    /// Of the collector nothing, where nothing is sent.
     pub(super) fn telemetry(&self, app: &App) {
+        self.counter("daftar_log_lines_dropped_total", &[], app.telemetry.dropped_lines());
         let Some(usage) = app.telemetry.usage() else { return };
         self.describe_all(&[("daftar_otlp_spans_queued_limit", "How many may; one more is dropped.")], &[]);
         self.gauge("daftar_otlp_spans_queued", &[], number(usage.queued));

@@ -46,7 +46,7 @@ pub fn described(core: &[u8], manifest: &PluginManifest) -> Result<Option<Vec<u8
     let package = package(&mut resolve).map_err(|error| format!("{error:#}"))?;
     let world = resolve.select_world(&[package], Some(manifest.kind.as_str())).map_err(|error| format!("{error:#}"))?;
     let mut module = core.to_vec();
-    let embedded = embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false);
+    let embedded = embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8);
     embedded.map_err(|error| format!("{error:#}"))?;
     Ok(Some(module))
 }

@@ -46,7 +46,7 @@ pub fn build(source: &PackSource, base_core_module: &[u8]) -> Result<Vec<u8>, Pa
 }
 
 fn wrap(core: &[u8]) -> Result<Vec<u8>, PackBuildError> {
-    let mut encoder = wit_component::ComponentEncoder::default();
+    let encoder = wit_component::ComponentEncoder::default();
     let encoder = encoder.module(core).map_err(|error| PackBuildError::NotWrapped(format!("{error:#}")))?;
     encoder.validate(true).encode().map_err(|error| PackBuildError::NotWrapped(format!("{error:#}")))
 }
