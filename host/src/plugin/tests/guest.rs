@@ -40,7 +40,7 @@ pub fn foreign_component(text: &str, wit: &str, world: &str) -> Vec<u8> {
 fn wrapped(text: &str, resolve: &Resolve, package: wit_parser::PackageId, world: &str) -> Vec<u8> {
     let mut module = wat::parse_str(text).unwrap();
     let world = resolve.select_world(&[package], Some(world)).unwrap();
-    embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8, false).unwrap();
+    embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
 }
 
