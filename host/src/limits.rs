@@ -24,6 +24,7 @@ mod fixtures;
 mod kept;
 mod minute;
 mod refused;
+pub mod response_memory;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -17,8 +17,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use self::store::{COMMIT_TIMES, GROUP_BOUNDS, GROUP_JOBS, SYNC_TIMES};
 use super::App;
-use super::response_memory::ResponseMemoryUsage;
 use super::transport::TransportUsage;
+use crate::limits::response_memory::ResponseMemoryUsage;
 use crate::plugin::{BreakerState, CallRecorder, PluginLimits, PluginUsage};
 use crate::service::eligibility::preview::KeptUsage;
 use crate::service::eligibility::preview::desk::DeskUsage;

@@ -16,7 +16,6 @@ use super::limits::{CommonStoredCounts, StoredDayCounts};
 use super::metrics::Metrics;
 use super::open_packs::InstalledPacks;
 use super::recovery::store_error;
-use super::response_memory::ResponseMemory;
 use super::transport::Transport;
 use super::{App, AppOptions, AppState, PLUGINS_FOLDER, StartError, restore};
 use crate::api::lines::Spools;
@@ -33,6 +32,7 @@ use crate::context::{Clock, OpContext};
 use crate::domain::audit::Actor;
 use crate::domain::manifest::PluginName;
 use crate::limits::Limits;
+use crate::limits::response_memory::ResponseMemory;
 use crate::plugin::{
     EligibilityEngine, HostClock, PinnedDigests, PluginHost, PluginHostSettings, PluginLibrary, TrustPolicy,
     UnsignedPlugins,

@@ -18,10 +18,10 @@ use crate::api::middleware::answer;
 use crate::api::once::replay::{DoneBefore, answered_before};
 use crate::api::router::within_request;
 use crate::app::AppState;
-use crate::app::response_memory::ReservedMemory;
 use crate::context::OpContext;
 use crate::context::trail::HeldLines;
 use crate::error::AppError;
+use crate::limits::response_memory::ReservedMemory;
 
 /// The endpoints that a batch may call. Made once: a transaction gives it a register of its own each time.
 static ENDPOINTS: LazyLock<Router<AppState>> = LazyLock::new(within_request);

@@ -15,7 +15,6 @@ use crate::api::error::{ApiError, Problem, RETRY_AFTER_S};
 use crate::api::middleware::answer::RequestInfo;
 use crate::api::middleware::entrance::check_unread;
 use crate::app::AppState;
-use crate::app::response_memory::Reader;
 use crate::auth::authenticate::{AuthFault, Authenticated, ChargedTo};
 use crate::auth::oauth_error::{OAuthError, OAuthErrorCode};
 use crate::context::OpContext;
@@ -24,6 +23,7 @@ use crate::domain::audit::{Actor, AuditAction};
 use crate::domain::client::Client;
 use crate::domain::scope::{Action, Resource, Scope};
 use crate::error::AppError;
+use crate::limits::response_memory::Reader;
 use crate::limits::{Decision, Limits};
 
 /// A client whose token grants one of the scopes of `R`. Counted in the client's bucket.

@@ -21,10 +21,10 @@ use super::{cors, entrance, trace};
 use crate::api::error::Problem;
 use crate::api::extract::auth::{WithinRequest, token_unavailable};
 use crate::app::AppState;
-use crate::app::response_memory::{Reader, ReservedMemory};
 use crate::context::trail::Trail;
 use crate::domain::audit::{Actor, AuditAction};
 use crate::limits::RateHeaders;
+use crate::limits::response_memory::{Reader, ReservedMemory};
 use crate::telemetry::milliseconds;
 use crate::telemetry::spans::known_method;
 

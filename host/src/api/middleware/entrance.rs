@@ -14,7 +14,7 @@ use crate::api::error::{ApiError, Problem};
 use crate::api::extract::auth::token_unavailable;
 use crate::api::router::{HEALTH_PATHS, TOKEN_PATH};
 use crate::app::AppState;
-use crate::app::response_memory::{MemoryBound, Reader};
+use crate::limits::response_memory::{MemoryBound, Reader};
 
 /// Answers a request, if it is let in.
 pub(super) async fn enter(app: &AppState, info: &RequestInfo, request: Request, next: Next) -> Response {

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use super::connection::{Connections, Phase};
 use super::crowd::{Comer, Crowd, CrowdLimits};
 use crate::api::middleware::caller::Refusal;
-use crate::app::response_memory::{ClosesSlowest, ResponseMemory};
 use crate::domain::network::Network;
+use crate::limits::response_memory::{ClosesSlowest, ResponseMemory};
 
 /// How long is waited before the next connection is taken when the process has no descriptor or memory left for one.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

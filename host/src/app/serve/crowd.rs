@@ -19,9 +19,9 @@ use tokio::sync::Notify;
 
 use super::activity::Activity;
 use crate::api::middleware::caller::Refusal;
-use crate::app::response_memory::ClosesSlowest;
 use crate::app::transport::{Cut, Transport};
 use crate::domain::audit::kept_address;
+use crate::limits::response_memory::ClosesSlowest;
 
 /// How many connections beyond the others are open at once for being told that there is no place, and for probes of health.
 const REFUSED_MAX: usize = 64;

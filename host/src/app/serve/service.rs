@@ -16,7 +16,7 @@ use super::activity::{Activity, InFlight};
 use super::request_body::RequestBody;
 use super::response_body::CountedBody;
 use crate::api::middleware::caller::Peer;
-use crate::app::response_memory::ReservedMemory;
+use crate::limits::response_memory::ReservedMemory;
 
 /// The router, for one connection.
 pub(super) struct Answerer {
