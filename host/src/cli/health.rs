@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use secrecy::ExposeSecret;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CliError, GlobalArgs, output};
 use crate::app::running::RunningServer;
-use crate::auth::admin_token::AdminToken;
 
-/// How long the server may take: whoever asks every few seconds gives up after about as long.
+/// How long the server may take: a probe that asks every few seconds gives up after about as long.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// The biggest metrics page that is read.
-const PAGE_BYTES_MAX: u64 = 16 << 20;
-/// The line of the metrics page that says whether requests can be served.
-const SERIES: &str = "daftar_ready ";
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Begins a line about a part of the service that is degraded.
+const DEGRADED: &str = "degraded: ";
 
 /// Asks the server of the data folder whether it is ready, as containers are probed: by the administrator's listener, so that neither
 /// the public one's certificate nor a client is needed.
@@ -25,29 +23,28 @@ pub fn run(global: &GlobalArgs) -> Result<(), CliError> {
             "no server uses the data folder `{folder}`: start one, or name its folder"
         )));
     };
-    let token = AdminToken::load(&global.data_dir).map_err(CliError::failed)?;
-    let agent: ureq::Agent = ureq::Agent::config_builder().proxy(None).timeout_global(Some(TIMEOUT)).build().into();
-    let asked = agent
-        .get(format!("{}/metrics", running.admin_url))
-        .header("authorization", format!("Bearer {}", token.secret().expose_secret()))
-        .call();
+    let agent = ureq::Agent::config_builder().proxy(None).timeout_global(Some(TIMEOUT)).http_status_as_error(false);
+    let agent: ureq::Agent = agent.build().into();
     let silent = |error: ureq::Error| {
         CliError::failed(format!(
             "the server of the data folder `{folder}` does not answer: {error}; look into its log"
         ))
     };
-    let mut answer = asked.map_err(silent)?;
-    let page = answer.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string().map_err(silent)?;
-    let is_ready = page.lines().any(|line| line.strip_prefix(SERIES) == Some("1"));
-    if !is_ready {
-        return Err(CliError::failed(
-            "the server runs and cannot serve requests: the store has stopped after a failure; its log says why",
-        ));
+    let mut answer = agent.get(format!("{}/health/ready", running.admin_url)).call().map_err(silent)?;
+    let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(silent)?;
+    if !answer.status().is_success() {
+        let problem: Value = serde_json::from_str(&text).unwrap_or_default();
+        let reason = problem["detail"].as_str().unwrap_or("its log says why");
+        return Err(CliError::failed(format!("the server runs and cannot serve requests: {reason}")));
     }
-    if global.json {
-        output::json(&json!({"ready": true}));
-    } else {
-        output::line("ready");
+    let degraded: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(DEGRADED)).collect();
+    match (global.json, degraded.as_slice()) {
+        (true, []) => output::json(&json!({"ready": true})),
+        (true, degraded) => output::json(&json!({"ready": true, "degraded": degraded})),
+        (false, degraded) => {
+            output::line("ready");
+            degraded.iter().for_each(|part| output::line(format!("{DEGRADED}{part}")));
+        }
     }
     Ok(())
 }

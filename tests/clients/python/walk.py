@@ -153,4 +153,4 @@ class Walk:
         expect("too many tokens", code, "temporarily_unavailable")
         answer = self.session.last_answer
         expect("status", answer.status_code, 429)
-        expect("wait is told", 1 <= int(answer.headers["Retry-After"]) <= 12, True)
+        expect("wait is told", 1 <= int(answer.headers["Retry-After"]) <= 60, True)

@@ -98,10 +98,10 @@ fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_closed() {
         let probe = app.anonymous();
         // Until those that came last have been waited for long enough to make room.
         while client.get("/Individual").status != 200 {
-            assert!(since.elapsed() < WRITE_TIMEOUT, "no place for an ordinary client");
+            assert!(since.elapsed() < 4 * WRITE_TIMEOUT, "no place for an ordinary client");
         }
         while !pings.is_finished() {
-            if since.elapsed() > 4 * WRITE_TIMEOUT {
+            if since.elapsed() > 8 * WRITE_TIMEOUT {
                 is_over.store(true, Ordering::Relaxed);
                 panic!("they are still there");
             }
@@ -111,7 +111,8 @@ fn clients_that_take_nothing_and_send_pings_harm_no_other_and_are_closed() {
             assert_eq!(client.get("/Individual").status, 200);
         }
         let cut_after = pings.join().unwrap();
-        assert!(cut_after < 2 * WRITE_TIMEOUT + Duration::from_secs(3), "{cut_after:?}");
+        // Two timeouts, and as much again for a machine that does other things beside.
+        assert!(cut_after < 4 * WRITE_TIMEOUT, "{cut_after:?}");
     });
     let cut = |reason: &str| metric(&app, &format!("daftar_connections_cut_total{{reason=\"{reason}\"}}"));
     assert!(cut("evicted_slow") >= 1.0 && cut("write_timeout") >= 1.0);
