@@ -145,20 +145,20 @@ impl Stamp {
 }
 
 impl KeyRing {
-    /// Reads the keys that sign tokens from a data folder, as [`SigningKeyRing::open`]. Tokens are good for that many seconds.
+    /// Reads the keys that sign tokens from a data folder, and makes the first one where there is none. Tokens are good for that many seconds.
     ///
     /// # Errors
-    /// As [`SigningKeyRing::open`].
+    /// When the file of keys cannot be read or written, or is not safe to use.
     pub fn load_or_create(data_folder: &Path, lifetime_s: u64, now: Timestamp) -> Result<Self, KeyError> {
         Self::open(data_folder, Some(lifetime_s), now)
     }
 }
 
 impl DecisionKeyRing {
-    /// Reads the keys that seal decisions from a data folder, as [`SigningKeyRing::open`].
+    /// Reads the keys that seal decisions from a data folder, and makes the first one where there is none.
     ///
     /// # Errors
-    /// As [`SigningKeyRing::open`].
+    /// When the file of keys cannot be read or written, or is not safe to use.
     pub fn load_or_create(data_folder: &Path, now: Timestamp) -> Result<Self, KeyError> {
         Self::open(data_folder, None, now)
     }

@@ -1,6 +1,7 @@
 //! What is the same for every kind of record: finding it, telling which one it is, and writing it at the version it was read.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::identifiers;
 use crate::domain::change::Details;
@@ -10,7 +11,11 @@ use crate::error::AppError;
 use crate::store::{Committed, Store};
 
 /// How often a change that names no version is tried in all.
-const ATTEMPTS_MAX: usize = 4;
+const ATTEMPTS_MAX: u32 = 12;
+/// So many attempts follow immediately; later ones wait, so that servers that get in each other's way get out of step.
+const IMMEDIATE_ATTEMPTS: u32 = 3;
+/// The longest of these waits, in milliseconds.
+const PAUSE_MS_MAX: u64 = 64;
 
 /// The record that an identifier addresses.
 ///
@@ -48,7 +53,11 @@ pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
         if !is_overtaken || attempts == ATTEMPTS_MAX {
             return outcome;
         }
-        attempts += 1;
+        if let Some(waits) = attempts.checked_sub(IMMEDIATE_ATTEMPTS) {
+            let longest_ms = 2_u64.saturating_pow(waits.saturating_add(1)).min(PAUSE_MS_MAX);
+            tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest_ms))).await;
+        }
+        attempts = attempts.saturating_add(1);
     }
 }
 
