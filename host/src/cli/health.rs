@@ -34,7 +34,7 @@ pub fn run(global: &GlobalArgs) -> Result<(), CliError> {
     let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(silent)?;
     if !answer.status().is_success() {
         let problem: Value = serde_json::from_str(&text).unwrap_or_default();
-        let reason = problem["detail"].as_str().unwrap_or("its log says why");
+        let reason = problem.get("detail").and_then(Value::as_str).unwrap_or("its log says why");
         return Err(CliError::failed(format!("the server runs and cannot serve requests: {reason}")));
     }
     let degraded: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(DEGRADED)).collect();
