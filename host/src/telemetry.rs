@@ -12,7 +12,7 @@
 mod otlp;
 pub mod spans;
 
-use std::io::IsTerminal;
+use std::io::{BufWriter, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,9 @@ use crate::config::{LogConfig, LogFormat, LogLevel, OtlpConfig};
 
 /// The most log lines that wait to be written: about 5 MB, and a quarter of a second of requests at 60,000 a second.
 const WAITING_LINES_MAX: usize = 16_384;
+
+/// How many bytes of waiting lines are written at once.
+const WRITTEN_BYTES: usize = 64 << 10;
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -85,7 +88,8 @@ impl Telemetry {
 /// One sentence, where files that are needed for sending cannot be used.
 pub fn start(log: &LogConfig, otlp: &OtlpConfig) -> Result<(Telemetry, LogWriter), String> {
     let buffer = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES_MAX).thread_name("log");
-    let (writer, worker) = buffer.finish(std::io::stderr());
+    // Lines that wait together are written together.
+    let (writer, worker) = buffer.finish(BufWriter::with_capacity(WRITTEN_BYTES, std::io::stderr()));
     let dropped = writer.error_counter();
     let otlp = if otlp.enabled { Some(Arc::new(Otlp::start(otlp)?)) } else { None };
     let mut layers = vec![lines(log, writer)];
