@@ -118,7 +118,7 @@ pub fn not_authentic() -> AppError {
     AppError::invalid(
         "decision",
         "decision_not_authentic",
-        "the decision is none that this register gave to this client or its organization, or it was changed since: send it back whole, or ask again without it",
+        "the decision was not issued by this register to this client or its organization, or it was changed: send it back unchanged, or ask again without it",
     )
 }
 
