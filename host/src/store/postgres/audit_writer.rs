@@ -137,8 +137,13 @@ impl AuditWriter {
         let until = Instant::now().checked_add(self.write_wait);
         let (mut pause, mut attempt) = (PAUSE, 1);
         loop {
+            if self.audit.waiting().0 == 0 && self.unresolved.is_none() {
+                // Nothing is sent to the database, so this says nothing about an outage.
+                return Ok(());
+            }
+            let started = Instant::now();
             let outcome = self.attempt().await;
-            self.database.note_write(&outcome);
+            self.database.note_write(started, &outcome);
             let Err(failure) = outcome else { return Ok(()) };
             let is_late = until.is_none_or(|until| Instant::now() + pause > until);
             if !failure.is_passing() || attempt >= ATTEMPTS_MAX || is_late {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Status};
+use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row};
 use tracing::{Instrument, info_span};
@@ -130,14 +131,14 @@ impl Database {
         self.outage.is_on()
     }
 
-    /// Notes how something ended that was read of it.
-    pub(super) fn note<T>(&self, outcome: &Result<T, Failure>) {
-        self.outage.note_read(outcome);
+    /// Notes the outcome of a read that started then.
+    pub(super) fn note<T>(&self, started: Instant, outcome: &Result<T, Failure>) {
+        self.outage.note_read(started, outcome);
     }
 
-    /// Notes how something ended that was written to it.
-    pub(super) fn note_write<T>(&self, outcome: &Result<T, Failure>) {
-        self.outage.note_write(outcome);
+    /// Notes the outcome of a write that started then.
+    pub(super) fn note_write<T>(&self, started: Instant, outcome: &Result<T, Failure>) {
+        self.outage.note_write(started, outcome);
     }
 
     /// How the names of the connections of this process's pools end.
@@ -161,9 +162,10 @@ impl Database {
     }
 
     async fn taken(&self, pool: &Pool) -> Result<Connection, Failure> {
+        let started = Instant::now();
         let taken = pool.get().await.map_err(Failure::from);
         if taken.is_err() {
-            self.note(&taken);
+            self.note(started, &taken);
         }
         Ok(Connection::new(taken?, self.answer_timeout, self.canceller.clone()))
     }
@@ -185,6 +187,7 @@ impl Database {
 
     async fn answer_of(&self, pool: &Pool, statement: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         let ask = async || self.watched(async { self.taken(pool).await?.query(statement, values).await }).await;
+        let started = Instant::now();
         let asked = async {
             let first = ask().await;
             match first {
@@ -196,7 +199,7 @@ impl Database {
             }
         };
         let answered = asked.instrument(info_span!("store.read")).await;
-        self.note(&answered);
+        self.note(started, &answered);
         answered
     }
 

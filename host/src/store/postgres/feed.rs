@@ -10,6 +10,7 @@ use std::time::Duration;
 use deadpool_postgres::Transaction;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::store::StoreError;
 use crate::store::generation::Generation;
@@ -104,8 +105,9 @@ impl Listener {
     async fn run(self) {
         let mut pause = PAUSE_MIN;
         loop {
+            let started = Instant::now();
             let listened = self.listen().await;
-            self.database.note(&listened);
+            self.database.note(started, &listened);
             if let Ok(link) = listened {
                 pause = PAUSE_MIN;
                 self.is_listening.store(true, Ordering::Release);

@@ -28,6 +28,8 @@ pub(super) struct Outage {
 #[derive(Default)]
 struct Since {
     begun: Option<Instant>,
+    /// When the last one ended.
+    ended: Option<Instant>,
     /// When a write failed last for want of a database that takes writes.
     not_written: Option<Instant>,
 }
@@ -43,24 +45,24 @@ impl Outage {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes how a read ended.
-    pub(super) fn note_read<T>(&self, outcome: &Result<T, Failure>) {
+    /// Notes the outcome of a read that started then.
+    pub(super) fn note_read<T>(&self, started: Instant, outcome: &Result<T, Failure>) {
         match outcome {
             Ok(_) => match self.state.load(Ordering::Acquire) {
                 NONE => {}
                 READ_ONLY if !self.is_writable() => {}
-                _ => self.end(),
+                _ => self.end(started),
             },
-            Err(failure) => self.fail(failure),
+            Err(failure) => self.fail(started, failure),
         }
     }
 
-    /// Notes how a write ended.
-    pub(super) fn note_write<T>(&self, outcome: &Result<T, Failure>) {
+    /// Notes the outcome of a write that started then.
+    pub(super) fn note_write<T>(&self, started: Instant, outcome: &Result<T, Failure>) {
         match outcome {
-            Ok(_) if self.is_on() => self.end(),
+            Ok(_) if self.is_on() => self.end(started),
             Ok(_) => {}
-            Err(failure) => self.fail(failure),
+            Err(failure) => self.fail(started, failure),
         }
     }
 
@@ -69,12 +71,16 @@ impl Outage {
         since.not_written.is_none_or(|at| at.elapsed() >= WRITABLE_AFTER)
     }
 
-    fn fail(&self, failure: &Failure) {
+    /// Begins an outage, unless the attempt that failed started before the last one ended: it tells nothing of the time since.
+    fn fail(&self, started: Instant, failure: &Failure) {
         if !failure.is_outage() {
             return;
         }
         let state = if failure.meaning == Meaning::ReadOnly { READ_ONLY } else { UNAVAILABLE };
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        if since.ended.is_some_and(|ended| started < ended) {
+            return;
+        }
         if state == READ_ONLY {
             since.not_written = Some(Instant::now());
         }
@@ -85,11 +91,16 @@ impl Outage {
         }
     }
 
-    fn end(&self) {
+    /// Ends an outage, unless the attempt that succeeded started before it began.
+    fn end(&self, started: Instant) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        if since.begun.is_some_and(|begun| started < begun) {
+            return;
+        }
         if self.state.swap(NONE, Ordering::AcqRel) == NONE {
             return;
         }
+        since.ended = Some(Instant::now());
         let duration = since.begun.take().map(|begun| begun.elapsed()).unwrap_or_default();
         tracing::info!(
             duration_ms = duration.as_secs_f64() * 1_000.0,
@@ -111,23 +122,39 @@ mod tests {
     fn an_outage_is_over_with_the_next_success_and_one_of_writes_with_the_next_write() {
         let outage = Outage::default();
         for meaning in [Meaning::BrokenOff, Meaning::Locked, Meaning::Exhausted, Meaning::Conflict, Meaning::Refused] {
-            outage.note_read(&failed(meaning));
+            outage.note_read(Instant::now(), &failed(meaning));
             assert!(!outage.is_on(), "{meaning:?}");
         }
         for meaning in [Meaning::Unreachable, Meaning::Slow] {
-            outage.note_read(&failed(meaning));
+            outage.note_read(Instant::now(), &failed(meaning));
             assert!(outage.is_on(), "{meaning:?}");
-            outage.note_read(&Ok(()));
+            outage.note_read(Instant::now(), &Ok(()));
             assert!(!outage.is_on(), "{meaning:?}");
         }
-        outage.note_write(&failed(Meaning::ReadOnly));
-        outage.note_read(&Ok(()));
+        outage.note_write(Instant::now(), &failed(Meaning::ReadOnly));
+        outage.note_read(Instant::now(), &Ok(()));
         assert!(outage.is_on(), "reads succeed all the while");
-        outage.note_write(&Ok(()));
+        outage.note_write(Instant::now(), &Ok(()));
         assert!(!outage.is_on());
-        outage.note_write(&failed(Meaning::ReadOnly));
+        outage.note_write(Instant::now(), &failed(Meaning::ReadOnly));
         outage.since.lock().unwrap().not_written = Instant::now().checked_sub(WRITABLE_AFTER);
-        outage.note_read(&Ok(()));
+        outage.note_read(Instant::now(), &Ok(()));
         assert!(!outage.is_on(), "nothing is written, and nothing says that it could not be");
+    }
+
+    #[test]
+    fn attempts_that_overlap_the_end_or_the_beginning_of_an_outage_neither_begin_nor_end_one() {
+        let outage = Outage::default();
+        let before = Instant::now();
+        outage.note_read(Instant::now(), &failed(Meaning::Unreachable));
+        outage.note_read(before, &Ok(()));
+        assert!(outage.is_on(), "the read that succeeded had started before");
+        let during = Instant::now();
+        outage.note_write(Instant::now(), &Ok(()));
+        assert!(!outage.is_on());
+        outage.note_read(during, &failed(Meaning::Unreachable));
+        assert!(!outage.is_on(), "the read that failed had started before the outage was over");
+        outage.note_read(Instant::now(), &failed(Meaning::Unreachable));
+        assert!(outage.is_on());
     }
 }

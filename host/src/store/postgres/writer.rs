@@ -247,8 +247,9 @@ impl Writer {
     /// First finds out what became of a group before, then tries.
     async fn attempt_resolved(&mut self, jobs: &[Job]) -> Result<Finished, Failed> {
         if let Some(unresolved) = &self.unresolved {
+            let started = Instant::now();
             let is_written = self.is_written(unresolved.group).await;
-            self.database.note_write(&is_written);
+            self.database.note_write(started, &is_written);
             let is_written = is_written.map_err(Failed::from)?;
             if let Some(Unresolved { changes, sequence, .. }) = self.unresolved.take()
                 && is_written
@@ -256,13 +257,14 @@ impl Writer {
                 self.tell(&changes, sequence);
             }
         }
+        let started = Instant::now();
         let outcome = self.attempt(jobs).await;
         if let Err(failed) = &outcome
             && let Broken::Database(failure) = &failed.broken
         {
-            self.database.note_write(&Err::<(), _>(failure.clone()));
+            self.database.note_write(started, &Err::<(), _>(failure.clone()));
         } else {
-            self.database.note_write(&Ok(()));
+            self.database.note_write(started, &Ok(()));
         }
         outcome
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_postgres::Row;
 
 use crate::store::StoreError;
@@ -124,8 +125,9 @@ impl Board for PostgresBoard {
         if self.database.query(LOOK, &[&job, &others]).await?.is_empty() {
             return Ok(None);
         }
+        let started = Instant::now();
         let claimed = self.claimed(job, &others).await;
-        self.database.note(&claimed);
+        self.database.note(started, &claimed);
         Ok(claimed?)
     }
 

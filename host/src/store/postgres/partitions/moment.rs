@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tokio::time::Instant;
 use tokio_postgres::{Client, Row};
 
 use crate::domain::audit::Actor;
@@ -86,8 +87,9 @@ impl PostgresMoment {
             let row = link.client.query_one(concat!("SELECT sequence, ", history!(), " FROM daftar.last"), &[]).await?;
             Ok::<_, Failure>((link, name, row, held))
         };
+        let started = Instant::now();
         let begun = begun.await;
-        database.note(&begun);
+        database.note(started, &begun);
         let (link, name, row, held) = begun?;
         let (sequence, history) = (Sequence(number(&row, 0)?), history_of(&row, 1)?);
         Ok(Self { link, name, sequence, history, unanswered: AtomicUsize::new(0), _held: held })
