@@ -1,16 +1,12 @@
 //! Embeds the generic pack, which `cargo xtask build` compiles for the sandbox beforehand, and the workbench's page where it was
-//! built, says where the digests of the plugins are that the program was built with, and for what and by what it is built. This script
-//! never calls cargo, npm or git.
+//! built, and says for what and by what the program is built. This script never calls cargo, npm or git.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const MODULE: &str = "codelist.wasm";
-/// Written by `cargo xtask build`, `test`, `bench` and `dist` beside the program.
-const PINS: &str = "pinned-digests.txt";
 /// The page's files, each with the same bytes compressed beside it; an empty folder where no page was built.
 const WORKBENCH: &str = "workbench";
 /// How the name of a compressed file ends.
@@ -40,14 +36,6 @@ fn main() -> ExitCode {
         println!("cargo::error=cannot embed the page of the workbench: {error}");
         return ExitCode::FAILURE;
     }
-    match pins(&out_dir) {
-        // The compiler itself sees when what is in it changes.
-        Ok(pins) => println!("cargo::rustc-env=DAFTAR_PINNED_DIGESTS={}", pins.display()),
-        Err(error) => {
-            println!("cargo::error=cannot make {PINS} in the target folder: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
     ExitCode::SUCCESS
 }
 
@@ -68,17 +56,6 @@ fn tell_what_builds() {
     });
     println!("cargo::rerun-if-changed={}", lock.display());
     println!("cargo::rustc-env=DAFTAR_WASMTIME={}", wasmtime.unwrap_or_else(unknown));
-}
-
-/// The list of digests beside the program; an empty one is made where no plugin was built yet.
-fn pins(out_dir: &Path) -> io::Result<PathBuf> {
-    // The program's folder holds `build/<package>/out`.
-    let programs = out_dir.ancestors().nth(3).ok_or_else(|| io::Error::other("OUT_DIR is not in a target folder"))?;
-    let pins = programs.join(PINS);
-    match OpenOptions::new().write(true).create_new(true).open(&pins) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        Ok(_) | Err(_) => Ok(pins),
-    }
 }
 
 /// The module in the folder named by `DAFTAR_GUESTS`, or in `guests/` of the target folder, which is an ancestor of `OUT_DIR`.

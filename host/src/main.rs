@@ -1,20 +1,35 @@
-//! The program: everything is in the library but the digests of the plugins that it was built with, which are known last.
+//! The program: everything is in the library but the stamp, which is written into the finished program.
 
 use std::process::ExitCode;
 
 use daftar::cli::Build;
 
-/// 64 hexadecimal digits each, with commas between them. `cargo xtask` writes the file when the plugins are made; before that it
-/// is empty, and the program knows none. Included here and nowhere else: when plugins change, the library is not compiled again.
-const PINNED_DIGESTS: &str = include_str!(env!("DAFTAR_PINNED_DIGESTS"));
+/// How long the text of the stamp may be, in bytes.
+const TEXT_LENGTH: usize = 16 * 1024;
+
+/// Facts about a program that are known only when it is built: the digests of the plugins that were made with it, and its commit.
+///
+/// `cargo xtask` finds the mark in the finished program and replaces the text behind it, so that nothing is linked twice. The text consists
+/// of lines `name=value` and is filled up with spaces; a program that was built without `cargo xtask` knows neither plugins nor commit.
+#[repr(C, align(64))]
+struct Stamp {
+    mark: [u8; 32],
+    text: [u8; TEXT_LENGTH],
+}
+
+static STAMP: Stamp = Stamp { mark: *b"daftar stamp 1: 7f3c9a52e8d1b604", text: [b' '; TEXT_LENGTH] };
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What the sources are, told by `cargo xtask` when it builds a release: a development build would be linked anew with each commit.
-/// Read here and nowhere else, for the same reason.
-const BUILD: Build = Build { commit: option_env!("DAFTAR_COMMIT"), committed_s: option_env!("DAFTAR_COMMITTED_S") };
-
 fn main() -> ExitCode {
-    daftar::cli::main(PINNED_DIGESTS, BUILD)
+    // The compiler must not take the text that it sees for the one that the program will have.
+    let Stamp { mark: _, text } = std::hint::black_box(&STAMP);
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    let value = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
+        lines.find(|(known, _)| *known == name).map(|(_, value)| value)
+    };
+    let build = Build { commit: value("commit"), committed_s: value("committed_s") };
+    daftar::cli::main(value("plugins").unwrap_or_default(), build)
 }

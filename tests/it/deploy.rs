@@ -4,6 +4,7 @@
 mod agree;
 mod unit;
 mod watch;
+mod workflows;
 
 use std::path::PathBuf;
 

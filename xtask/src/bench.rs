@@ -15,10 +15,10 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
         clients::install_browser(workspace, steps)?;
     }
     // Server and benchmarks in one call: cargo would otherwise compile what they share twice, once for each.
-    const PROGRAMS: [&str; 7] = ["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins"];
-    let mut programs = workspace.cargo(&PROGRAMS);
-    steps.run("compile the server and the benchmarks (several minutes the first time)", &mut programs)?;
-    build::finish_with(workspace, steps, Profile::Release, workspace.cargo(&PROGRAMS))?;
+    const PROGRAMS: [&str; 8] =
+        ["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins", "--features=daftar-tests/tools"];
+    steps.compile("compile the server and the benchmarks", &mut workspace.cargo(&PROGRAMS))?;
+    build::finish(workspace, steps, Profile::Release)?;
     let wants = |name: &str| arguments.is_empty() || arguments.iter().any(|wanted| wanted == name);
     if wants("eligibility") {
         guests::rows_engine(workspace, steps)?;

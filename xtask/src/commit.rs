@@ -33,19 +33,6 @@ impl Commit {
         Self { name: Some(if is_changed { format!("{name}-modified") } else { name }), committed_s }
     }
 
-    /// Tells it to the compiler of the program, which reads these variables.
-    pub fn tell(&self, command: &mut Command) {
-        for (name, value) in [
-            ("DAFTAR_COMMIT", self.name.clone()),
-            ("DAFTAR_COMMITTED_S", self.committed_s.map(|seconds| seconds.to_string())),
-        ] {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-    }
-
     /// When it was made, as RFC 3339 writes it in UTC.
     pub fn rfc3339(&self) -> Option<String> {
         let seconds = self.committed_s.filter(|seconds| *seconds >= 0)?;

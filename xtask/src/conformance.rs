@@ -1,13 +1,13 @@
-//! `cargo xtask conformance`: clients that others wrote call a running server, a linter reads the API's description, a fuzzer holds the
-//! server to it.
+//! `cargo xtask conformance`: a linter reads the API's description, a fuzzer holds a running server to it.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::failure::Failure;
 use crate::steps::Steps;
+use crate::tools::{NODE, NPM, PYTHON};
 use crate::workspace::{Profile, Workspace};
-use crate::{build, clients, files, guests, tools};
+use crate::{build, files, guests, tools};
 
 /// The fuzzer, from PyPI.
 const FUZZER: &str = "schemathesis==4.32.5";
@@ -16,18 +16,15 @@ const LINTER: &str = "@redocly/cli@2.77.0";
 
 /// Sets the tools up in the target folder, builds a server and lets them at it; `arguments` go to the fuzzer.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
-    clients::install(workspace, steps)?;
+    tools::need("the fuzzer and the linter", &[PYTHON, NODE, NPM])?;
     let tools = workspace.target().join("conformance");
     files::create_folder(&tools)?;
     set_up(steps, &tools)?;
     guests::run(workspace, steps)?;
     // With the tests' choice of features, so that nothing is compiled twice.
-    const PROGRAMS: [&str; 4] = ["build", "--workspace", "--bins", "--tests"];
-    steps.run("compile the server (several minutes the first time)", &mut workspace.cargo(&PROGRAMS))?;
-    build::finish_with(workspace, steps, Profile::Dev, workspace.cargo(&PROGRAMS))?;
-    let mut calls = workspace.cargo(&["test", "--workspace", "--test", "it", "--", "clients::"]);
-    steps
-        .run("let clients that others wrote call the server", calls.env("DAFTAR_TEST_ARTIFACTS", workspace.target()))?;
+    const PROGRAMS: [&str; 4] = ["build", "--workspace", "--bins", "--features=daftar-tests/tools"];
+    steps.compile("compile the server", &mut workspace.cargo(&PROGRAMS))?;
+    build::finish(workspace, steps, Profile::Dev)?;
     let mut conformance = Command::new(workspace.program(Profile::Dev, "conformance"));
     conformance.env("DAFTAR_TEST_ARTIFACTS", workspace.target()).arg(&tools).args(arguments);
     steps.run("lint the document and fuzz the server", &mut conformance)

@@ -31,9 +31,7 @@ pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     for module in guests::modules(workspace) {
         files::copy(&module, &modules.join(module.file_name().unwrap_or_default()))?;
     }
-    let link = build::server_command(workspace, Profile::Release);
-    build::pin(workspace, steps, Profile::Release, &[&plugins, &modules], link)?;
-    // Last: only now does the program know what it is shipped with.
+    build::stamp(workspace, Profile::Release, &[&plugins, &modules])?;
     let server = dist.join(format!("daftar{}", std::env::consts::EXE_SUFFIX));
     files::copy(&workspace.server(Profile::Release), &server)?;
     copy_licences(workspace, &dist.join("licences"))?;

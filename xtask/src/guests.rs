@@ -177,7 +177,7 @@ fn compile(
     let remaps = remaps.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
     let flags: Vec<String> = remaps.into_iter().chain(more_flags.iter().map(|flag| (*flag).to_owned())).collect();
     let config = format!("target.{GUEST_TARGET}.rustflags={}", toml::Value::from(flags));
-    steps.run(what, command.arg("--config").arg(config).args(arguments))
+    steps.compile(what, command.arg("--config").arg(config).args(arguments))
 }
 
 /// Where cargo leaves what it compiled for the sandbox.

@@ -3,15 +3,16 @@
 //! What cargo alone cannot say: guests are compiled for the sandbox and wrapped first, the server embeds one of them, and the
 //! server then makes the packs. One file for each command.
 //!
-//! **Invariant:** no command but `test` and `conformance` needs anything installed but Rust; without Node.js a server has no workbench, which is
-//! said. These two need what the server is tested with (Python, Node.js, curl, for `test` Chromium and a C compiler for an example too), and say
-//! what to install; what is missing of Rust is installed by `rustup`, and said.
+//! **Invariant:** what a command needs beside Rust is told before it compiles anything, with what to install (`tools.rs`). Without Node.js a
+//! server has no workbench; without the programs that tests need these are told at the end of the run. What is missing of Rust is installed
+//! by `rustup`, and said.
 
 mod bench;
 mod build;
 mod cel_spec;
 mod clients;
 mod commit;
+mod compile;
 mod conformance;
 mod demo;
 mod deny;
@@ -19,10 +20,12 @@ mod dist;
 mod failure;
 mod files;
 mod guests;
+mod nightly;
 mod packs;
-mod pins;
 mod release;
 mod reproduce;
+mod runner;
+mod stamp;
 mod steps;
 mod test;
 mod tidy;
@@ -44,11 +47,12 @@ usage: cargo xtask <command>
   build [--release]   everything a server needs: guests, server, packs, in the target folder
   guests              only what is compiled for the sandbox; the server's build needs it once
   demo [ARGS]         build and run `daftar demo`
-  test [ARGS]         build (dev) and run every test (needs python3, node, npm, curl, chromium, clang, lld, and the registries of the
-                      first ones the first time); ARGS go to `cargo test`
+  test [--fast] [ARGS]
+                      build (dev) and run every test, or those that need nothing but Rust; tells first which programs are missing that
+                      tests need; ARGS go to nextest, such as a part of a test's name
+  nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture
   bench [ARGS]        build (release) and run the benchmarks
-  conformance [ARGS]  let clients that others wrote call a server, lint the API's description and fuzz a server with it (needs what
-                      `test` needs); ARGS go to the fuzzer
+  conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, node and npm); ARGS go to the fuzzer
   torture [--rounds N] [--seed S]
                       build (release), then kill the server under load, again and again, and look for what is lost
   dist                the release: dist/daftar, dist/plugins, dist/modules, completions, manual pages, the bill of materials, notices
@@ -78,6 +82,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("guests", []) => guests::run(&workspace, &steps),
         ("demo", rest) => demo::run(&workspace, &steps, rest),
         ("test", rest) => test::run(&workspace, &steps, rest),
+        ("nightly", []) => nightly::run(&workspace, &steps),
         ("bench", rest) => bench::run(&workspace, &steps, rest),
         ("conformance", rest) => conformance::run(&workspace, &steps, rest),
         ("torture", rest) => torture::run(&workspace, &steps, rest),

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::compile;
 use crate::failure::Failure;
 
 /// The steps of one task.
@@ -19,6 +20,16 @@ impl Steps {
     /// One line: the time since the task began, and what is done now.
     pub fn say(&self, what: &str) {
         eprintln!("[{:6.1} s] {what}", self.start.elapsed().as_secs_f64());
+    }
+
+    /// Says a step and runs its call of cargo, which compiles, and tells how far it is.
+    pub fn compile(&self, what: &str, command: &mut Command) -> Result<(), Failure> {
+        self.say(what);
+        let status = compile::run(command, &|progress| self.say(&format!("… {progress}")))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("`{}` failed: {status}", shown(command))))
     }
 
     /// Says a step and runs its command, whose output goes where ours goes.

@@ -1,50 +1,129 @@
-//! `cargo xtask test`: every test of the workspace.
+//! `cargo xtask test`: every test of the workspace, or those that need nothing but Rust.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::failure::Failure;
+use crate::runner::{self, NotRun};
 use crate::steps::Steps;
+use crate::tools::{CHROMIUM, CURL, NODE, NPM, PYTHON, missing};
 use crate::workspace::{Profile, Workspace};
-use crate::{build, cel_spec, clients, guests, release, workbench};
+use crate::{build, cel_spec, clients, guests, release, tools, workbench};
 
 /// Names the folder where the tests find plugins, modules and misbehaving guests.
-const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
-/// Names the folder with copies of classifications that may not be passed on, against which tests hold what is shipped.
-const REFERENCE: &str = "DAFTAR_REFERENCE_VOCABULARIES";
+pub const ARTIFACTS: &str = "DAFTAR_TEST_ARTIFACTS";
 /// Names the file with the conformance tests of the CEL specification.
 const CEL_SPEC: &str = "DAFTAR_CEL_SPEC";
-/// Where that folder is looked for when it is not named, beside the workspace.
-const REFERENCE_BESIDE: &str = "../shared/vocab/reference-only";
+/// Names the PostgreSQL that tests share.
+const POSTGRES: &str = "DAFTAR_TEST_POSTGRES_URL";
+/// Runs only the tests that need nothing but Rust.
+const FAST: &str = "--fast";
 
-/// Builds what the tests need and runs them; `arguments` go to `cargo test`.
+/// The server and the tests in one call: cargo would otherwise compile what they share twice, once for each. No benchmark is linked.
+const EVERYTHING: [&str; 6] =
+    ["build", "--workspace", "--bin=daftar", "--bin=daftar-test-postgres", "--lib", "--tests"];
+
+/// Builds what the tests need and runs them; `arguments` go to the runner.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
-    clients::install(workspace, steps)?;
-    clients::install_browser(workspace, steps)?;
+    let (fast, arguments): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|argument| *argument == FAST);
+    let is_fast = !fast.is_empty();
+    let mut not_run = NotRun::in_folder(workspace.target())?;
+    if !is_fast {
+        say_what_is_missing(steps)?;
+    }
+    let nextest = runner::install(workspace, steps)?;
     guests::run(workspace, steps)?;
     workbench::build(workspace, steps)?;
-    workbench::test(workspace, steps)?;
-    // The server and the tests in one call: cargo would otherwise compile what they share twice, once for each.
-    const EVERYTHING: [&str; 4] = ["build", "--workspace", "--bins", "--tests"];
-    let mut everything = workspace.cargo(&EVERYTHING);
-    steps.run("compile the server and the tests (several minutes the first time)", &mut everything)?;
-    build::finish_with(workspace, steps, Profile::Dev, workspace.cargo(&EVERYTHING))?;
-    release::check::run(workspace, steps)?;
-    say_what_is_compared(workspace, steps);
-    let mut tests = workspace.cargo(&["test", "--workspace"]);
-    if let Some(tests_of_cel) = cel_spec::fetch(workspace, steps)? {
-        tests.env(CEL_SPEC, tests_of_cel);
+    if !is_fast {
+        prepare(workspace, steps, &mut not_run)?;
     }
-    steps.run("run the tests", tests.env(ARTIFACTS, workspace.target()).args(arguments))
+    steps.compile("compile the server and the tests", &mut workspace.cargo(&EVERYTHING))?;
+    build::finish(workspace, steps, Profile::Dev)?;
+    let profile = match (is_fast, is_ci()) {
+        (true, _) => "fast",
+        (false, true) => "ci",
+        (false, false) => "default",
+    };
+    let mut tests = workspace.command(&nextest);
+    tests.args(["nextest", "run", "--workspace", "--profile", profile]).args(arguments);
+    tests.env(ARTIFACTS, workspace.target());
+    let mut database = None;
+    if !is_fast {
+        if let Some(tests_of_cel) = cel_spec::fetch(workspace, steps)? {
+            tests.env(CEL_SPEC, tests_of_cel);
+        }
+        database = Database::start(&workspace.program(Profile::Dev, "daftar-test-postgres"))?;
+        if let Some(database) = &database {
+            tests.env(POSTGRES, &database.url);
+        }
+        let mut doctests = workspace.cargo(&["test", "--quiet", "--doc", "--package", "daftar-sdk"]);
+        steps.run("run the examples of the plugin library", &mut doctests)?;
+    }
+    steps.say("run the tests");
+    let outcome = runner::run(tests, &not_run, &workspace.target().join("nextest").join(profile).join("junit.xml"));
+    drop(database);
+    outcome
 }
 
-/// A test that compares with nothing passes silently, so it is said here.
-fn say_what_is_compared(workspace: &Workspace, steps: &Steps) {
-    let named = std::env::var_os(REFERENCE).map(PathBuf::from);
-    let folder = named.unwrap_or_else(|| workspace.root().join(REFERENCE_BESIDE));
-    if folder.is_dir() {
-        steps.say(&format!("ICF and owners' files are compared with `{}`", folder.display()));
-    } else {
-        steps
-            .say(&format!("NOT COMPARED: ICF and owners' files, for there is no `{}` ({REFERENCE})", folder.display()));
+/// Whether a missing program is a failure.
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty())
+}
+
+/// Before anything is compiled: what the tests need that is not on this machine.
+fn say_what_is_missing(steps: &Steps) -> Result<(), Failure> {
+    let missing = missing(&tools::OF_TESTS);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = format!("some tests need programs that are not on this machine:\n{}", tools::instructions(&missing));
+    if is_ci() {
+        return Err(Failure::new(format!("{text}\nWith `CI` set in the environment every test has to run.")));
+    }
+    steps.say(&format!("{text}\nThe other tests are run; these are listed at the end."));
+    Ok(())
+}
+
+/// Installs clients and runs the checks that are no tests of Rust; what cannot be run is noted.
+fn prepare(workspace: &Workspace, steps: &Steps, not_run: &mut NotRun) -> Result<(), Failure> {
+    let mut with = |what: &str, tools: &[tools::Tool], run: &dyn Fn() -> Result<(), Failure>| {
+        let missing = missing(tools);
+        if missing.is_empty() { run() } else { not_run.note(what, &missing) }
+    };
+    with("clients of others", &[PYTHON, NODE, NPM, CURL], &|| clients::install(workspace, steps))?;
+    with("the workbench in a browser", &[NODE, NPM, CHROMIUM], &|| clients::install_browser(workspace, steps))?;
+    with("the parts of the workbench", &[NODE, NPM], &|| workbench::test(workspace, steps))?;
+    with("the bill of materials", &[PYTHON], &|| release::check::run(workspace, steps))
+}
+
+/// The PostgreSQL that all tests share which do not stop it. It ends with its standard input.
+struct Database {
+    process: Child,
+    input: Option<ChildStdin>,
+    url: String,
+}
+
+impl Database {
+    /// Starts one; none where PostgreSQL is not on the machine, which the tests tell.
+    fn start(program: &Path) -> Result<Option<Self>, Failure> {
+        if std::env::var_os(POSTGRES).is_some() {
+            return Ok(None);
+        }
+        let failed = |error| Failure::file(program, error);
+        let mut process = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+        let mut url = String::new();
+        if let Some(output) = process.stdout.take() {
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut url).map_err(failed)?;
+        }
+        let input = process.stdin.take();
+        let database = Self { process, input, url: url.trim().to_owned() };
+        Ok(Some(database).filter(|database| !database.url.is_empty()))
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _has_ended = self.process.wait();
     }
 }

@@ -1,44 +1,94 @@
-//! What others wrote, installed by the ordinary clients of its registries into the target folder, each in a version that is written
-//! down; what is there in that version stays.
+//! Programs that tests and tools need: what must be on the machine, and what is installed by the ordinary clients of the registries, each in
+//! a version that is written down; what is there in that version stays.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
+use crate::files;
 use crate::steps::Steps;
+use crate::workspace::Workspace;
 
-/// A program that must be on the machine: its name, and what to install where it is not.
-pub type Needed = (&'static str, &'static str);
-
-/// Runs Python's scripts and installs its packages.
-pub const PYTHON: Needed = ("python3", "Python 3.9 or later, with `venv` (Debian: `python3` and `python3-venv`)");
-/// Runs scripts of JavaScript.
-pub const NODE: Needed = ("node", "Node.js 20 or later");
-/// Installs packages of JavaScript.
-pub const NPM: Needed = ("npm", "npm, which comes with Node.js (Debian: a package of its own)");
-/// Makes single requests.
-pub const CURL: Needed = ("curl", "curl 7.67 or later");
-
-/// A browser that can be led.
-pub const CHROMIUM: Needed = ("chromium", "Chromium (Debian: `chromium`)");
-
-/// Whether a program can be run.
-pub fn has(program: &str) -> bool {
-    let version = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    version.is_ok_and(|status| status.success())
+/// A program that must be on the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool {
+    /// Its name on `PATH`.
+    pub program: &'static str,
+    /// Debian's package.
+    pub package: &'static str,
+    /// What is needed of it, and for what.
+    pub needed_for: &'static str,
 }
 
-/// Names all programs that are missing, with what to install.
-pub fn need(what_for: &str, programs: &[Needed]) -> Result<(), Failure> {
-    let missing: Vec<String> = programs
-        .iter()
-        .filter(|(program, _)| !has(program))
-        .map(|(program, install)| format!("`{program}` is not on this machine: install {install}"))
-        .collect();
+/// Runs Python's scripts and installs its packages.
+pub const PYTHON: Tool = Tool {
+    program: "python3",
+    package: "python3-venv",
+    needed_for: "Python 3.9 or later with `venv`: clients in Python",
+};
+/// Runs scripts of JavaScript.
+pub const NODE: Tool = Tool {
+    program: "node",
+    package: "nodejs",
+    needed_for: "Node.js 20 or later: the workbench, clients in JavaScript",
+};
+/// Installs packages of JavaScript.
+pub const NPM: Tool =
+    Tool { program: "npm", package: "npm", needed_for: "the workbench, clients in JavaScript, the tests of CEL" };
+/// Makes single requests.
+pub const CURL: Tool =
+    Tool { program: "curl", package: "curl", needed_for: "curl 7.67 or later: commands of the documents" };
+/// A browser that can be led.
+pub const CHROMIUM: Tool = Tool { program: "chromium", package: "chromium", needed_for: "the workbench in a browser" };
+
+/// Everything that the tests need beside Rust.
+pub const OF_TESTS: [Tool; 13] = [
+    PYTHON,
+    NODE,
+    NPM,
+    CURL,
+    CHROMIUM,
+    Tool { program: "make", package: "make", needed_for: "the example of a plugin in C" },
+    Tool { program: "clang", package: "clang", needed_for: "the example of a plugin in C" },
+    Tool { program: "wasm-ld", package: "lld", needed_for: "the example of a plugin in C" },
+    Tool { program: "initdb", package: "postgresql", needed_for: "PostgreSQL 15 or later: the backend for it" },
+    Tool { program: "promtool", package: "prometheus", needed_for: "the alert rules" },
+    Tool { program: "systemd-analyze", package: "systemd", needed_for: "the systemd unit" },
+    Tool { program: "openssl", package: "openssl", needed_for: "signatures of plugins" },
+    Tool { program: "setpriv", package: "util-linux", needed_for: "starting PostgreSQL" },
+];
+
+impl Tool {
+    /// Whether it can be run. PostgreSQL's programs may lie beside `PATH`.
+    pub fn is_there(&self) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let on_path = std::env::split_paths(&path).any(|folder| folder.join(self.program).is_file());
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        on_path || versions.into_iter().any(|version| version.path().join("bin").join(self.program).is_file())
+    }
+}
+
+/// Those that are missing of these.
+pub fn missing(tools: &[Tool]) -> Vec<Tool> {
+    tools.iter().filter(|tool| !tool.is_there()).copied().collect()
+}
+
+/// What to install for them, a line for each.
+pub fn instructions(missing: &[Tool]) -> String {
+    let line = |tool: &Tool| format!("  `{}` (Debian: `{}`): {}", tool.program, tool.package, tool.needed_for);
+    missing.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Refuses where one of them is missing, and names all that are, with what to install.
+pub fn need(what_for: &str, tools: &[Tool]) -> Result<(), Failure> {
+    let missing = missing(tools);
     if missing.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(format!("{what_for} cannot be run.\n{}", missing.join("\n"))))
+    Err(Failure::new(format!(
+        "{what_for}: these programs are not on this machine; install them:\n{}",
+        instructions(&missing)
+    )))
 }
 
 /// Makes a place for Python packages and installs some there; `packages` go to `pip install`.
@@ -59,6 +109,40 @@ pub fn npm(command: &str, folder: &Path) -> Command {
     let mut npm = Command::new("npm");
     npm.current_dir(folder).args([command, "--no-audit", "--no-fund", "--loglevel", "error"]);
     npm
+}
+
+/// Installs a program of crates.io once on this machine, and says where it is. It lies outside of the clone: a fresh one does not build it
+/// again.
+pub fn cargo_tool(
+    workspace: &Workspace,
+    steps: &Steps,
+    (name, version): (&str, &str),
+    arguments: &[&str],
+) -> Result<PathBuf, Failure> {
+    let folder = cache()?;
+    let program = folder.join("bin").join(name);
+    if is_there(&folder, name, version) && program.is_file() {
+        return Ok(program);
+    }
+    files::create_folder(&folder)?;
+    let building = folder.join("building").join(name);
+    // Optimised it takes three times as long to build, and it has little to do.
+    let mut install =
+        workspace.cargo(&["install", name, "--locked", "--debug", "--force", "--quiet", "--version", version]);
+    install.args(arguments).arg("--root").arg(&folder).arg("--target-dir").arg(&building);
+    steps.run(
+        &format!("install {name} (some minutes, once on this machine)"),
+        install.env("CARGO_PROFILE_DEV_DEBUG", "0").stdout(Stdio::null()),
+    )?;
+    let _is_tidied = std::fs::remove_dir_all(building);
+    remember(&folder, name, version)?;
+    Ok(program)
+}
+
+fn cache() -> Result<PathBuf, Failure> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
+    cache.map(|cache| cache.join("daftar/tools")).ok_or_else(|| Failure::new("there is no home folder for tools"))
 }
 
 /// Whether a tool is there in the version that is written down.

@@ -28,9 +28,9 @@ const NOT_SOURCES: [&str; 3] = ["node_modules", "dist", "dist-tests"];
 pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let embedded = workspace.target().join("workbench");
     files::create_folder(&embedded)?;
-    let missing: Vec<&str> = [NODE, NPM].iter().filter(|(program, _)| !tools::has(program)).map(|one| one.1).collect();
+    let missing = tools::missing(&[NODE, NPM]);
     if !missing.is_empty() {
-        steps.say(&format!("NO WORKBENCH in the server: it is built with {}", missing.join(" and ")));
+        steps.say(&format!("NO WORKBENCH in the server, for want of:\n{}", tools::instructions(&missing)));
         return keep_only(&embedded, &HashSet::new());
     }
     let sources = workspace.root().join(SOURCES);

@@ -1,6 +1,6 @@
 //! Where things are, and how cargo is called.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -95,8 +95,15 @@ impl Workspace {
     /// Cargo tells the program that it runs which package that is of. Dependencies whose build looks at it would be compiled anew
     /// whenever somebody calls cargo without this program in between.
     pub fn cargo(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.cargo);
-        command.current_dir(&self.root).args(arguments).env_remove("CARGO_MANIFEST_DIR");
+        let mut command = self.command(&self.cargo);
+        command.args(arguments);
+        command
+    }
+
+    /// A call of a program that calls cargo.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root).env("CARGO", &self.cargo).env_remove("CARGO_MANIFEST_DIR");
         command.env("CARGO_TARGET_DIR", &self.target);
         command
     }

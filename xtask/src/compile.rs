@@ -1,0 +1,244 @@
+//! How far a call of cargo has come, and how long it takes yet.
+//!
+//! Cargo tells how many units of work there are, and which are done. Few crates take most of the time, so that a count alone would promise
+//! too much: these have a weight.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::steps::shown;
+
+/// The crates that take long to compile, with the seconds that one processor of a small machine takes; the others take [`OTHER_S`] in the mean.
+const HEAVY: [(&str, f64); 14] = [
+    ("antlr4rust", 20.0),
+    ("cel", 14.0),
+    ("cranelift-codegen", 97.0),
+    ("daftar", 90.0),
+    ("it", 40.0),
+    ("object", 6.0),
+    ("regex-automata", 7.0),
+    ("rustls", 12.0),
+    ("sled", 10.0),
+    ("wasmtime", 28.0),
+    ("wasmtime-environ", 19.0),
+    ("wasmtime-internal-cranelift", 15.0),
+    ("wit-component", 6.0),
+    ("wit-parser", 6.0),
+];
+const OTHER_S: f64 = 0.8;
+/// How many units cargo works on at the same time, as far as the first estimate knows.
+const PROCESSORS: f64 = 2.0;
+/// How often it is told to somebody who has no terminal.
+const TOLD_EVERY: Duration = Duration::from_secs(30);
+/// How often it is told on a terminal.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
+
+/// What cargo says.
+enum Said {
+    /// So many units are done, of so many.
+    Progress { done: usize, all: usize },
+    /// A target was compiled, or was there already.
+    Artifact { name: String, is_fresh: bool },
+    /// A line for people.
+    Line(String),
+}
+
+/// Runs a call of cargo that compiles, and tells through `tell` how far it is: the text, and whether it replaces the last one.
+pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Failure> {
+    let is_terminal = std::io::stderr().is_terminal();
+    command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("CARGO_TERM_PROGRESS_WHEN", "always").env("CARGO_TERM_PROGRESS_WIDTH", "200");
+    let failed = |command: &Command, error| Failure::new(format!("{}: {error}", shown(command)));
+    let mut child = command.spawn().map_err(|error| failed(command, error))?;
+    let (sender, said) = channel();
+    let (artifacts, lines) = (child.stdout.take(), child.stderr.take());
+    let mut estimate = Estimate::new();
+    let of_artifacts = sender.clone();
+    std::thread::scope(|scope| {
+        scope.spawn(move || artifacts.map(|output| read_artifacts(output, &of_artifacts)));
+        scope.spawn(move || lines.map(|output| read_lines(output, &sender)));
+        let every = if is_terminal { SHOWN_EVERY } else { TOLD_EVERY };
+        let mut due = Instant::now() + every;
+        loop {
+            match said.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(Said::Line(line)) => {
+                    clear(is_terminal);
+                    eprintln!("{line}");
+                }
+                Ok(Said::Progress { done, all }) => (estimate.done, estimate.all) = (done, all),
+                Ok(Said::Artifact { name, is_fresh }) => estimate.take(name, is_fresh),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    due = Instant::now() + every;
+                    if estimate.all > estimate.done {
+                        clear(is_terminal);
+                        if is_terminal {
+                            eprint!("{estimate}");
+                        } else {
+                            tell(&estimate.to_string());
+                        }
+                    }
+                }
+            }
+        }
+    });
+    clear(is_terminal);
+    child.wait().map_err(|error| failed(command, error))
+}
+
+/// Removes what is shown on the last line of a terminal.
+fn clear(is_terminal: bool) {
+    if is_terminal {
+        eprint!("\r\x1b[2K");
+    }
+}
+
+/// The part of cargo's messages that is read here.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    target: Option<Target>,
+    #[serde(default)]
+    fresh: bool,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+fn read_artifacts(output: impl Read, said: &Sender<Said>) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let Ok(Message { reason, target: Some(target), fresh }) = serde_json::from_str(&line) else { continue };
+        let is_script = target.kind.iter().any(|kind| kind == "custom-build");
+        if reason == "compiler-artifact" && !is_script {
+            let _ = said.send(Said::Artifact { name: target.name, is_fresh: fresh });
+        }
+    }
+}
+
+fn read_lines(output: impl Read, said: &Sender<Said>) {
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    // Its bar is drawn over and over on one line, which a carriage return begins anew.
+    for byte in output.by_ref().bytes().map_while(Result::ok) {
+        if byte != b'\r' && byte != b'\n' {
+            line.push(byte);
+            continue;
+        }
+        let text = String::from_utf8_lossy(&line).into_owned();
+        line.clear();
+        if let Some(said_now) = read_line(&text) {
+            let _ = said.send(said_now);
+        }
+    }
+}
+
+/// What a line on cargo's standard error says; nothing where it is of no use to people.
+fn read_line(text: &str) -> Option<Said> {
+    // Colours, and what clears the rest of a line.
+    let plain = text.replace("\x1b[K", "");
+    let words = plain.trim();
+    if let Some((_, counts)) = words.strip_prefix("Building [").and_then(|bar| bar.split_once("] ")) {
+        let (done, all) = counts.split(':').next()?.trim().split_once('/')?;
+        return Some(Said::Progress { done: done.parse().ok()?, all: all.parse().ok()? });
+    }
+    let is_step =
+        ["Compiling ", "Fresh ", "Downloaded ", "Downloading [", "Building "].iter().any(|one| words.starts_with(one));
+    (!words.is_empty() && !is_step).then(|| Said::Line(plain.trim_end().to_owned()))
+}
+
+/// How much is done.
+struct Estimate {
+    started: Instant,
+    done: usize,
+    all: usize,
+    /// The seconds of one processor that what was compiled is expected to have taken.
+    compiled_s: f64,
+    /// Heavy crates that were not heard of yet.
+    awaited: BTreeMap<&'static str, f64>,
+}
+
+impl Estimate {
+    fn new() -> Self {
+        Self { started: Instant::now(), done: 0, all: 0, compiled_s: 0.0, awaited: BTreeMap::from(HEAVY) }
+    }
+
+    fn take(&mut self, name: String, is_fresh: bool) {
+        let weight = self.awaited.remove(name.replace('_', "-").as_str()).unwrap_or(OTHER_S);
+        if !is_fresh {
+            self.compiled_s += weight;
+        }
+    }
+
+    /// How many seconds are left, after so many.
+    fn left_s(&self, elapsed_s: f64) -> f64 {
+        let left = self.all.saturating_sub(self.done);
+        let heavy = self.awaited.len().min(left);
+        let mut weights: Vec<f64> = self.awaited.values().copied().collect();
+        weights.sort_unstable_by(|one, other| other.total_cmp(one));
+        let left_s = weights.iter().take(heavy).sum::<f64>() + (left - heavy) as f64 * OTHER_S;
+        // What was compiled tells how quick this machine is, the more of it the better.
+        let known_s = 30.0;
+        let speed = (self.compiled_s + known_s) / (elapsed_s + known_s / PROCESSORS);
+        left_s / speed
+    }
+}
+
+impl std::fmt::Display for Estimate {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let left_s = self.left_s(self.started.elapsed().as_secs_f64());
+        write!(formatter, "{} of {} crates, ", self.done, self.all)?;
+        match (left_s / 60.0).round() {
+            minutes if minutes >= 2.0 => write!(formatter, "about {minutes} minutes left"),
+            1.0 => formatter.write_str("about a minute left"),
+            _ => formatter.write_str("less than a minute left"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_and_the_artifacts_are_read_and_errors_are_passed_on() {
+        let bar = "\x1b[K    Building [=====>      ] 312/380: wasmtime, cranelift-codegen(build)";
+        assert!(matches!(read_line(bar), Some(Said::Progress { done: 312, all: 380 })));
+        assert!(read_line("   Compiling serde v1.0.0").is_none());
+        assert!(read_line("").is_none());
+        assert!(
+            matches!(read_line("error[E0308]: mismatched types"), Some(Said::Line(line)) if line.starts_with("error"))
+        );
+        let (sender, said) = channel();
+        let message =
+            r#"{"reason":"compiler-artifact","target":{"name":"serde_core","kind":["lib"]},"fresh":true,"more":1}"#;
+        read_artifacts(format!("{message}\nno json\n{{\"reason\":\"build-finished\"}}\n").as_bytes(), &sender);
+        drop(sender);
+        let said: Vec<Said> = said.into_iter().collect();
+        assert!(matches!(&said[..], [Said::Artifact { name, is_fresh: true }] if name == "serde_core"));
+    }
+
+    #[test]
+    fn the_estimate_falls_as_crates_are_compiled_and_counts_the_heavy_ones() {
+        let mut estimate = Estimate::new();
+        (estimate.done, estimate.all) = (100, 380);
+        let before = estimate.left_s(60.0);
+        estimate.take("cranelift_codegen".to_owned(), false);
+        let after = estimate.left_s(60.0);
+        assert!(after < before - 20.0, "{after} {before}");
+        for (name, _) in HEAVY {
+            estimate.take(name.to_owned(), true);
+        }
+        estimate.done = 379;
+        assert!(estimate.left_s(200.0) < 10.0);
+        assert!(estimate.to_string().starts_with("379 of 380 crates, less than"));
+    }
+}

@@ -1,0 +1,144 @@
+//! The runner of the tests, nextest: each test is a process of its own with a limit of time, and its times are told.
+//!
+//! Behind its output stand the slowest tests, the tests that were not run for want of something, and its summary once more.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::steps::{Steps, shown};
+use crate::tools::{self, Tool};
+use crate::workspace::Workspace;
+
+/// The runner, from crates.io, without what would replace it by itself.
+const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.151");
+const FEATURES: [&str; 3] = ["--no-default-features", "--features", "default-no-update"];
+/// Names the file into which tests write that they could not be run.
+const NOT_RUN: &str = "DAFTAR_TEST_NOT_RUN";
+/// How many of the slowest tests are told.
+const SLOWEST: usize = 20;
+
+/// Installs the runner once on this machine.
+pub fn install(workspace: &Workspace, steps: &Steps) -> Result<PathBuf, Failure> {
+    tools::cargo_tool(workspace, steps, NEXTEST, &FEATURES)
+}
+
+/// The tests that were not run, as lines `test<tab>what is missing<tab>how to get it`.
+pub struct NotRun(PathBuf);
+
+impl NotRun {
+    /// A new list.
+    pub fn in_folder(target: &Path) -> Result<Self, Failure> {
+        let file = target.join("tests").join("not-run.tsv");
+        files::create_folder(file.parent().unwrap_or(target))?;
+        fs::write(&file, "").map_err(|error| Failure::file(&file, error))?;
+        Ok(Self(file))
+    }
+
+    /// Adds what could not be run because these are missing.
+    pub fn note(&mut self, what: &str, missing: &[Tool]) -> Result<(), Failure> {
+        let names: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
+        let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+        let line = format!("{what}\t{}\tinstall (Debian): {}\n", names.join(", "), packages.join(" "));
+        let file = fs::OpenOptions::new().append(true).open(&self.0);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|error| Failure::file(&self.0, error))
+    }
+
+    /// What is told of them; nothing where every test was run.
+    fn text(&self) -> String {
+        let lines = fs::read_to_string(&self.0).unwrap_or_default();
+        let mut lines: Vec<&str> = lines.lines().collect();
+        // A test that was tried twice.
+        lines.sort_unstable();
+        lines.dedup();
+        let told = lines.iter().map(|line| {
+            let mut parts = line.split('\t');
+            let [test, missing, how] = [(); 3].map(|()| parts.next().unwrap_or_default());
+            format!("  {test}: needs {missing} ({how})\n")
+        });
+        format!("NOT RUN: {}\n{}", lines.len(), told.collect::<String>())
+    }
+}
+
+/// Runs the tests; fails as they do.
+pub fn run(mut tests: Command, not_run: &NotRun, report: &Path) -> Result<(), Failure> {
+    let _is_old = fs::remove_file(report);
+    let failed = |error| Failure::new(format!("the runner of the tests: {error}"));
+    let mut child = tests.env(NOT_RUN, &not_run.0).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let mut summary = Vec::new();
+    if let Some(output) = child.stderr.take() {
+        for line in BufReader::new(output).lines() {
+            let line = line.map_err(failed)?;
+            if line.trim_start().starts_with("Summary [") {
+                summary.clear();
+            }
+            eprintln!("{line}");
+            summary.push(line);
+        }
+    }
+    let status = child.wait().map_err(failed)?;
+    if let Ok(report) = fs::read_to_string(report) {
+        eprintln!("\nThe {SLOWEST} slowest tests:");
+        for (seconds, name) in slowest(&report) {
+            eprintln!("  {seconds:>7.1} s  {name}");
+        }
+    }
+    eprintln!("\n{}", not_run.text());
+    // Last, as those who read the end of a log look for it there.
+    for line in summary.iter().filter(|_| summary.first().is_some_and(|line| line.contains("Summary ["))) {
+        eprintln!("{line}");
+    }
+    if status.success() { Ok(()) } else { Err(Failure::new(format!("`{}` failed: {status}", shown(&tests)))) }
+}
+
+/// The tests that took longest, of a report in JUnit's form.
+fn slowest(report: &str) -> Vec<(f64, String)> {
+    let attribute = |element: &str, name: &str| -> Option<String> {
+        let (_, rest) = element.split_once(&format!(" {name}=\""))?;
+        rest.split_once('"').map(|(value, _)| value.to_owned())
+    };
+    let elements =
+        report.split("<testcase").skip(1).filter_map(|rest| rest.split_once('>').map(|(element, _)| element));
+    let mut times: Vec<(f64, String)> = elements
+        .filter_map(|element| {
+            let seconds = attribute(element, "time")?.parse().ok()?;
+            Some((seconds, format!("{} {}", attribute(element, "classname")?, attribute(element, "name")?)))
+        })
+        .collect();
+    times.sort_unstable_by(|(one, _), (other, _)| other.total_cmp(one));
+    times.truncate(SLOWEST);
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_tests_stand_first() {
+        let case = |name: usize| {
+            format!(
+                "<testcase name=\"t{name}\" classname=\"daftar::it\" timestamp=\"x\" time=\"{name}.5\">\n</testcase>"
+            )
+        };
+        let report = format!("<testsuite name=\"a\" time=\"99\">{}</testsuite>", (0..30).map(case).collect::<String>());
+        let slowest = slowest(&report);
+        assert_eq!(slowest.len(), SLOWEST);
+        assert_eq!(slowest.first(), Some(&(29.5, "daftar::it t29".to_owned())));
+    }
+
+    #[test]
+    fn tests_that_were_not_run_are_counted_once() {
+        let folder = std::env::temp_dir().join(format!("daftar-xtask-not-run-{}", std::process::id()));
+        let mut not_run = NotRun::in_folder(&folder).unwrap();
+        assert_eq!(not_run.text(), "NOT RUN: 0\n");
+        not_run.note("the page", &[tools::NODE, tools::NPM]).unwrap();
+        not_run.note("the page", &[tools::NODE, tools::NPM]).unwrap();
+        let text = not_run.text();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(text, "NOT RUN: 1\n  the page: needs node, npm (install (Debian): nodejs npm)\n");
+    }
+}
