@@ -50,6 +50,7 @@ usage: cargo xtask <command>
   test [--fast] [ARGS]
                       build (dev) and run every test, or those that need nothing but Rust; tells first which programs are missing that
                       tests need; ARGS go to nextest, such as a part of a test's name
+  tools               print the Debian packages of the programs that tests need and this machine lacks
   nightly             what takes long: advisories, reproducible builds, conformance, benchmarks as a smoke test, torture
   bench [ARGS]        build (release) and run the benchmarks
   conformance [ARGS]  lint the API's description and fuzz a server with it (needs python3, node and npm); ARGS go to the fuzzer
@@ -82,6 +83,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("guests", []) => guests::run(&workspace, &steps),
         ("demo", rest) => demo::run(&workspace, &steps, rest),
         ("test", rest) => test::run(&workspace, &steps, rest),
+        ("tools", []) => tools::print_missing(),
         ("nightly", []) => nightly::run(&workspace, &steps),
         ("bench", rest) => bench::run(&workspace, &steps, rest),
         ("conformance", rest) => conformance::run(&workspace, &steps, rest),

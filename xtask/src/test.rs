@@ -60,7 +60,7 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
         steps.run("run the examples of the plugin library", &mut doctests)?;
     }
     steps.say("run the tests");
-    let outcome = runner::run(tests, &not_run, &workspace.target().join("nextest").join(profile).join("junit.xml"));
+    let outcome = runner::run(tests, &not_run, &workspace.root().join("target/nextest").join(profile).join("junit.xml"));
     drop(database);
     outcome
 }

@@ -1,6 +1,7 @@
 //! Programs that tests and tools need: what must be on the machine, and what is installed by the ordinary clients of the registries, each in
 //! a version that is written down; what is there in that version stays.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -77,6 +78,15 @@ pub fn missing(tools: &[Tool]) -> Vec<Tool> {
 pub fn instructions(missing: &[Tool]) -> String {
     let line = |tool: &Tool| format!("  `{}` (Debian: `{}`): {}", tool.program, tool.package, tool.needed_for);
     missing.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints Debian's packages of the programs that tests need and that are missing, on one line; nothing where none is.
+pub fn print_missing() -> Result<(), Failure> {
+    let mut packages: Vec<&str> = missing(&OF_TESTS).iter().map(|tool| tool.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let line = if packages.is_empty() { String::new() } else { packages.join(" ") + "\n" };
+    std::io::stdout().write_all(line.as_bytes()).map_err(|error| Failure::new(format!("standard output: {error}")))
 }
 
 /// Refuses where one of them is missing, and names all that are, with what to install.

@@ -103,8 +103,14 @@ impl Workspace {
     /// A call of a program that calls cargo.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(&self.root).env("CARGO", &self.cargo).env_remove("CARGO_MANIFEST_DIR");
-        command.env("CARGO_TARGET_DIR", &self.target);
+        command.current_dir(&self.root).env("CARGO", &self.cargo).env("CARGO_TARGET_DIR", &self.target);
+        let of_package = |name: &OsString| {
+            name.to_str()
+                .is_some_and(|name| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start)))
+        };
+        for (name, _) in std::env::vars_os().filter(|(name, _)| of_package(name)) {
+            command.env_remove(name);
+        }
         command
     }
 
