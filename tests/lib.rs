@@ -1,7 +1,10 @@
 //! What the end-to-end tests share: the real server on free ports, clients by role, requests byte for byte.
 //!
-//! **Invariant:** nothing here leaves the loopback interface, sleeps to wait for luck, or reads the machine's clock to
-//! decide anything.
+//! **Invariant:** no connection made here leaves the loopback interface, and nothing is installed or fetched.
+//!
+//! **Invariant:** a register in this process has a clock that the test moves. Servers in processes of their own, and what they share in a
+//! database, have the machine's: a test asks them again and again ([`postgres::eventually`]), a minute at most, and no outcome depends on
+//! a shorter time.
 
 #![expect(
     clippy::expect_used,

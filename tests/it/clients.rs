@@ -7,49 +7,49 @@ mod curl;
 mod register;
 mod script;
 
-use self::script::{NODE, PYTHON};
+use self::script::Runtime;
 
 #[test]
 fn authlib_with_basic() {
-    script::walk(&PYTHON, "with_authlib.py", "basic");
+    script::walk(Runtime::python(), "with_authlib.py", "basic");
 }
 
 #[test]
 fn authlib_with_a_form() {
-    script::walk(&PYTHON, "with_authlib.py", "form");
+    script::walk(Runtime::python(), "with_authlib.py", "form");
 }
 
 #[test]
 fn requests_oauthlib_with_basic() {
-    script::walk(&PYTHON, "with_requests_oauthlib.py", "basic");
+    script::walk(Runtime::python(), "with_requests_oauthlib.py", "basic");
 }
 
 #[test]
 fn requests_oauthlib_with_a_form() {
-    script::walk(&PYTHON, "with_requests_oauthlib.py", "form");
+    script::walk(Runtime::python(), "with_requests_oauthlib.py", "form");
 }
 
 #[test]
 fn oauth4webapi_with_basic() {
-    script::walk(&NODE, "with-oauth4webapi.mjs", "basic");
+    script::walk(Runtime::node(), "with-oauth4webapi.mjs", "basic");
 }
 
 #[test]
 fn oauth4webapi_with_a_form() {
-    script::walk(&NODE, "with-oauth4webapi.mjs", "form");
+    script::walk(Runtime::node(), "with-oauth4webapi.mjs", "form");
 }
 
 #[test]
 fn simple_oauth2_with_basic() {
-    script::walk(&NODE, "with-simple-oauth2.mjs", "basic");
+    script::walk(Runtime::node(), "with-simple-oauth2.mjs", "basic");
 }
 
 #[test]
 fn simple_oauth2_with_a_form() {
-    script::walk(&NODE, "with-simple-oauth2.mjs", "form");
+    script::walk(Runtime::node(), "with-simple-oauth2.mjs", "form");
 }
 
 #[test]
 fn simple_oauth2_with_json() {
-    script::walk(&NODE, "with-simple-oauth2.mjs", "json");
+    script::walk(Runtime::node(), "with-simple-oauth2.mjs", "json");
 }

@@ -115,17 +115,17 @@ fn a_file_that_may_not_grow_stops_writes_and_loses_nothing() {
     fill(Server::start(limited), &data_dir, &token);
 }
 
-/// A disk of so many bytes of its own, as far as this process may mount one.
+/// A disk of so many bytes of its own; a test is not run where this process may not mount one.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
     fn mount(megabytes: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let mut mount = Command::new("mount");
+        let mut mount = Command::new(daftar_test_needs::program("mount")?);
         mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700"), "tmpfs"]).arg(folder.path());
         let is_mounted = mount.output().is_ok_and(|output| output.status.success());
         if !is_mounted {
-            eprintln!("skipped: a disk of its own cannot be mounted here; run the tests as root to try a full one");
+            daftar_test_needs::not_run("the right to mount a file system", "run the tests as root, with CAP_SYS_ADMIN");
         }
         is_mounted.then_some(Self(folder))
     }

@@ -18,6 +18,7 @@ mod session;
 
 use std::path::{Path, PathBuf};
 
+use daftar_test_needs::TOOLS;
 use daftar_tests::artifacts;
 
 use self::document::Document;
@@ -65,9 +66,25 @@ guides! {
 
 fn run(file: &str) {
     let document = Document::read(&sources().join(file));
+    if !daftar_test_needs::programs(&programs(&document)) {
+        return;
+    }
     let mut session = Session::start();
     bring_owners_files(file, session.folder());
     session.follow(&document);
+}
+
+/// The programs that a guide's commands, and what they build with, call.
+fn programs(document: &Document) -> Vec<&'static str> {
+    let mut called = vec!["bash"];
+    called.extend(TOOLS.iter().map(|tool| tool.program).filter(|program| document.calls(program)));
+    // The examples' makefiles compile with it, and it links with the other.
+    if called.contains(&"make") || called.contains(&"clang") {
+        called.extend(["clang", "wasm-ld"]);
+    }
+    called.sort_unstable();
+    called.dedup();
+    called
 }
 
 /// Files of the owners of vocabularies, which a reader has fetched: small ones, made up, in the owners' forms.
@@ -142,6 +159,14 @@ fn little_of_the_guides_is_not_run() {
         })
         .collect();
     assert!(not_run.len() <= NOT_RUN_MAX, "{not_run:#?}");
+}
+
+#[test]
+fn the_programs_that_a_guide_calls_are_known() {
+    let called = |file: &str| programs(&Document::read(&sources().join(file)));
+    assert_eq!(called("host/docs/guides/api-clients.md"), ["bash", "curl", "node", "python3"]);
+    assert_eq!(called("examples/c-plugin/README.md"), ["bash", "clang", "curl", "make", "wasm-ld"]);
+    assert_eq!(called("examples/rules/README.md"), ["bash"]);
 }
 
 /// The program as a reader's shell finds it, and what a release brings beside it.

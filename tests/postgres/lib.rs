@@ -1,8 +1,12 @@
-//! A PostgreSQL of the tests' own: Debian's package, a folder of its own, one loopback port, trusted without a password.
+//! A PostgreSQL of the tests' own: a data folder copied from one that is made once, one loopback port, trusted without a password.
 //!
-//! **Invariant:** the server ends with the process that started it, also when that is killed, and its folder with it when it is not.
+//! The programs are found by `PATH`, by `pg_config` or where Debian puts them. A test that needs them where they are missing is listed as
+//! not run, and fails where `CI` is set (`daftar_test_needs`).
 //!
-//! **Invariant:** no other PostgreSQL of the machine is touched.
+//! **Invariant:** a server ends with the process that started it, also when that is killed; its folder is removed unless that is killed.
+//!
+//! **Invariant:** no other PostgreSQL of the machine is touched but the one that `DAFTAR_TEST_POSTGRES_URL` names, and on that only
+//! databases and roles of the tests' own, which are dropped afterwards.
 
 #![expect(
     clippy::expect_used,
@@ -10,17 +14,19 @@
     reason = "what is here runs in tests only, where a panic is how a test fails"
 )]
 
-mod install;
+mod cluster;
 mod process;
+mod running;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tempfile::TempDir;
 
+use self::cluster::AtEnd;
 use self::process::{Process, as_server_user};
 
 /// The role that owns every database.
@@ -35,51 +41,74 @@ pub enum Stop {
     Immediate,
 }
 
+/// Nothing of a server outlives the tests that share it: nothing is made durable.
+const QUICK: [(&str, &str); 3] = [("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off")];
+
 /// A server.
 pub struct Server {
-    folder: TempDir,
     programs: PathBuf,
+    role: String,
     port: u16,
+    /// How the names of its databases begin.
+    database_prefix: String,
+    databases: AtomicU64,
+    own: Option<Own>,
+}
+
+/// What is known of a server that this process starts.
+struct Own {
+    folder: TempDir,
     settings: Vec<(String, String)>,
     process: Mutex<Option<Process>>,
-    databases: AtomicU64,
+}
+
+/// Where the programs are. Where they are not, the test that asks ends here.
+fn programs() -> PathBuf {
+    const HOW: &str = "install postgresql (packages of Debian)";
+    let found = daftar_test_needs::postgres_programs();
+    found.unwrap_or_else(|| daftar_test_needs::end_test("PostgreSQL", HOW))
 }
 
 impl Server {
-    /// A server of nobody else. `settings` are those of `postgresql.conf`.
+    /// A server of this test alone. `settings` are those of `postgresql.conf`.
     ///
     /// # Panics
-    /// When PostgreSQL is not there and cannot be installed, or does not start.
+    /// When PostgreSQL does not start; where it is not on this machine, as [`daftar_test_needs::end_test`].
     #[must_use]
     pub fn start(settings: &[(&str, &str)]) -> Self {
-        let programs = install::programs();
-        let folder = tempfile::Builder::new().prefix("daftar-postgres-").tempdir().expect("a folder for PostgreSQL");
-        process::hand_over(folder.path());
-        let mut init = as_server_user(&programs.join("initdb"));
-        init.args(["--username", ROLE, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync", "-D"]);
-        run(init.arg(folder.path().join("data")));
-        let mut server = Self {
-            folder,
-            programs,
-            port: 0,
-            settings: settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            process: Mutex::new(None),
-            databases: AtomicU64::new(0),
-        };
-        server.launch_on_a_free_port();
-        server
+        let (programs, folder) = (programs(), cluster::folder());
+        cluster::create_data(&programs, folder.path());
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self::launched(programs, folder, settings)
     }
 
-    fn launch_on_a_free_port(&mut self) {
+    /// A server for all tests of a machine, which keeps nothing.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    #[must_use]
+    pub fn start_for_all() -> Self {
+        Self::start(&[&QUICK[..], &[("max_connections", "1000")]].concat())
+    }
+
+    fn launched(programs: PathBuf, folder: TempDir, settings: Vec<(String, String)>) -> Self {
+        let mut server = Self {
+            programs,
+            role: ROLE.to_owned(),
+            port: 0,
+            database_prefix: "register".to_owned(),
+            databases: AtomicU64::new(0),
+            own: Some(Own { folder, settings, process: Mutex::new(None) }),
+        };
         // A free port may be taken by another process before the server has it.
         for _ in 0..20 {
-            self.port = free_port();
-            if let Some(process) = self.launch() {
-                *self.process() = Some(process);
-                return;
+            server.port = free_port();
+            if let Some(process) = server.launch() {
+                *server.process() = Some(process);
+                return server;
             }
         }
-        panic!("PostgreSQL does not start: {}", self.log());
+        panic!("PostgreSQL does not start: {}", server.log());
     }
 
     /// A server that follows this one, and can be told to take over.
@@ -88,22 +117,12 @@ impl Server {
     /// When it cannot be made or does not start.
     #[must_use]
     pub fn start_standby(&self) -> Self {
-        let folder = tempfile::Builder::new().prefix("daftar-postgres-").tempdir().expect("a folder for PostgreSQL");
-        process::hand_over(folder.path());
+        let folder = cluster::folder();
         let mut copy = as_server_user(&self.programs.join("pg_basebackup"));
         copy.args(["--host", "127.0.0.1", "--username", ROLE, "--write-recovery-conf", "--checkpoint", "fast"]);
         copy.args(["--no-sync", "--port", &self.port.to_string()]).arg("--pgdata").arg(folder.path().join("data"));
         run(&mut copy);
-        let mut standby = Self {
-            folder,
-            programs: self.programs.clone(),
-            port: 0,
-            settings: self.settings.clone(),
-            process: Mutex::new(None),
-            databases: AtomicU64::new(0),
-        };
-        standby.launch_on_a_free_port();
-        standby
+        Self::launched(self.programs.clone(), folder, self.own().settings.clone())
     }
 
     /// Hears no more of what the server does that this one follows, once it has all of it until now.
@@ -128,22 +147,38 @@ impl Server {
         panic!("it never came to that: {condition}");
     }
 
-    /// The server that all tests of this process share while one of them holds it. Nobody stops it.
+    /// The server that tests share and none of them stops: the one that `DAFTAR_TEST_POSTGRES_URL` names, or else one that runs until
+    /// this process ends.
     ///
     /// # Panics
-    /// As [`Server::start`].
+    /// As [`Server::start`], and when the variable names no server on which a role may do everything.
     #[must_use]
     pub fn shared() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = shared.upgrade() {
-            return server;
-        }
-        // Nothing of it outlives the tests: nothing is made durable.
-        let quick = [("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off")];
-        let server = Arc::new(Self::start(&[&quick[..], &[("max_connections", "400")]].concat()));
-        *shared = Arc::downgrade(&server);
-        server
+        static SHARED: LazyLock<(Arc<Server>, AtEnd)> = LazyLock::new(|| {
+            let server = running::named().unwrap_or_else(Server::start_for_all);
+            let at_end = server.tidied_up_at_the_end();
+            (Arc::new(server), at_end)
+        });
+        // A test ends here where they are missing, not while the server of all is made.
+        let _are_there = programs();
+        Arc::clone(&SHARED.0)
+    }
+
+    /// Removes what this process leaves: a folder, or databases and roles.
+    fn tidied_up_at_the_end(&self) -> AtEnd {
+        let Some(own) = &self.own else { return running::drop_databases_at_end(self) };
+        let (folder, pid) = (own.folder.path().to_string_lossy(), self.pid().unwrap_or_default().to_string());
+        AtEnd::run("while kill -0 \"$1\"; do sleep 0.05; done; rm -rf \"$2\"", &[&pid, &folder])
+    }
+
+    fn own(&self) -> &Own {
+        self.own.as_ref().expect("a server that this process starts")
+    }
+
+    /// The role that owns every database, and may do everything.
+    #[must_use]
+    pub fn role(&self) -> &str {
+        &self.role
     }
 
     /// The port on 127.0.0.1.
@@ -153,9 +188,12 @@ impl Server {
     }
 
     /// The folder in which a test may put files that the server reads, as certificates; [`Server::hand_over`] makes them its own.
+    ///
+    /// # Panics
+    /// When this process does not start the server.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.own().folder.path()
     }
 
     /// Makes a file the server's own, readable for nobody else.
@@ -163,16 +201,16 @@ impl Server {
     /// # Panics
     /// When the file is not there.
     pub fn hand_over(&self, file: &Path) {
-        process::hand_over(file);
+        cluster::hand_over(file);
     }
 
-    /// Makes a database and says where it is: `postgres://daftar@127.0.0.1:<port>/<name>`.
+    /// Creates a database and returns its URL: `postgres://<role>@127.0.0.1:<port>/<name>`.
     ///
     /// # Panics
     /// When the server does not make it.
     #[must_use]
     pub fn create_database(&self) -> String {
-        let name = format!("register_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{}_{}", self.database_prefix, self.databases.fetch_add(1, Ordering::Relaxed));
         self.run_sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
         self.url(&name)
     }
@@ -180,7 +218,7 @@ impl Server {
     /// Where a database is.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{ROLE}@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://{}@127.0.0.1:{}/{database}", self.role, self.port)
     }
 
     /// Runs statements in a database, and gives what they print, without headings.
@@ -188,9 +226,17 @@ impl Server {
     /// # Panics
     /// When one of them fails.
     pub fn run_sql(&self, database: &str, statements: &str) -> String {
+        self.try_sql(database, statements).unwrap_or_else(|error| panic!("{statements}: {error}"))
+    }
+
+    /// As [`Server::run_sql`], for statements that may fail.
+    ///
+    /// # Errors
+    /// What PostgreSQL says of the first that fails.
+    pub fn try_sql(&self, database: &str, statements: &str) -> Result<String, String> {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]);
-        run(psql.arg(self.url(database)).args(["--command", statements]))
+        try_run(psql.arg(self.url(database)).args(["--command", statements]))
     }
 
     /// Stops it; nothing happens where it was stopped before.
@@ -198,7 +244,8 @@ impl Server {
     /// # Panics
     /// When it does not stop.
     pub fn stop(&self, how: Stop) {
-        if let Some(process) = self.process().take() {
+        let process = self.process().take();
+        if let Some(process) = process {
             process.stop(how);
         }
     }
@@ -217,23 +264,28 @@ impl Server {
     /// The process that all others of it are children of; none while it is stopped.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
+        self.own.as_ref()?;
         self.process().as_ref().map(Process::pid)
     }
 
     /// What it wrote into its log.
+    ///
+    /// # Panics
+    /// When this process does not start the server.
     #[must_use]
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        std::fs::read_to_string(self.folder().join("log")).unwrap_or_default()
     }
 
     fn launch(&self) -> Option<Process> {
+        let Own { folder, settings, .. } = self.own();
         let mut server = as_server_user(&self.programs.join("postgres"));
-        server.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
+        server.arg("-D").arg(folder.path().join("data")).arg("-k").arg(folder.path());
         server.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
-        for (name, value) in &self.settings {
+        for (name, value) in settings {
             server.arg("-c").arg(format!("{name}={value}"));
         }
-        let log = std::fs::File::options().create(true).append(true).open(self.folder.path().join("log"));
+        let log = std::fs::File::options().create(true).append(true).open(folder.path().join("log"));
         server.stderr(log.expect("the log of PostgreSQL"));
         let mut process = Process::start(server);
         let mut ready = Command::new(self.programs.join("pg_isready"));
@@ -253,22 +305,27 @@ impl Server {
     }
 
     fn process(&self) -> std::sync::MutexGuard<'_, Option<Process>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own().process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop(Stop::Immediate);
+        if self.own.is_some() {
+            self.stop(Stop::Immediate);
+        }
     }
 }
 
 /// Runs a program to its end and gives what it printed.
 fn run(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().expect("a program of PostgreSQL");
+    try_run(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn try_run(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().expect("a program that can be run");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
-    text(&output.stdout)
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 fn free_port() -> u16 {

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::process::{Pid, Signal};
 
 use super::Stop;
 
-/// Whom Debian's package makes for the server, which refuses to run as root.
-const USER: &str = "postgres";
+/// The users who may run the server, which refuses to run as root: Debian's package makes the first, every system has the other.
+const USERS: [&str; 2] = ["postgres", "nobody"];
 
 /// A process that a thread of ours watches over as long as it runs.
 pub(super) struct Process {
@@ -67,20 +68,44 @@ fn watch(command: &mut Command, started: &Sender<std::io::Result<Pid>>, ending: 
     }
 }
 
-/// A program of PostgreSQL's as a user who may run it; it is interrupted when whoever starts it ends.
+/// A program of PostgreSQL's as a user who may run it; it is interrupted when the thread that starts it ends.
 pub(super) fn as_server_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    if rustix::process::geteuid().is_root() {
-        command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
+    if let Some((user, group)) = user() {
+        command.args([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
     }
     command.args(["--pdeathsig", "INT", "--"]).arg(program);
     command
 }
 
-/// Gives a file or folder to the user who runs the server.
-pub(super) fn hand_over(path: &Path) {
-    if rustix::process::geteuid().is_root() {
-        let done = Command::new("chown").arg(format!("{USER}:{USER}")).arg(path).status();
-        assert!(done.is_ok_and(|status| status.success()), "{} cannot be given to {USER}", path.display());
+/// The user and the group that the server runs as; none where that is our own.
+pub(super) fn user() -> Option<(u32, u32)> {
+    static USER: LazyLock<Option<(u32, u32)>> = LazyLock::new(|| {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let accounts = std::fs::read_to_string("/etc/passwd").expect("the accounts of this machine");
+        let found = USERS.iter().find_map(|user| ids(&accounts, user));
+        Some(found.expect("a user who may run PostgreSQL, which refuses to run as root"))
+    });
+    *USER
+}
+
+fn ids(accounts: &str, name: &str) -> Option<(u32, u32)> {
+    accounts.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {
+        [found, _, user, group, ..] if found == name => Some((user.parse().ok()?, group.parse().ok()?)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_found_by_its_whole_name() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\npostgresql:x:7:8::/:/bin/sh\npostgres:x:101:104::/:/bin/sh\n";
+        assert_eq!(ids(accounts, "postgres"), Some((101, 104)));
+        assert_eq!(ids(accounts, "nobody"), None);
     }
 }

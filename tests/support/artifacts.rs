@@ -3,9 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names the folder of artifacts; `cargo xtask test` sets it.
-const VARIABLE: &str = "DAFTAR_TEST_ARTIFACTS";
-
 /// The folder of plugins that a server loads by default.
 #[must_use]
 pub fn plugins() -> PathBuf {
@@ -77,12 +74,20 @@ pub fn program() -> PathBuf {
     std::env::var_os("DAFTAR_TEST_PROGRAM").map_or_else(|| existing("debug/daftar"), PathBuf::from)
 }
 
-/// A folder for what tests leave to each other; inside the target folder, never in the sources.
-#[must_use]
-pub fn scratch() -> PathBuf {
-    let folder = root().join("tmp").join("daftar-tests");
-    fs::create_dir_all(&folder).expect("a folder can be made in the target folder");
-    folder
+/// Puts scripts beside the packages that they load. Other test processes do so too and run them: only what differs is written.
+pub fn place_scripts(from: &Path, to: &Path) {
+    let _turn = daftar_test_needs::lock("scripts");
+    for entry in fs::read_dir(from).expect("the folder can be read") {
+        let script = entry.expect("an entry can be read").path();
+        let (Some("mjs"), Some(name)) = (script.extension().and_then(|ending| ending.to_str()), script.file_name())
+        else {
+            continue;
+        };
+        let (text, target) = (fs::read(&script).expect("a script can be read"), to.join(name));
+        if fs::read(&target).ok().as_ref() != Some(&text) {
+            fs::write(&target, text).expect("a script can be written");
+        }
+    }
 }
 
 fn existing(name: &str) -> PathBuf {
@@ -91,11 +96,7 @@ fn existing(name: &str) -> PathBuf {
     path
 }
 
-/// The target folder: as `cargo xtask test` says, or else where this test itself was built.
+/// The target folder.
 fn root() -> PathBuf {
-    if let Some(folder) = std::env::var_os(VARIABLE) {
-        return PathBuf::from(folder);
-    }
-    let test = std::env::current_exe().expect("a test knows where it is");
-    test.ancestors().nth(3).map(Path::to_path_buf).expect("a test lies in <target>/<profile>/deps")
+    daftar_test_needs::target()
 }

@@ -199,21 +199,30 @@ impl Request {
         self
     }
 
-    /// Sends it to a server that may be killed meanwhile; none where no whole answer came.
+    /// Sends it to a server that may be killed meanwhile; none where the connection broke before the whole response came.
     #[must_use]
     pub fn try_send(self) -> Option<Response> {
         let answer = self.connection.try_exchange(&self.bytes()).ok()?;
         let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
         let head = std::str::from_utf8(&answer[..end]).ok()?.to_ascii_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"))?;
-        let length: usize = length.trim().parse().ok()?;
-        (answer.len() - end - 4 == length).then(|| Response::parse(&answer))
+        let length = match head.lines().find_map(|line| line.strip_prefix("content-length:")) {
+            Some(length) => length.trim().parse().ok()?,
+            // A response without content has no length.
+            None if head.starts_with("http/1.1 204") => 0,
+            None => return None,
+        };
+        (answer.len() - end - 4 == length).then(|| self.checked(Response::parse(&answer)))
     }
 
     /// Sends it and waits for the answer.
     #[must_use]
     pub fn send(self) -> Response {
-        let response = Response::parse_answer(&self.connection.exchange(&self.bytes()), self.method == "HEAD");
+        let answer = self.connection.exchange(&self.bytes());
+        self.checked(Response::parse_answer(&answer, self.method == "HEAD"))
+    }
+
+    #[track_caller]
+    fn checked(&self, response: Response) -> Response {
         response.check(&format!("{} {}", self.method, self.target));
         if self.connection.is_counted && !self.target.starts_with(HEALTH) {
             response.check_limits(&self.method, &self.target);

@@ -21,6 +21,9 @@ pub const LISTENER: &str = "daftar (listen)";
 /// The role of a server that is to lose its listener: it is bounded in its connections, which the owner of the databases is not.
 const BOUNDED_ROLE: &str = "bounded";
 
+/// The session that holds a lock.
+const HOLDER: &str = "datname = current_database() AND application_name = 'holder'";
+
 /// An empty database on a server.
 pub struct Database {
     server: Arc<Postgres>,
@@ -28,7 +31,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// On the server that all tests of this process share.
+    /// On the server that tests share.
     #[must_use]
     pub fn shared() -> Self {
         Self::on(Postgres::shared())
@@ -59,10 +62,32 @@ impl Database {
         self.server.run_sql(&self.name, statements)
     }
 
+    /// Runs statements until their session is ended by [`Self::end_holder`]: those of a session that holds a lock.
+    ///
+    /// # Panics
+    /// When they end in another way.
+    pub fn hold(&self, statements: &str) {
+        let held = format!("SET application_name = 'holder'; BEGIN; {statements}; SELECT pg_sleep(120)");
+        let ended = self.server.try_sql(&self.name, &held).expect_err("a session that was ended");
+        assert!(ended.contains("terminating connection due to administrator command"), "{ended}");
+    }
+
+    /// Whether a session holds a lock by [`Self::hold`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let sleeping = format!("SELECT count(*) FROM pg_stat_activity WHERE {HOLDER} AND wait_event = 'PgSleep'");
+        self.sql(&sleeping) == "1"
+    }
+
+    /// Ends the session of [`Self::hold`].
+    pub fn end_holder(&self) {
+        self.sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {HOLDER}"));
+    }
+
     /// Where it is for a server whose connections can be bounded. To be asked once there are tables in it.
     #[must_use]
     pub fn bounded_url(&self) -> String {
-        let owner = daftar_test_postgres::ROLE;
+        let owner = self.server.role();
         let role = format!("{BOUNDED_ROLE}_{}", self.name);
         self.sql(&format!("CREATE ROLE {role} LOGIN; GRANT {owner} TO {role}"));
         self.url().replacen(&format!("{owner}@"), &format!("{role}@"), 1)

@@ -14,6 +14,7 @@ use super::admin::Admin;
 use super::artifacts;
 use super::client::Credentials;
 use super::http::Connection;
+use super::template;
 
 /// What a command left when it ended.
 #[derive(Debug)]
@@ -92,9 +93,11 @@ impl Server {
         Self::serve_plugins(data_dir, &artifacts::plugins(), more)
     }
 
-    /// Starts `daftar serve` with other plugins on free ports and waits until it listens.
+    /// Starts `daftar serve` with other plugins on free ports and waits until it listens. Where the folder is new the default plugins are
+    /// compiled in it already.
     #[must_use]
     pub fn serve_plugins(data_dir: &Path, plugins: &Path, more: &[&str]) -> Self {
+        template::copy_compiled_to(data_dir);
         let mut command = command(data_dir, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
         command.arg("--plugins").arg(plugins).args(more);
         Self::start(command)
@@ -181,7 +184,8 @@ impl Server {
         Finished { code: status.code().unwrap_or(-1), stdout, stderr: stderr.unwrap_or_default() }
     }
 
-    /// Ends it as a crash or a power cut does: nothing is finished, nothing is tidied up.
+    /// Kills the process: nothing is finished, nothing is tidied up. What the system has of its files is written all the same, which it
+    /// is not at a power cut.
     pub fn kill(mut self) {
         self.child.kill().and_then(|()| self.child.wait()).expect("the server can be killed");
     }

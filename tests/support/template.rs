@@ -1,10 +1,11 @@
-//! A data folder in which the default plugins are installed and compiled, made once and copied for every register: compiling
-//! takes seconds.
+//! A data folder in which the default plugins are installed and compiled: compiling takes many seconds. All test processes and runs
+//! share it, and each register begins with a copy.
 //!
 //! **Invariant:** keys and tokens are not part of it; every register makes its own.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -12,6 +13,9 @@ use daftar::app::{App, AppOptions};
 use daftar::config::Config;
 
 use super::artifacts;
+
+/// Under which name test processes share it.
+const KIND: &str = "template";
 
 /// What every register makes for itself.
 const NOT_COPIED: [&str; 3] = ["keys", "admin.token", "server.json"];
@@ -24,40 +28,45 @@ pub fn copy_to(data_dir: &Path) {
     copy_folder(template(), data_dir);
 }
 
-/// Gives a data folder that was made in another way the machine code of the default plugins, which need not be compiled again then.
+/// Gives a data folder that has no machine code yet that of the default plugins, which need not be compiled again then.
 pub fn copy_compiled_to(data_dir: &Path) {
-    copy_folder(&template().join(COMPILED), &data_dir.join(COMPILED));
+    let compiled = data_dir.join(COMPILED);
+    if !compiled.exists() {
+        copy_folder(&template().join(COMPILED), &compiled);
+    }
 }
 
 fn template() -> &'static Path {
-    static TEMPLATE: LazyLock<PathBuf> = LazyLock::new(make);
+    static TEMPLATE: LazyLock<PathBuf> = LazyLock::new(|| daftar_test_needs::once(KIND, &key(), make));
     &TEMPLATE
 }
 
-fn make() -> PathBuf {
-    let all = artifacts::scratch();
-    remove_those_of_the_dead(&all);
-    let folder = all.join(std::process::id().to_string());
-    let _was_there = fs::remove_dir_all(&folder);
+/// Differs where another template would be made: by other plugins or by another build of the server, which is in this program.
+fn key() -> String {
+    let mut files: Vec<PathBuf> = artifacts::plugin_names().iter().map(|name| artifacts::plugin(name)).collect();
+    files.push(std::env::current_exe().expect("a program knows where it is"));
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        let found = fs::metadata(&file).unwrap_or_else(|error| panic!("`{}`: {error}", file.display()));
+        (file.file_name(), found.len(), found.mtime(), found.mtime_nsec()).hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
+}
+
+/// Makes it with the machine code of the one before: the server compiles what is not of this version of its engine or not of these
+/// plugins.
+fn make(folder: &Path, before: Option<&Path>) {
+    if let Some(compiled) = before.map(|before| before.join(COMPILED)).filter(|compiled| compiled.is_dir()) {
+        copy_folder(&compiled, &folder.join(COMPILED));
+    }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be started");
     runtime.block_on(async {
-        let options = AppOptions::new(folder.clone()).with_plugins_dir(Some(artifacts::plugins()));
+        let options = AppOptions::new(folder.to_owned()).with_plugins_dir(Some(artifacts::plugins()));
         let mut config = Config::default();
         config.plugins.allow_unsigned = true;
         let app = App::open(config, options).await.expect("a register can be made with the default plugins");
         app.close();
     });
-    folder
-}
-
-/// A template outlives its process; the next process removes it.
-fn remove_those_of_the_dead(all: &Path) {
-    for entry in fs::read_dir(all).expect("the scratch folder can be read").flatten() {
-        let is_alive = Path::new("/proc").join(entry.file_name()).exists();
-        if !is_alive {
-            let _is_removed = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 fn copy_folder(from: &Path, to: &Path) {

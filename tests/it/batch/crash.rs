@@ -22,9 +22,9 @@ fn a_kill_leaves_each_transaction_whole_or_not_at_all() {
     for round in 0..4 {
         let connection = server.connection();
         let token = token::fetch(&connection, &credentials);
-        let (is_killed, acknowledged, failed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+        let (is_killed, acknowledged, unanswered) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
-            for _ in 0..4 {
+            let senders = [(); 4].map(|()| {
                 scope.spawn(|| {
                     while !is_killed.load(Ordering::Acquire) {
                         let family_number = next.fetch_add(1, Ordering::Relaxed);
@@ -34,26 +34,26 @@ fn a_kill_leaves_each_transaction_whole_or_not_at_all() {
                         )];
                         entries.extend((0..FAMILY).map(|member| create(&format!("{family_number}-{member}"), member)));
                         let body = json!({"type": "transaction", "entry": entries});
-                        // The kill comes while some wait for their answer.
-                        let sent = std::panic::catch_unwind(|| {
-                            connection.request("POST", "/api/v2/$batch").bearer(&token).json(&body).send()
-                        });
-                        match sent.map(|answer| answer.status) {
-                            Ok(200) => acknowledged.fetch_add(1, Ordering::AcqRel),
-                            Ok(_) | Err(_) => failed.fetch_add(1, Ordering::AcqRel),
-                        };
+                        // No response comes where the server is killed meanwhile. Any response but success fails the test.
+                        let request = connection.request("POST", "/api/v2/$batch").bearer(&token).json(&body);
+                        match request.try_send() {
+                            Some(response) => {
+                                assert_eq!(response.status, 200, "{}", response.text());
+                                acknowledged.fetch_add(1, Ordering::AcqRel);
+                            }
+                            None => drop(unanswered.fetch_add(1, Ordering::AcqRel)),
+                        }
                     }
-                });
-            }
-            while acknowledged.load(Ordering::Acquire) < 12 {
-                if failed.load(Ordering::Acquire) > 0 {
-                    is_killed.store(true, Ordering::Release);
-                    panic!("a transaction was refused before the kill");
-                }
+                })
+            });
+            let is_failed = || unanswered.load(Ordering::Acquire) > 0 || senders.iter().any(|one| one.is_finished());
+            while acknowledged.load(Ordering::Acquire) < 12 && !is_failed() {
                 std::thread::yield_now();
             }
+            let is_failed = is_failed();
             server.kill();
             is_killed.store(true, Ordering::Release);
+            assert!(!is_failed, "a connection broke, or a transaction was refused, before the kill");
         });
         server = Server::serve(&data_dir, &[]);
         let connection = server.connection();

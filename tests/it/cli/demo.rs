@@ -26,16 +26,15 @@ fn paste(lines: &[String]) -> Vec<String> {
     parts
 }
 
-fn has_curl() -> bool {
-    Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
-}
-
 fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().next().is_none()
 }
 
 #[test]
 fn every_line_that_the_demo_prints_works_when_pasted() {
+    if !daftar_test_needs::programs(&["curl"]) {
+        return;
+    }
     let temporary = tempfile::tempdir().unwrap();
     let mut demo = Command::new(artifacts::program());
     demo.args(["demo", "--listen", "127.0.0.1:0", "--plugins"]).arg(artifacts::plugins());
@@ -52,11 +51,7 @@ fn every_line_that_the_demo_prints_works_when_pasted() {
         }
     }
     assert_eq!(lines.len(), 8, "{lines:?}");
-    if has_curl() {
-        check(&paste(&lines));
-    } else {
-        println!("skipped the pasting: there is no curl on this machine");
-    }
+    check(&paste(&lines));
     let finished = server.stop().expect_success();
     assert!(is_empty(temporary.path()), "the folder of the demo is removed");
     assert!(!finished.stderr.contains("ERROR"), "{}", finished.stderr);

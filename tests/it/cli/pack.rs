@@ -14,21 +14,6 @@ fn owner_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/owner-files").join(name)
 }
 
-/// A file that an owner published: in the folder that `DAFTAR_REFERENCE_VOCABULARIES` names or in `registry` beside it, or in
-/// those folders beside the workspace. They are no part of the repository, and a test without them says that it did nothing.
-#[expect(clippy::print_stdout, reason = "a test that did nothing says so")]
-fn published(name: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("DAFTAR_REFERENCE_VOCABULARIES").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/vocab/reference-only");
-    let reference = named.unwrap_or_else(beside);
-    let folders = [reference.clone(), reference.join("../registry")];
-    let file = folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
-    if file.is_none() {
-        println!("SKIPPED: there is no `{name}` in `{}` or `registry` beside it", reference.display());
-    }
-    file
-}
-
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }

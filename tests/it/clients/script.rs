@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
 
 use daftar_tests::{artifacts, fresh_address, script as steps};
 use serde_json::json;
@@ -18,26 +17,27 @@ pub(super) struct Runtime {
     scripts: PathBuf,
 }
 
-/// Python with its packages.
-pub(super) static PYTHON: LazyLock<Runtime> = LazyLock::new(|| Runtime {
-    program: artifacts::clients().join("python/venv/bin/python3"),
-    scripts: Path::new(SOURCES).join("python"),
-});
-
-/// Node.js with its packages: it looks for them beside the scripts, so the scripts are put there.
-pub(super) static NODE: LazyLock<Runtime> = LazyLock::new(|| {
-    let scripts = artifacts::clients().join("node");
-    for entry in std::fs::read_dir(Path::new(SOURCES).join("node")).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.extension().is_some_and(|extension| extension == "mjs") {
-            std::fs::copy(&entry, scripts.join(entry.file_name().unwrap())).unwrap();
-        }
+impl Runtime {
+    /// Python with its packages; without it a test is not run.
+    pub(super) fn python() -> Option<Self> {
+        daftar_test_needs::program("python3")?;
+        let program = artifacts::clients().join("python/venv/bin/python3");
+        Some(Self { program, scripts: Path::new(SOURCES).join("python") })
     }
-    Runtime { program: PathBuf::from("node"), scripts }
-});
+
+    /// Node.js with its packages: it looks for them beside the scripts, so the scripts are put there. Without it a test is not run.
+    pub(super) fn node() -> Option<Self> {
+        let program = daftar_test_needs::program("node")?;
+        let scripts = artifacts::clients().join("node");
+        artifacts::place_scripts(&Path::new(SOURCES).join("node"), &scripts);
+        Some(Self { program, scripts })
+    }
+}
 
 /// Leads a library through its calls; `form` is how it sends what it proves itself with.
 #[track_caller]
-pub(super) fn walk(runtime: &Runtime, script: &str, form: &str) {
+pub(super) fn walk(runtime: Option<Runtime>, script: &str, form: &str) {
+    let Some(runtime) = runtime else { return };
     let register = Register::running();
     let client = register.client(&format!("{script} {form}"));
     let given = json!({

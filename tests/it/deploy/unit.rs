@@ -6,15 +6,9 @@ use daftar_tests::artifacts;
 
 use super::{lines, read};
 
-/// What a tool says, where this machine has it.
-fn tool(name: &str, arguments: &[&str]) -> Option<(bool, String)> {
-    let output = Command::new(name).args(arguments).output().ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
-}
-
 #[test]
 fn systemd_takes_the_unit_and_finds_it_closed() {
+    let Some(analyze) = daftar_test_needs::program("systemd-analyze") else { return };
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("daftar.service");
     let program = artifacts::program();
@@ -22,10 +16,13 @@ fn systemd_takes_the_unit_and_finds_it_closed() {
     std::fs::write(&unit, read("systemd/daftar.service").replace("/usr/bin/daftar", program.to_str().unwrap()))
         .unwrap();
     let unit = unit.to_str().unwrap();
-    // Without the tool the next test is what there is.
-    let Some((is_right, told)) = tool("systemd-analyze", &["verify", "--man=no", unit]) else { return };
+    let run = |arguments: &[&str]| {
+        let output = Command::new(&analyze).args(arguments).arg(unit).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (is_right, told) = run(&["verify", "--man=no"]);
     assert!(is_right && told.trim().is_empty(), "{told}");
-    let (is_closed, told) = tool("systemd-analyze", &["security", "--offline=true", "--threshold=15", unit]).unwrap();
+    let (is_closed, told) = run(&["security", "--offline=true", "--threshold=15"]);
     assert!(is_closed, "its exposure is more than 1.5: {told}");
 }
 

@@ -125,3 +125,21 @@ fn the_page_of_the_document_runs_nothing_and_stands_in_no_frame() {
         assert_eq!(problems(path, &page), [""; 0]);
     }
 }
+
+#[test]
+fn a_head_has_a_hundred_headers_and_128_kib_at_most() {
+    let app = TestApp::start();
+    let status = |headers: &str| {
+        let head = format!("GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
+        let answer = app.anonymous().exchange(head.as_bytes());
+        String::from_utf8_lossy(&answer).split(' ').nth(1).map(str::to_owned)
+    };
+    let headers = |count: usize| "x-more: 1\r\n".repeat(count);
+    // Two are in every head here.
+    for (count, expected) in [(97, "200"), (98, "200"), (99, "431")] {
+        assert_eq!(status(&headers(count)).as_deref(), Some(expected), "{} headers", count + 2);
+    }
+    for (kib, expected) in [(120, "200"), (136, "431")] {
+        assert_eq!(status(&format!("x-long: {}\r\n", "x".repeat(kib << 10))).as_deref(), Some(expected), "{kib} KiB");
+    }
+}

@@ -1,12 +1,9 @@
-//! The tests of the CEL specification through the whole server: each as a rule, in the sandbox.
+//! The tests of the CEL specification through the whole server: each as a rule, in the sandbox. The engine's own crate runs them natively,
+//! where values are compared to the last detail.
 
 use daftar_tests::{ApiClient, TestApp};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-
-/// Names the file of the tests, one a line, which `cargo xtask test` fetches. The engine's own crate runs them natively, where
-/// values are compared to the last detail.
-const FILE: &str = "DAFTAR_CEL_SPEC";
 
 /// The tests that do not pass, with the reason.
 const EXCLUDED: [(&str, &str); 1] = [(
@@ -164,10 +161,7 @@ fn together(tests: &[Said]) -> Vec<Vec<&Said>> {
 
 #[test]
 fn rules_mean_what_the_specification_of_cel_says() {
-    let Some(path) = std::env::var_os(FILE) else {
-        println!("NOT COMPARED with the specification of CEL: `{FILE}` names no file; `cargo xtask test` fetches it");
-        return;
-    };
+    let Some(path) = daftar_test_needs::cel_specification() else { return };
     let data = std::fs::read_to_string(path).unwrap();
     let app = TestApp::start();
     let client = app.client(&["eligibility:read"]);

@@ -35,6 +35,24 @@ impl Document {
         Self { file: file.to_owned(), steps }
     }
 
+    /// Whether a command that is run, or a file that it writes, calls a program.
+    pub(super) fn calls(&self, program: &str) -> bool {
+        let is_called = |text: &str| {
+            let is_part = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.' | '/');
+            text.lines().any(|line| {
+                line.match_indices(program).any(|(at, _)| {
+                    let (before, after) = (&line[..at], &line[at + program.len()..]);
+                    !before.ends_with(is_part) && after.starts_with(' ')
+                })
+            })
+        };
+        self.steps.iter().any(|(_, step)| match step {
+            Step::Shell(text) | Step::Server(text) => is_called(text),
+            Step::File { name, text } => name.ends_with(".sh") && is_called(text),
+            Step::Output(_) | Step::NotRun(_) => false,
+        })
+    }
+
     /// The reasons why fences are not run.
     pub(super) fn not_run(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|(_, step)| match step {

@@ -29,14 +29,8 @@ fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_the_sess
     assert_eq!(create(&client, "before").status, 201);
     let read = || client.get(&path("Individual", "before")).status;
     std::thread::scope(|scope| {
-        let holding = scope.spawn(|| {
-            let hold = "SET application_name = 'holder'; BEGIN; SELECT FROM daftar.last FOR UPDATE; \
-                        SELECT pg_sleep(120) /* a_secret_of_the_query */";
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| database.sql(hold)))
-        });
-        let sleeping =
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holder' AND wait_event = 'PgSleep'";
-        eventually("the row is held", || database.sql(sleeping).trim() == "1");
+        let holding = scope.spawn(|| database.hold("SELECT FROM daftar.last FOR UPDATE /* a_secret_of_the_query */"));
+        eventually("the row is held", || database.is_held());
         assert_eq!(read(), 200);
         let refused = create(&client, "meanwhile");
         assert_eq!(refused.status, 503, "{}", refused.text());
@@ -48,8 +42,8 @@ fn a_lock_on_the_row_that_orders_writes_stops_no_read_and_the_log_names_the_sess
         }
         let audited = processes.admin(0).get("/audit?action=read").expect(200).json();
         assert!(audited["data"].as_array().is_some_and(|lines| lines.len() > 40), "they are audited: {audited}");
-        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
-        assert!(holding.join().unwrap().is_err(), "it was ended");
+        database.end_holder();
+        holding.join().unwrap();
     });
     eventually("a write is taken again", || [201, 409].contains(&create(&client, "after").status));
     let (ended, _) = processes.stop(0);

@@ -184,19 +184,15 @@ fn a_process_that_is_killed_while_it_works_on_a_preview_loses_its_part_alone() {
     };
     // Nobody reads who belongs where as long as this is held: whoever claims a part keeps it.
     std::thread::scope(|scope| {
-        let holding = scope.spawn(|| {
-            let hold = "SET application_name = 'holder'; BEGIN; LOCK TABLE daftar.search_member IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(120)";
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| database.sql(hold)))
-        });
-        let held = "SELECT count(*) FROM pg_locks WHERE relation = 'daftar.search_member'::regclass AND mode = 'AccessExclusiveLock' AND granted";
-        eventually("the table is held", || database.sql(held).trim() == "1");
+        let holding = scope.spawn(|| database.hold("LOCK TABLE daftar.search_member IN ACCESS EXCLUSIVE MODE"));
+        eventually("the table is held", || database.is_held());
         let previewing = scope.spawn(|| preview(&client, ("individual", "true"), &json!({})));
         // One works on two parts at most.
         eventually("both processes work on it", || claims() == 3);
         let _data_dir = processes.kill(1);
         eventually("what the killed one had can be claimed again", || claims() == 2);
-        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
-        assert!(holding.join().unwrap().is_err(), "it was ended");
+        database.end_holder();
+        holding.join().unwrap();
         let counted = previewing.join().unwrap();
         assert_eq!(counted["eligible"], PEOPLE);
     });

@@ -178,18 +178,12 @@ fn a_database_that_is_slow() {
     let (database, _processes, client) = alone();
     assert_eq!(create(&client, "before").status, 201);
     std::thread::scope(|scope| {
-        let holding = scope.spawn(|| {
-            let hold =
-                "SET application_name = 'holder'; BEGIN; SELECT FROM daftar.last FOR UPDATE; SELECT pg_sleep(120)";
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| database.sql(hold)))
-        });
-        let sleeping =
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holder' AND wait_event = 'PgSleep'";
-        eventually("the row is held", || database.sql(sleeping).trim() == "1");
+        let holding = scope.spawn(|| database.hold("SELECT FROM daftar.last FOR UPDATE"));
+        eventually("the row is held", || database.is_held());
         is_told_to_come_again(&create(&client, "meanwhile"));
         assert_eq!(client.get(&path("Individual", "before")).status, 200, "reads wait for no write");
-        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
-        assert!(holding.join().unwrap().is_err(), "it was ended");
+        database.end_holder();
+        holding.join().unwrap();
     });
     recovers(&client, "after");
 }

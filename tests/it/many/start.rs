@@ -29,7 +29,7 @@ fn refused(folder: &Path, name: &str, postgres: &str, code: i32, says: &str) {
 fn each_cause_has_the_exit_code_of_its_kind() {
     let database = Database::shared();
     let folder = tempfile::tempdir().unwrap();
-    let (url, port) = (database.url(), database.server().port());
+    let (url, port, owner) = (database.url(), database.server().port(), database.server().role());
     let name = url.rsplit('/').next().unwrap().to_owned();
     let guest = format!("guest_{name}");
     let read_only = format!("reader_{name}");
@@ -42,12 +42,12 @@ fn each_cause_has_the_exit_code_of_its_kind() {
         format!("url_file = \"{}\"", path.display())
     };
     let by = |role: &str, database: &str| format!("url = \"postgres://{role}@127.0.0.1:{port}/{database}\"");
-    let ours = by("daftar", &name);
+    let ours = by(owner, &name);
     let none = folder.path().join("none").display().to_string();
-    let with_password = format!("postgres://daftar:geheim@127.0.0.1:{port}/{name}");
+    let with_password = format!("postgres://{owner}:geheim@127.0.0.1:{port}/{name}");
     for (cause, postgres, code, says) in [
         ("not_running", "url = \"postgres://daftar@127.0.0.1:1/r\"".to_owned(), UNAVAILABLE, "cannot be reached"),
-        ("no_database", by("daftar", "nowhere"), SETTINGS, "createdb"),
+        ("no_database", by(owner, "nowhere"), SETTINGS, "createdb"),
         ("no_role", by("nobody_of_ours", &name), DENIED, "see that the role"),
         ("no_right", by(&guest, &name), DENIED, "GRANT CREATE ON DATABASE"),
         ("read_only", by(&read_only, &name), UNAVAILABLE, "takes no writes"),
@@ -58,7 +58,7 @@ fn each_cause_has_the_exit_code_of_its_kind() {
         ("pool", format!("{ours}\npool_max = 1"), SETTINGS, "store.postgres.pool_max"),
         (
             "no_ca_file",
-            format!("url = \"postgres://daftar@127.0.0.1:{port}/{name}?sslmode=verify-full\"\nca_file = \"{none}\""),
+            format!("url = \"postgres://{owner}@127.0.0.1:{port}/{name}?sslmode=verify-full\"\nca_file = \"{none}\""),
             SETTINGS,
             "cannot be read",
         ),

@@ -13,7 +13,7 @@ fn daftar(folder: &Path, arguments: &[&str]) -> Finished {
     let mut command = Command::new(artifacts::program());
     command.current_dir(folder).args(arguments);
     // Both scaffolds share what they depend on, and nothing is fetched: the crates are those of this workspace.
-    command.env("CARGO_TARGET_DIR", artifacts::scratch().join("scaffold")).env("CARGO_NET_OFFLINE", "true");
+    command.env("CARGO_TARGET_DIR", daftar_test_needs::scratch().join("scaffold")).env("CARGO_NET_OFFLINE", "true");
     process::finish(command)
 }
 
@@ -23,7 +23,10 @@ fn built(folder: &Path, kind: &str, name: &str) -> PathBuf {
     assert!(made.stdout.contains(&format!("daftar plugin build {name}")), "{}", made.stdout);
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
     std::fs::copy(lock, folder.join(name).join("Cargo.lock")).unwrap();
+    // Cargo builds one after the other in a folder; held here, the wait is none of its lines.
+    let turn = daftar_test_needs::lock("scaffold");
     let finished = daftar(folder, &["plugin", "build", name, "--json"]).expect_success();
+    drop(turn);
     assert!(finished.stderr.contains("test logic::tests::"), "its own tests were run: {}", finished.stderr);
     let told: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"));
     assert_eq!((&told["name"], &told["version"]), (&json!(name), &json!("0.1.0")));
@@ -99,6 +102,8 @@ fn a_wrong_call_says_what_would_be_right() {
     let manifest = "name = \"x\"\nversion = \"1.0.0\"\nkind = \"vocabulary-pack\"\ninterface = \"0.2.0\"\ndescription = \"X.\"\nlicence = \"CC0-1.0\"\n";
     std::fs::write(folder.path().join("plugin.toml"), manifest).unwrap();
     let wrapped = daftar(folder.path(), &["plugin", "wrap", "core.wasm", "--manifest", "plugin.toml", "-o", "x.wasm"]);
-    // A module without the interface is a component that exports nothing: an install would refuse it by step.
-    assert!(wrapped.code == 0 || wrapped.stderr.contains("cannot be wrapped"), "{wrapped:?}");
+    assert_eq!((wrapped.code, wrapped.stdout.as_str()), (1, ""), "{wrapped:?}");
+    let missing = "the module cannot be wrapped as a component";
+    assert!(wrapped.stderr.contains(missing) && wrapped.stderr.contains("function `describe`"), "{wrapped:?}");
+    assert!(!folder.path().join("x.wasm").exists());
 }

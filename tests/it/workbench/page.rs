@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use daftar_tests::{Response, TestApp, artifacts};
 
-/// What the page may weigh in all, in bytes as they are sent.
-const COMPRESSED_MAX: u64 = 300 * 1024;
+/// The most that all files of the page may take, in bytes as they are sent: 300 kB.
+const COMPRESSED_MAX: u64 = 300_000;
 
 fn page(app: &TestApp) -> Response {
     app.anonymous().request("GET", "/workbench").send().expect(200)

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
 
 use daftar_tests::{Credentials, Server, artifacts, process, script as steps};
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ const SCOPES: [&str; 3] = ["eligibility:read", "individual:read", "vocabulary:re
 
 #[test]
 fn an_analyst_goes_through_every_view() {
+    let Some(browser) = Browser::find() else { return };
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let people = everybody();
@@ -35,7 +35,7 @@ fn an_analyst_goes_through_every_view() {
     let told = |client: &Credentials| json!({"client_id": client.id, "client_secret": client.secret});
     let given = json!({
         "url": server.url,
-        "chromium": chromium(),
+        "chromium": browser.chromium,
         "pictures": artifacts::pictures("workbench"),
         "client": told(&client),
         "limited": told(&limited),
@@ -52,7 +52,7 @@ fn an_analyst_goes_through_every_view() {
             "kept": count(&|person| by_a(person) == Some(true) && by_b(person) == Some(true)),
         },
     });
-    walk("analyst.mjs", &given.to_string(), |what| match what {
+    browser.walk("analyst.mjs", &given.to_string(), |what| match what {
         "revoke" => {
             for command in ["disable", "enable"] {
                 drop(process::run(&data_dir, &["client", command, &client.id]).expect_success());
@@ -65,18 +65,19 @@ fn an_analyst_goes_through_every_view() {
 
 #[test]
 fn an_administrator_installs_a_plugin_and_removes_it() {
+    let Some(browser) = Browser::find() else { return };
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let server = Server::serve(&data_dir, &[]);
     let known: Value = serde_json::from_slice(&std::fs::read(data_dir.join("server.json")).unwrap()).unwrap();
     let given = json!({
         "url": known["admin_url"],
-        "chromium": chromium(),
+        "chromium": browser.chromium,
         "pictures": artifacts::pictures("workbench-admin"),
         "token": std::fs::read_to_string(data_dir.join("admin.token")).unwrap().trim(),
         "module": artifacts::module("farmer-registry"),
     });
-    walk("administrator.mjs", &given.to_string(), |what| panic!("nobody knows how to `{what}`"));
+    browser.walk("administrator.mjs", &given.to_string(), |what| panic!("nobody knows how to `{what}`"));
     drop(server.stop());
 }
 
@@ -86,28 +87,29 @@ fn client(data_dir: &Path, per_minute: &str) -> Credentials {
     Credentials::read(&process::run(data_dir, &arguments).expect_success().json())
 }
 
-/// The browser as the system has it: whoever leads it wants its whole path.
-fn chromium() -> PathBuf {
-    let places = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&places).map(|folder| folder.join("chromium")).find(|path| path.is_file());
-    found.expect("`chromium` is installed: `cargo xtask test` says how")
+/// What runs the scripts, and what they lead, which wants its whole path.
+struct Browser {
+    node: PathBuf,
+    chromium: PathBuf,
 }
 
-/// The scripts look for their packages beside themselves, so they are put there; once, since tests run side by side.
-static SCRIPTS_BESIDE_PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
-    let place = artifacts::clients().join("browser");
-    for entry in std::fs::read_dir(SCRIPTS).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.extension().is_some_and(|extension| extension == "mjs") {
-            std::fs::copy(&entry, place.join(entry.file_name().unwrap())).unwrap();
-        }
+impl Browser {
+    /// The one of this machine; without it a test is not run.
+    fn find() -> Option<Self> {
+        let is_there = daftar_test_needs::programs(&["chromium", "node"]);
+        let found = is_there.then(|| ["node", "chromium"].map(daftar_test_needs::program));
+        let Some([Some(node), Some(chromium)]) = found else { return None };
+        // The scripts look for their packages beside themselves.
+        artifacts::place_scripts(Path::new(SCRIPTS), &artifacts::clients().join("browser"));
+        Some(Self { node, chromium })
     }
-    place
-});
 
-/// Runs the script; `act` does what it asks for.
-#[track_caller]
-fn walk(script: &str, given: &str, act: impl Fn(&str)) {
-    let mut command = Command::new("node");
-    command.arg(SCRIPTS_BESIDE_PACKAGES.join(script)).env("DAFTAR_WORKBENCH_WALK", given).env_remove("NODE_OPTIONS");
-    steps::walk(command, script, act);
+    /// Runs the script; `act` does what it asks for.
+    #[track_caller]
+    fn walk(&self, script: &str, given: &str, act: impl Fn(&str)) {
+        let mut command = Command::new(&self.node);
+        command.arg(artifacts::clients().join("browser").join(script));
+        command.env("DAFTAR_WORKBENCH_WALK", given).env_remove("NODE_OPTIONS");
+        steps::walk(command, script, act);
+    }
 }

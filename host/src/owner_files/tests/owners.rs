@@ -1,30 +1,15 @@
-//! The owners' own files, which are not part of the repository: read where they are at hand, and skipped with a word where
-//! not. Expected are the counts and trees that are known of them.
+//! The owners' own files, which may not be part of the repository: the tests of a machine without them are listed as not run. Expected
+//! are the counts and trees that are known of them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use daftar_test_needs::published_file;
 
 use super::sample::{Imported, import_file};
 use crate::domain::vocabulary::Completeness;
 use crate::owner_files::input::Input;
 use crate::owner_files::{ImportFormat, ImportOptions, NoProgress};
-
-/// A file of the folder that `DAFTAR_REFERENCE_VOCABULARIES` names or of `registry` beside it, or of those folders beside the
-/// workspace.
-fn owner_file(name: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("DAFTAR_REFERENCE_VOCABULARIES").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/vocab/reference-only");
-    let reference = named.unwrap_or_else(beside);
-    let folders = [reference.clone(), reference.join("../registry")];
-    let file = folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
-    if file.is_none() {
-        println!(
-            "SKIPPED: there is no `{name}` in `{}` or `registry` beside it: nothing was imported",
-            reference.display()
-        );
-    }
-    file
-}
 
 fn imported(format: ImportFormat, file: &Path, options: &ImportOptions) -> Imported {
     import_file(format, file, options).unwrap_or_else(|error| panic!("{error}"))
@@ -38,9 +23,10 @@ fn rows(file: &Path) -> Vec<Vec<String>> {
 
 #[test]
 fn the_table_of_icd_11_gives_the_published_tree() {
-    let (Some(table), Some(tree)) =
-        (owner_file("SimpleTabulation-ICD-11-MMS-en-2024-01.txt.gz"), owner_file("icd11-mms-2024-01-tree.tsv.gz"))
-    else {
+    let (Some(table), Some(tree)) = (
+        published_file("SimpleTabulation-ICD-11-MMS-en-2024-01.txt.gz"),
+        published_file("icd11-mms-2024-01-tree.tsv.gz"),
+    ) else {
         return;
     };
     let imported = imported(ImportFormat::WhoTabulation, &table, &ImportOptions::default());
@@ -65,7 +51,7 @@ fn the_table_of_icd_11_gives_the_published_tree() {
 
 #[test]
 fn icd_11_without_extension_codes_is_half_as_large() {
-    let Some(table) = owner_file("SimpleTabulation-ICD-11-MMS-en-2024-01.txt.gz") else { return };
+    let Some(table) = published_file("SimpleTabulation-ICD-11-MMS-en-2024-01.txt.gz") else { return };
     let options = ImportOptions { without_extension_codes: true, ..ImportOptions::default() };
     let imported = imported(ImportFormat::WhoTabulation, &table, &options);
     assert_eq!(imported.report.vocabularies[0].selectable, 17_822);
@@ -75,8 +61,8 @@ fn icd_11_without_extension_codes_is_half_as_large() {
 #[test]
 fn the_mini_output_of_icd_11_agrees_with_the_table() {
     let (Some(mini), Some(table)) = (
-        owner_file("LinearizationMiniOutput-MMS-en-2024-01.txt.gz"),
-        owner_file("SimpleTabulation-ICD-11-MMS-en-2024-01.txt.gz"),
+        published_file("LinearizationMiniOutput-MMS-en-2024-01.txt.gz"),
+        published_file("SimpleTabulation-ICD-11-MMS-en-2024-01.txt.gz"),
     ) else {
         return;
     };
@@ -99,10 +85,10 @@ fn letters(title: &str) -> String {
 
 #[test]
 fn the_table_of_icf_gives_every_code_with_title_and_parent() {
-    let Some(table) = owner_file("SimpleTabulation-ICF-en-reconstructed.txt.gz") else { return };
+    let Some(table) = published_file("SimpleTabulation-ICF-en-reconstructed.txt.gz") else { return };
     let imported = imported(ImportFormat::WhoTabulation, &table, &ImportOptions::default());
     for (namespace, list, count) in [("urn:who:icf:b", "icf-b.tsv", 527), ("urn:who:icf:d", "icf-d.tsv", 466)] {
-        let Some(list) = owner_file(list) else { return };
+        let Some(list) = published_file(list) else { return };
         let concepts = imported.concepts(namespace);
         assert_eq!(concepts.len(), count);
         let by_code: HashMap<&str, _> = concepts.iter().map(|concept| (concept.code.as_str(), concept)).collect();
@@ -116,7 +102,7 @@ fn the_table_of_icf_gives_every_code_with_title_and_parent() {
 
 #[test]
 fn closures_of_agrovoc_have_the_known_sizes() {
-    let Some(dump) = owner_file("agrovoc-2017-en.nt.gz") else { return };
+    let Some(dump) = published_file("agrovoc-2017-en.nt.gz") else { return };
     let closure = |roots: &[&str]| {
         let roots = roots.iter().map(|root| (*root).to_owned()).collect();
         imported(ImportFormat::SkosNTriples, &dump, &ImportOptions { roots, ..ImportOptions::default() })
@@ -130,7 +116,7 @@ fn closures_of_agrovoc_have_the_known_sizes() {
         let imported = closure(roots);
         let concepts = &imported.vocabulary().1;
         assert_eq!(concepts.len(), count);
-        let Some(list) = owner_file(list) else { return };
+        let Some(list) = published_file(list) else { return };
         let by_code: HashMap<&str, _> = concepts.iter().map(|concept| (concept.code.as_str(), concept)).collect();
         for row in rows(&list) {
             let concept = by_code[row[0].as_str()];
@@ -147,7 +133,7 @@ fn closures_of_agrovoc_have_the_known_sizes() {
 
 #[test]
 fn the_list_of_six_has_178_codes() {
-    let Some(list) = owner_file("iso4217-list-one.xml") else { return };
+    let Some(list) = published_file("iso4217-list-one.xml") else { return };
     let imported = imported(ImportFormat::SixXml, &list, &ImportOptions::default());
     let (description, concepts) = imported.vocabulary();
     assert_eq!((concepts.len(), description.version.as_str()), (178, "2026-01-01"));
@@ -156,7 +142,7 @@ fn the_list_of_six_has_178_codes() {
 
 #[test]
 fn the_table_of_ilo_has_619_groups_on_four_levels() {
-    let (Some(table), Some(list)) = (owner_file("isco08-ilo-layout.csv"), owner_file("isco08.tsv")) else {
+    let (Some(table), Some(list)) = (published_file("isco08-ilo-layout.csv"), published_file("isco08.tsv")) else {
         return;
     };
     let imported = imported(ImportFormat::IscoCsv, &table, &ImportOptions::default());

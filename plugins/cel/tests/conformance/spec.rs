@@ -10,9 +10,6 @@ use daftar_cel::foreign::CrateValue;
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
-/// Names the file of the tests, one a line.
-const FILE: &str = "DAFTAR_CEL_SPEC";
-
 /// What an expression must come to.
 #[derive(Debug)]
 pub enum Expected {
@@ -31,12 +28,9 @@ pub struct Test {
     pub expected: Expected,
 }
 
-/// All tests; none where nobody fetched them, which is said.
+/// All tests; without them a test is not run.
 pub fn tests() -> Option<Vec<Test>> {
-    let Some(path) = std::env::var_os(FILE) else {
-        println!("NOT COMPARED with the specification of CEL: `{FILE}` names no file; `cargo xtask test` fetches it");
-        return None;
-    };
+    let path = daftar_test_needs::cel_specification()?;
     let data = std::fs::read_to_string(path).expect("the file of the tests can be read");
     Some(data.lines().map(|line| test(&serde_json::from_str(line).expect("each line is JSON"))).collect())
 }

@@ -8,7 +8,7 @@ use daftar_tests::process::run;
 use daftar_tests::records::person;
 use serde_json::json;
 
-use super::{Workshop, published, read, text};
+use super::{Workshop, read, text};
 
 /// Concepts in the form of AGROVOC's Core dump: labels on nodes of their own, several parents. The concepts that the module's
 /// concept groups speak of are among them.
@@ -99,7 +99,7 @@ fn a_thesaurus_without_a_code_that_the_module_speaks_of_is_refused() {
 
 #[test]
 fn the_whole_icf_takes_the_place_of_the_fragment() {
-    let Some(file) = published("SimpleTabulation-ICF-en-reconstructed.txt.gz") else { return };
+    let Some(file) = daftar_test_needs::published_file("SimpleTabulation-ICF-en-reconstructed.txt.gz") else { return };
     let workshop = Workshop::open();
     let client = workshop.app.client(&["vocabulary:read", "individual:all"]);
     let before = client.get("/Vocabulary/urn:who:icf:b").expect(200).json();

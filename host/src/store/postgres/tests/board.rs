@@ -60,7 +60,7 @@ async fn what_nobody_looks_at_any_more_holds_no_new_job_up() {
     assert!(partitions.board().finished(forgotten, &[]).await.is_err());
     drop((claim, other));
     // The locks go when the database has seen that the connections are gone.
-    for _ in 0..400 {
+    for _ in 0..2_400 {
         let job = posted(&partitions).await;
         partitions.board().withdraw(job).await.unwrap();
         if left(&store).await == (0, 0) {

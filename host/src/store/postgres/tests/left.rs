@@ -22,7 +22,7 @@ async fn until_active(watcher: &Link, words: &str, count: i64) {
     let active = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                   AND pid <> pg_backend_pid() AND state = 'active' AND position($1 IN query) > 0";
     let mut found = -1;
-    for _ in 0..800 {
+    for _ in 0..2_400 {
         found = watcher.client.query_one(active, &[&words]).await.unwrap().get::<_, i64>(0);
         if found == count {
             return;

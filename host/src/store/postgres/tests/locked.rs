@@ -22,7 +22,7 @@ fn somebody(number: u64) -> Vec<Operation> {
 }
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..1_200 {
+    for _ in 0..2_400 {
         if is_so().await {
             return;
         }

@@ -19,12 +19,13 @@ async fn refused(url: &str) -> String {
 #[tokio::test]
 async fn what_cannot_be_opened_is_told_with_its_place_and_without_its_password() {
     let server = Server::shared();
+    let (role, port) = (server.role(), server.port());
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for (url, says) in [
-        (format!("postgres://daftar:geheim@127.0.0.1:{}/nowhere", server.port()), "make the database first"),
+        (format!("postgres://{role}:geheim@127.0.0.1:{port}/nowhere"), "make the database first"),
         (format!("postgres://daftar:geheim@127.0.0.1:{nobody}/register"), "see that it runs"),
-        (format!("postgres://stranger:geheim@127.0.0.1:{}/postgres", server.port()), "see that the role"),
-        (format!("postgres://daftar:geheim@127.0.0.1:{}/postgres?sslmode=verify-full", server.port()), "TLS"),
+        (format!("postgres://stranger:geheim@127.0.0.1:{port}/postgres"), "see that the role"),
+        (format!("postgres://{role}:geheim@127.0.0.1:{port}/postgres?sslmode=verify-full"), "TLS"),
     ] {
         let told = refused(&url).await;
         let database = format!("`{}` at 127.0.0.1:", name_of(url.split('?').next().unwrap()));
@@ -109,11 +110,11 @@ async fn a_role_that_may_not_make_tables_is_told_what_it_lacks() {
     let url = server.create_database();
     let role = format!("guest_of_{}", name_of(&url));
     server.run_sql("postgres", &format!("CREATE ROLE {role} LOGIN"));
-    let told = refused(&url.replace("daftar@", &format!("{role}@"))).await;
+    let told = refused(&url.replace(&format!("{}@", server.role()), &format!("{role}@"))).await;
     assert!(told.contains("GRANT CREATE ON DATABASE"), "{told}");
     // One that owns the schema needs no more than that.
     server.run_sql(name_of(&url), &format!("CREATE SCHEMA daftar AUTHORIZATION {role}"));
-    PostgresStore::open(options(&url.replace("daftar@", &format!("{role}@")))).await.unwrap();
+    PostgresStore::open(options(&url.replace(&format!("{}@", server.role()), &format!("{role}@")))).await.unwrap();
 }
 
 #[tokio::test]

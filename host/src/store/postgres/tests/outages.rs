@@ -37,7 +37,7 @@ pub(super) fn somebody(number: u64) -> Vec<Operation> {
 
 /// Asks until it is done, as clients do that are told to come again.
 pub(super) async fn at_last(store: &PostgresStore, number: u64) -> u64 {
-    for _ in 0..200 {
+    for _ in 0..1_200 {
         match commit(store, somebody(number)).await {
             Ok(committed) => return individual_of(&committed.written[0]).id.0,
             Err(StoreError::Failed(_) | StoreError::Overloaded) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -56,7 +56,7 @@ pub(super) fn is_failed<T>(outcome: &Result<T, StoreError>) -> bool {
 }
 
 pub(super) async fn until(what: impl Fn() -> bool) {
-    for _ in 0..400 {
+    for _ in 0..2_400 {
         if what() {
             return;
         }
@@ -84,7 +84,7 @@ async fn a_database_that_is_gone_fails_what_is_asked_and_nothing_afterwards() {
         server.start_again();
         until(|| store.feed().is_listening()).await;
         // Nothing is shown before the lines are written that wait.
-        for _ in 0..400 {
+        for _ in 0..2_400 {
             if store.audit(9).await.is_ok() {
                 break;
             }
@@ -265,7 +265,7 @@ async fn a_database_out_of_connections_fails_reads_until_one_is_free() {
     assert_eq!(at_last(&store, 2).await, 2, "the connection that writes is there");
     links.clear();
     let mut found = store.individual(RecordId(1)).await;
-    for _ in 0..100 {
+    for _ in 0..2_400 {
         if found.is_ok() {
             break;
         }

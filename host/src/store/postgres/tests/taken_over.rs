@@ -13,7 +13,7 @@ fn code(name: &str) -> Vec<CodeUri> {
 
 /// Asks until the database answers.
 async fn numbered(store: &PostgresStore, name: &str) -> u32 {
-    for _ in 0..400 {
+    for _ in 0..1_200 {
         match store.number_codes(code(name), Vec::new()).await {
             Ok((numbers, _)) => return numbers[0].0,
             Err(StoreError::Failed(_) | StoreError::Overloaded) => tokio::time::sleep(Duration::from_millis(50)).await,

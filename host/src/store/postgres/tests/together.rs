@@ -52,7 +52,7 @@ async fn the_audit_log_is_summed_up_while_somebody_changes_plugins() {
         one.append_audit(vec![audit_entry(&format!("call {number}")); 1_000]).await.unwrap();
         one.audit(1).await.unwrap();
     }
-    for _ in 0..400 {
+    for _ in 0..2_400 {
         let row = one.database.query_opt("SELECT count(*) FROM daftar.audit_segment", &[]).await.unwrap().unwrap();
         if row.get::<_, i64>(0) > 0 {
             return;

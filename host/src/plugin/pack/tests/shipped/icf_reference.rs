@@ -1,35 +1,21 @@
 //! Every code of the ICF that is shipped, held against a copy of the classification.
 //!
-//! The copy may not be part of this repository. It is looked for in the folder that `DAFTAR_REFERENCE_VOCABULARIES` names, else in
-//! `../shared/vocab/reference-only` beside the workspace; without it nothing can be compared, and the test says so.
+//! The copy may not be part of this repository; on a machine without it the test is listed as not run.
 //!
 //! Two titles are the same when their letters and digits are, whatever the case: copies differ in capitals (chapters), quotes,
 //! dashes, commas and blanks, and none of these changes a title.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
-use super::{concepts, label, parents, workspace};
+use super::{concepts, label, parents};
 
 /// Where the copy's title is misprinted: cut off, doubled, or that of the code before. Code and parent are compared all the same.
 const MISPRINTED: [&str; 7] = ["b1679", "b299", "b449", "b7209", "d1608", "d1759", "d798"];
 
-fn folder() -> PathBuf {
-    let named = std::env::var_os("DAFTAR_REFERENCE_VOCABULARIES").map(PathBuf::from);
-    named.unwrap_or_else(|| workspace().join("../shared/vocab/reference-only"))
-}
-
 /// Parent and title of each code, or none when the copy is not there.
 fn reference(component: &str) -> Option<HashMap<String, (String, String)>> {
-    let file = folder().join(format!("icf-{component}.tsv"));
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("SKIPPED: there is no `{}`, so the ICF was compared with nothing", file.display());
-            return None;
-        }
-        Err(error) => panic!("{}: {error}", file.display()),
-    };
+    let file = daftar_test_needs::published_file(&format!("icf-{component}.tsv"))?;
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let mut codes = HashMap::new();
     for line in text.lines().skip(1) {
         let [code, parent, _level, title] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
