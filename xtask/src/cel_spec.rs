@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 use crate::steps::Steps;
-use crate::tools::{NODE, NPM, is_there, missing, remember};
+use crate::tools::{is_there, missing, remember};
 use crate::workspace::Workspace;
 
 /// The package, from npm.
@@ -23,7 +23,7 @@ pub fn fetch(workspace: &Workspace, steps: &Steps) -> Result<Option<PathBuf>, Fa
     if data.is_file() && is_there(&folder, "tests", PACKAGE) {
         return Ok(Some(data));
     }
-    if !missing(&[NODE, NPM]).is_empty() {
+    if !missing(&["node", "npm"]).is_empty() {
         return Ok(None);
     }
     std::fs::create_dir_all(&folder).map_err(|cause| Failure::file(&folder, cause))?;

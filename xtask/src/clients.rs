@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::failure::Failure;
 use crate::files;
 use crate::steps::Steps;
-use crate::tools::{self, CHROMIUM, CURL, NODE, NPM, PYTHON};
+use crate::tools;
 use crate::workspace::Workspace;
 
 /// The sources of the clients, a folder for each language.
@@ -24,7 +24,7 @@ const NPM_FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
 /// Installs what is not there yet.
 pub fn install(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
-    tools::need("the tests with clients that others wrote", &[PYTHON, NODE, NPM, CURL])?;
+    tools::need("the tests with clients that others wrote", &["python3", "node", "npm", "curl"])?;
     let sources = workspace.root().join(SOURCES);
     let clients = workspace.target().join("clients");
     install_python(steps, &sources.join("python"), &clients.join("python"))?;
@@ -33,7 +33,7 @@ pub fn install(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
 
 /// Installs what leads a browser, where it is not there yet.
 pub fn install_browser(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
-    tools::need("the tests of the workbench", &[NODE, NPM, CHROMIUM])?;
+    tools::need("the tests of the workbench", &["node", "npm", "chromium"])?;
     let place = workspace.target().join("clients/browser");
     install_node(steps, "install what leads a browser", &workspace.root().join(BROWSER), &place)
 }

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use crate::failure::Failure;
 use crate::steps::Steps;
-use crate::tools::{NODE, NPM, PYTHON};
 use crate::workspace::{Profile, Workspace};
 use crate::{build, files, guests, tools};
 
@@ -16,7 +15,7 @@ const LINTER: &str = "@redocly/cli@2.77.0";
 
 /// Sets the tools up in the target folder, builds a server and lets them at it; `arguments` go to the fuzzer.
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
-    tools::need("the fuzzer and the linter", &[PYTHON, NODE, NPM])?;
+    tools::need("the fuzzer and the linter", &["python3", "node", "npm"])?;
     let tools = workspace.target().join("conformance");
     files::create_folder(&tools)?;
     set_up(steps, &tools)?;

@@ -7,17 +7,17 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use daftar_test_needs::{NOT_RUN, Tool};
+
 use crate::failure::Failure;
 use crate::files;
 use crate::steps::{Steps, shown};
-use crate::tools::{self, Tool};
+use crate::tools;
 use crate::workspace::Workspace;
 
 /// The runner, from crates.io, without what would replace it by itself.
 const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.151");
 const FEATURES: [&str; 3] = ["--no-default-features", "--features", "default-no-update"];
-/// Names the file into which tests write that they could not be run.
-const NOT_RUN: &str = "DAFTAR_TEST_NOT_RUN";
 /// How many of the slowest tests are told.
 const SLOWEST: usize = 20;
 
@@ -39,10 +39,10 @@ impl NotRun {
     }
 
     /// Adds what could not be run because these are missing.
-    pub fn note(&mut self, what: &str, missing: &[Tool]) -> Result<(), Failure> {
+    pub fn note(&mut self, what: &str, missing: &[&Tool]) -> Result<(), Failure> {
         let names: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
         let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
-        let line = format!("{what}\t{}\tinstall (Debian): {}\n", names.join(", "), packages.join(" "));
+        let line = format!("{what}\t{}\tinstall {} (packages of Debian)\n", names.join(", "), packages.join(" "));
         let file = fs::OpenOptions::new().append(true).open(&self.0);
         file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|error| Failure::file(&self.0, error))
     }
@@ -115,6 +115,8 @@ fn slowest(report: &str) -> Vec<(f64, String)> {
 
 #[cfg(test)]
 mod tests {
+    use daftar_test_needs::TOOLS;
+
     use super::*;
 
     #[test]
@@ -135,10 +137,11 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("daftar-xtask-not-run-{}", std::process::id()));
         let mut not_run = NotRun::in_folder(&folder).unwrap();
         assert_eq!(not_run.text(), "NOT RUN: 0\n");
-        not_run.note("the page", &[tools::NODE, tools::NPM]).unwrap();
-        not_run.note("the page", &[tools::NODE, tools::NPM]).unwrap();
+        let tools: Vec<&Tool> = TOOLS.iter().filter(|tool| tool.program == "make").collect();
+        not_run.note("the page", &tools).unwrap();
+        not_run.note("the page", &tools).unwrap();
         let text = not_run.text();
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(text, "NOT RUN: 1\n  the page: needs node, npm (install (Debian): nodejs npm)\n");
+        assert_eq!(text, "NOT RUN: 1\n  the page: needs make (install make (packages of Debian))\n");
     }
 }

@@ -6,7 +6,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use crate::failure::Failure;
 use crate::runner::{self, NotRun};
 use crate::steps::Steps;
-use crate::tools::{CHROMIUM, CURL, NODE, NPM, PYTHON, missing};
 use crate::workspace::{Profile, Workspace};
 use crate::{build, cel_spec, clients, guests, release, tools, workbench};
 
@@ -60,7 +59,8 @@ pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result
         steps.run("run the examples of the plugin library", &mut doctests)?;
     }
     steps.say("run the tests");
-    let outcome = runner::run(tests, &not_run, &workspace.root().join("target/nextest").join(profile).join("junit.xml"));
+    let outcome =
+        runner::run(tests, &not_run, &workspace.root().join("target/nextest").join(profile).join("junit.xml"));
     drop(database);
     outcome
 }
@@ -72,7 +72,7 @@ fn is_ci() -> bool {
 
 /// Before anything is compiled: what the tests need that is not on this machine.
 fn say_what_is_missing(steps: &Steps) -> Result<(), Failure> {
-    let missing = missing(&tools::OF_TESTS);
+    let missing = tools::missing_of_tests();
     if missing.is_empty() {
         return Ok(());
     }
@@ -86,14 +86,14 @@ fn say_what_is_missing(steps: &Steps) -> Result<(), Failure> {
 
 /// Installs clients and runs the checks that are no tests of Rust; what cannot be run is noted.
 fn prepare(workspace: &Workspace, steps: &Steps, not_run: &mut NotRun) -> Result<(), Failure> {
-    let mut with = |what: &str, tools: &[tools::Tool], run: &dyn Fn() -> Result<(), Failure>| {
-        let missing = missing(tools);
+    let mut with = |what: &str, names: &[&str], run: &dyn Fn() -> Result<(), Failure>| {
+        let missing = tools::missing(names);
         if missing.is_empty() { run() } else { not_run.note(what, &missing) }
     };
-    with("clients of others", &[PYTHON, NODE, NPM, CURL], &|| clients::install(workspace, steps))?;
-    with("the workbench in a browser", &[NODE, NPM, CHROMIUM], &|| clients::install_browser(workspace, steps))?;
-    with("the parts of the workbench", &[NODE, NPM], &|| workbench::test(workspace, steps))?;
-    with("the bill of materials", &[PYTHON], &|| release::check::run(workspace, steps))
+    with("clients of others", &["python3", "node", "npm", "curl"], &|| clients::install(workspace, steps))?;
+    with("the workbench in a browser", &["node", "npm", "chromium"], &|| clients::install_browser(workspace, steps))?;
+    with("the parts of the workbench", &["node", "npm"], &|| workbench::test(workspace, steps))?;
+    with("the bill of materials", &["python3"], &|| release::check::run(workspace, steps))
 }
 
 /// The PostgreSQL that all tests share which do not stop it. It ends with its standard input.

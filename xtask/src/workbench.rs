@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::failure::Failure;
 use crate::files;
 use crate::steps::Steps;
-use crate::tools::{self, NODE, NPM};
+use crate::tools;
 use crate::workspace::Workspace;
 
 const SOURCES: &str = "host/workbench";
@@ -28,7 +28,7 @@ const NOT_SOURCES: [&str; 3] = ["node_modules", "dist", "dist-tests"];
 pub fn build(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let embedded = workspace.target().join("workbench");
     files::create_folder(&embedded)?;
-    let missing = tools::missing(&[NODE, NPM]);
+    let missing = tools::missing(&["node", "npm"]);
     if !missing.is_empty() {
         steps.say(&format!("NO WORKBENCH in the server, for want of:\n{}", tools::instructions(&missing)));
         return keep_only(&embedded, &HashSet::new());
