@@ -15,12 +15,11 @@ use crate::failure::Failure;
 use crate::steps::shown;
 
 /// The crates that take long to compile, with the seconds that one processor of a small machine takes; the others take [`OTHER_S`] in the mean.
-const HEAVY: [(&str, f64); 14] = [
+const HEAVY: [(&str, f64); 13] = [
     ("antlr4rust", 20.0),
     ("cel", 14.0),
     ("cranelift-codegen", 97.0),
     ("daftar", 90.0),
-    ("it", 40.0),
     ("object", 6.0),
     ("regex-automata", 7.0),
     ("rustls", 12.0),
@@ -32,6 +31,8 @@ const HEAVY: [(&str, f64); 14] = [
     ("wit-parser", 6.0),
 ];
 const OTHER_S: f64 = 0.8;
+/// The tests that take long to compile, by the name of their target.
+const HEAVY_TESTS: [(&str, f64); 2] = [("daftar", 120.0), ("it", 60.0)];
 /// How many units cargo works on at the same time, as far as the first estimate knows.
 const PROCESSORS: f64 = 2.0;
 /// How often it is told to somebody who has no terminal.
@@ -39,12 +40,15 @@ const TOLD_EVERY: Duration = Duration::from_secs(30);
 /// How often it is told on a terminal.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
+/// A target's name, and whether it is compiled as a test.
+type Crate = (String, bool);
+
 /// What cargo says.
 enum Said {
     /// So many units are done, of so many.
     Progress { done: usize, all: usize },
     /// A target was compiled, or was there already.
-    Artifact { name: String, is_fresh: bool },
+    Artifact { crate_: Crate, is_fresh: bool },
     /// A line for people.
     Line(String),
 }
@@ -58,7 +62,7 @@ pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Fai
     let mut child = command.spawn().map_err(|error| failed(command, error))?;
     let (sender, said) = channel();
     let (artifacts, lines) = (child.stdout.take(), child.stderr.take());
-    let mut estimate = Estimate::new();
+    let mut estimate = Estimate::new(command.get_args().any(|argument| argument == "--tests"));
     let of_artifacts = sender.clone();
     std::thread::scope(|scope| {
         scope.spawn(move || artifacts.map(|output| read_artifacts(output, &of_artifacts)));
@@ -72,7 +76,7 @@ pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Fai
                     eprintln!("{line}");
                 }
                 Ok(Said::Progress { done, all }) => (estimate.done, estimate.all) = (done, all),
-                Ok(Said::Artifact { name, is_fresh }) => estimate.take(name, is_fresh),
+                Ok(Said::Artifact { crate_, is_fresh }) => estimate.take(&crate_, is_fresh),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     due = Instant::now() + every;
@@ -105,7 +109,14 @@ struct Message {
     reason: String,
     target: Option<Target>,
     #[serde(default)]
+    profile: Compiled,
+    #[serde(default)]
     fresh: bool,
+}
+
+#[derive(Deserialize, Default)]
+struct Compiled {
+    test: bool,
 }
 
 #[derive(Deserialize)]
@@ -116,10 +127,13 @@ struct Target {
 
 fn read_artifacts(output: impl Read, said: &Sender<Said>) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
-        let Ok(Message { reason, target: Some(target), fresh }) = serde_json::from_str(&line) else { continue };
+        let Ok(Message { reason, target: Some(target), profile, fresh }) = serde_json::from_str(&line) else {
+            continue;
+        };
         let is_script = target.kind.iter().any(|kind| kind == "custom-build");
         if reason == "compiler-artifact" && !is_script {
-            let _ = said.send(Said::Artifact { name: target.name, is_fresh: fresh });
+            let _ =
+                said.send(Said::Artifact { crate_: (target.name.replace('_', "-"), profile.test), is_fresh: fresh });
         }
     }
 }
@@ -163,22 +177,28 @@ struct Estimate {
     /// The seconds of one processor that what was compiled is expected to have taken.
     compiled_s: f64,
     /// Heavy crates that were not heard of yet.
-    awaited: BTreeMap<&'static str, f64>,
+    awaited: BTreeMap<Crate, f64>,
+    /// When the last one was done.
+    last: Duration,
 }
 
 impl Estimate {
-    fn new() -> Self {
-        Self { started: Instant::now(), done: 0, all: 0, compiled_s: 0.0, awaited: BTreeMap::from(HEAVY) }
+    fn new(with_tests: bool) -> Self {
+        let crates = HEAVY.iter().map(|(name, weight)| (((*name).to_owned(), false), *weight));
+        let tests = HEAVY_TESTS.iter().map(|(name, weight)| (((*name).to_owned(), true), *weight));
+        let awaited = crates.chain(tests.filter(|_| with_tests)).collect();
+        Self { started: Instant::now(), done: 0, all: 0, compiled_s: 0.0, awaited, last: Duration::ZERO }
     }
 
-    fn take(&mut self, name: String, is_fresh: bool) {
-        let weight = self.awaited.remove(name.replace('_', "-").as_str()).unwrap_or(OTHER_S);
+    fn take(&mut self, crate_: &Crate, is_fresh: bool) {
+        let weight = self.awaited.remove(crate_).unwrap_or(OTHER_S);
         if !is_fresh {
             self.compiled_s += weight;
+            self.last = self.started.elapsed();
         }
     }
 
-    /// How many seconds are left, after so many.
+    /// How many seconds were left when the last crate was done, after so many.
     fn left_s(&self, elapsed_s: f64) -> f64 {
         let left = self.all.saturating_sub(self.done);
         let heavy = self.awaited.len().min(left);
@@ -194,7 +214,8 @@ impl Estimate {
 
 impl std::fmt::Display for Estimate {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let left_s = self.left_s(self.started.elapsed().as_secs_f64());
+        let since = self.started.elapsed().saturating_sub(self.last);
+        let left_s = self.left_s(self.last.as_secs_f64()) - since.as_secs_f64();
         write!(formatter, "{} of {} crates, ", self.done, self.all)?;
         match (left_s / 60.0).round() {
             minutes if minutes >= 2.0 => write!(formatter, "about {minutes} minutes left"),
@@ -218,24 +239,25 @@ mod tests {
             matches!(read_line("error[E0308]: mismatched types"), Some(Said::Line(line)) if line.starts_with("error"))
         );
         let (sender, said) = channel();
-        let message =
-            r#"{"reason":"compiler-artifact","target":{"name":"serde_core","kind":["lib"]},"fresh":true,"more":1}"#;
+        let message = r#"{"reason":"compiler-artifact","target":{"name":"serde_core","kind":["lib"]},"profile":{"test":false,"opt_level":"1"},"fresh":true}"#;
         read_artifacts(format!("{message}\nno json\n{{\"reason\":\"build-finished\"}}\n").as_bytes(), &sender);
         drop(sender);
         let said: Vec<Said> = said.into_iter().collect();
-        assert!(matches!(&said[..], [Said::Artifact { name, is_fresh: true }] if name == "serde_core"));
+        assert!(
+            matches!(&said[..], [Said::Artifact { crate_: (name, false), is_fresh: true }] if name == "serde-core")
+        );
     }
 
     #[test]
     fn the_estimate_falls_as_crates_are_compiled_and_counts_the_heavy_ones() {
-        let mut estimate = Estimate::new();
+        let mut estimate = Estimate::new(true);
         (estimate.done, estimate.all) = (100, 380);
         let before = estimate.left_s(60.0);
-        estimate.take("cranelift_codegen".to_owned(), false);
+        estimate.take(&("cranelift-codegen".to_owned(), false), false);
         let after = estimate.left_s(60.0);
         assert!(after < before - 20.0, "{after} {before}");
-        for (name, _) in HEAVY {
-            estimate.take(name.to_owned(), true);
+        for crate_ in estimate.awaited.clone().into_keys() {
+            estimate.take(&crate_, true);
         }
         estimate.done = 379;
         assert!(estimate.left_s(200.0) < 10.0);

@@ -138,6 +138,7 @@ impl App {
         };
         let plugins = PluginAdministration::new(registry.clone(), host, library.clone()).among(shared.clone());
         plugins.start(plugins_dir, now).await.map_err(|error| StartError::Plugins(error.to_string()))?;
+        library.forget_unused_code();
 
         let requests = Requests::new(config.server.idempotency_keys_max);
         let requests = Arc::new(if shared.is_some() { requests.among_others() } else { requests });

@@ -113,7 +113,6 @@ impl PluginLibrary {
         let records = Records::read(&list).map_err(|error| FolderError::new(&list, error))?;
         let mut set = PluginSet { plugins: BTreeMap::new(), wanted_engine: engine };
         let mut refused = Vec::new();
-        host.keep_code_only_of(&records.installed.values().map(|record| record.digest).collect());
         for (name, record) in &records.installed {
             match load_recorded(&host, folder, name, record) {
                 Ok(plugin) => drop(set.plugins.insert(name.clone(), plugin)),
@@ -125,6 +124,12 @@ impl PluginLibrary {
         let library = Self { host, folder, records, refused: refused.clone(), current, _lock: lock };
         library.sweep(&library.lock(), None);
         Ok(OpenedLibrary { library, refused })
+    }
+
+    /// Removes the compiled code of plugins that are not installed. Done once those of a folder are: their code may be there already, as after
+    /// a restore.
+    pub fn forget_unused_code(&self) {
+        self.host.keep_code_only_of(&self.lock().installed.values().map(|record| record.digest).collect());
     }
 
     /// The plugins installed now. The set never changes; ask again to see changes.

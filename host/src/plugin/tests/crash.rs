@@ -34,6 +34,7 @@ impl Folders {
         let opened =
             PluginLibrary::open(Arc::new(PluginHost::start(settings).unwrap()), &self.plugins(), None).unwrap();
         assert_eq!(opened.refused, []);
+        opened.library.forget_unused_code();
         opened.library
     }
 

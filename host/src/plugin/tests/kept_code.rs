@@ -69,6 +69,18 @@ fn kept_code_is_used_at_the_next_start_and_goes_with_its_plugin() {
 }
 
 #[test]
+fn code_that_is_there_before_its_plugin_is_used_when_it_is_installed() {
+    let (folders, _, code) = Folders::with_engine();
+    let written = fs::metadata(&code).unwrap().modified().unwrap();
+    fs::remove_dir_all(folders.folder.path().join("plugins")).unwrap();
+    let library = folders.open();
+    assert!(library.list().is_empty());
+    library.install(letters("test", "1.0.0"), now(), &|_| Ok(())).unwrap();
+    library.forget_unused_code();
+    assert_eq!(fs::metadata(&code).unwrap().modified().unwrap(), written);
+}
+
+#[test]
 fn forged_cut_and_changed_code_is_made_again_and_never_run() {
     let (folders, _, code) = Folders::with_engine();
     let sound = fs::read(&code).unwrap();
@@ -137,6 +149,7 @@ fn a_replaced_plugin_s_code_goes_with_it_and_a_start_sweeps_what_a_crash_left() 
     fs::write(&old, left).unwrap();
     fs::write(folders.code_folder().join(".unfinished-abc"), b"half").unwrap();
     let library = folders.open();
+    library.forget_unused_code();
     assert_eq!(folders.code_files(), [new]);
     assert!(!folders.code_folder().join(".unfinished-abc").exists());
     assert!(library.engine_name().is_some());
