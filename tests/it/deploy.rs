@@ -4,6 +4,7 @@
 mod agree;
 mod unit;
 mod watch;
+mod yaml;
 
 use std::path::PathBuf;
 
