@@ -5,6 +5,7 @@ mod agree;
 mod unit;
 mod watch;
 mod workflows;
+mod yaml;
 
 use std::path::PathBuf;
 

@@ -257,8 +257,15 @@ impl Server {
     pub fn start_again(&self) {
         let mut process = self.process();
         assert!(process.is_none(), "PostgreSQL was not stopped");
-        *process = self.launch();
-        assert!(process.is_some(), "PostgreSQL does not start again: {}", self.log());
+        // A connection of another process may have the port for a while.
+        for _ in 0..20 {
+            *process = self.launch();
+            if process.is_some() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+        panic!("PostgreSQL does not start again: {}", self.log());
     }
 
     /// The process that all others of it are children of; none while it is stopped.

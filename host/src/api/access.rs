@@ -1,43 +1,8 @@
 //! Who may call an endpoint, said by the type of the handler's first argument.
 //!
 //! [`crate::api::router::endpoint`] takes only handlers whose first argument is [`Auth`] with a [`ScopeRule`], [`AnyClient`], [`Public`],
-//! [`TokenCall`] or [`HealthCall`]. A handler without one is not an endpoint:
-//!
-//! ```compile_fail
-//! use daftar::api::openapi::individual;
-//! use daftar::api::router::endpoint;
-//!
-//! async fn everybody() -> &'static str {
-//!     "personal data"
-//! }
-//!
-//! endpoint(axum::http::Method::GET, &["/Individual"], everybody, individual::search);
-//! ```
-//!
-//! ```
-//! use daftar::api::access::{Auth, scope};
-//! use daftar::api::openapi::individual;
-//! use daftar::api::router::endpoint;
-//!
-//! async fn holders_of_the_scope(_: Auth<scope::IndividualRead>) -> &'static str {
-//!     "personal data"
-//! }
-//!
-//! endpoint(axum::http::Method::GET, &["/Individual"], holders_of_the_scope, individual::search);
-//! ```
-//!
-//! Nor is one of which the OpenAPI document tells nothing:
-//!
-//! ```compile_fail
-//! use daftar::api::access::{Auth, scope};
-//! use daftar::api::router::endpoint;
-//!
-//! async fn holders_of_the_scope(_: Auth<scope::IndividualRead>) -> &'static str {
-//!     "personal data"
-//! }
-//!
-//! endpoint(axum::http::Method::GET, &["/Individual"], holders_of_the_scope);
-//! ```
+//! [`TokenCall`] or [`HealthCall`], together with what the OpenAPI document says of them. Any other handler is not an endpoint: it does not
+//! compile.
 
 pub use super::extract::auth::{AnyClient, Auth, HealthCall, Public, TokenCall};
 
@@ -168,4 +133,85 @@ impl<M, A: AccessArgument, T1, T2, T3> DeclaresAccess for (M, A, T1, T2, T3) {
 
 impl<M, A: AccessArgument, T1, T2, T3, T4> DeclaresAccess for (M, A, T1, T2, T3, T4) {
     const ACCESS: Access = A::ACCESS;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::marker::PhantomData;
+
+    use axum::extract::State;
+    use axum::handler::Handler;
+    use axum::http::Method;
+
+    use super::*;
+    use crate::api::openapi::{Operation, individual};
+    use crate::api::router::{Endpoint, endpoint};
+    use crate::app::AppState;
+
+    async fn of_the_scope(_: Auth<scope::IndividualRead>, _: State<AppState>) -> &'static str {
+        "personal data"
+    }
+
+    async fn of_anybody() -> &'static str {
+        "personal data"
+    }
+
+    async fn of_anybody_who_asks(_: State<AppState>) -> &'static str {
+        "personal data"
+    }
+
+    async fn of_the_scope_too_late(_: State<AppState>, _: Auth<scope::IndividualRead>) -> &'static str {
+        "personal data"
+    }
+
+    /// The arguments of a handler, as axum names them.
+    struct Arguments<T>(PhantomData<T>);
+
+    fn arguments<H: Handler<T, AppState>, T>(_: H) -> Arguments<T> {
+        Arguments(PhantomData)
+    }
+
+    /// Is chosen where the arguments say who may call: the other one takes a reference more.
+    trait Declared {
+        fn access(&self) -> Option<Access>;
+    }
+
+    impl<T: DeclaresAccess> Declared for Arguments<T> {
+        fn access(&self) -> Option<Access> {
+            Some(T::ACCESS)
+        }
+    }
+
+    trait Undeclared {
+        fn access(&self) -> Option<Access>;
+    }
+
+    impl<T> Undeclared for &Arguments<T> {
+        fn access(&self) -> Option<Access> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_handler_whose_first_argument_does_not_say_who_may_call_has_no_access() {
+        assert_eq!((&arguments(of_the_scope)).access(), Some(Access::Scopes(scope::IndividualRead::ACCEPTED)));
+        assert_eq!((&arguments(of_anybody)).access(), None);
+        assert_eq!((&arguments(of_anybody_who_asks)).access(), None);
+        assert_eq!((&arguments(of_the_scope_too_late)).access(), None);
+    }
+
+    /// Compiles as long as an endpoint is made of nothing less than a handler with access and an operation of the document.
+    fn signature<H, T>() -> fn(Method, &'static [&'static str], H, fn() -> Operation) -> Endpoint
+    where
+        H: Handler<T, AppState>,
+        T: DeclaresAccess + 'static,
+    {
+        |method, paths, handler, operation| endpoint::<H, T>(method, paths, handler, operation)
+    }
+
+    #[test]
+    fn an_endpoint_has_the_access_of_its_handler() {
+        let made = signature()(Method::GET, &["/Individual"], of_the_scope, individual::search);
+        assert_eq!(made.access, Access::Scopes(scope::IndividualRead::ACCEPTED));
+    }
 }

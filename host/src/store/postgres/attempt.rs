@@ -177,11 +177,11 @@ impl Writer {
             let changed: Vec<ChangedRecord> =
                 finished.rows.records.values().map(|(record, _)| record.clone()).collect();
             // Worked out while the records themselves are on their way.
-            let rows = index::Apart::begin(changed, move |kind, id| Rows::is_new(&locked.last, kind, id));
+            let copied_min = self.database.bulk.copied_rows_min;
+            let rows = index::Apart::begin(changed, copied_min, move |kind, id| Rows::is_new(&locked.last, kind, id));
             // The statements of both follow one another on their way, and wait for no answers between them.
-            tokio::try_join!(put(transaction, &finished, &present, &locked, &self.id, self.group), async {
-                Ok(index::write(transaction, rows).await?)
-            })?;
+            let put = put(transaction, &finished, &present, &locked, (&self.id, self.group), copied_min);
+            tokio::try_join!(put, async { Ok(index::write(transaction, rows).await?) })?;
         }
         Ok(finished)
     }

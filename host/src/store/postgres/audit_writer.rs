@@ -208,7 +208,8 @@ impl AuditWriter {
             let transaction = object.transaction().await?;
             let adding = async {
                 // The statements follow one another on their way, and wait for no answers between them.
-                tokio::try_join!(note_written(&transaction, &self.id, self.number), add_audit(&transaction, &values))
+                let added = add_audit(&transaction, &values, self.database.bulk.copied_rows_min);
+                tokio::try_join!(note_written(&transaction, &self.id, self.number), added)
             };
             self.database.watched(adding).await?;
             Ok::<_, Broken>(transaction)

@@ -6,9 +6,6 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::Failure;
 
-/// From so many new rows on they are copied; a statement with arrays is quicker for fewer. Tests with few rows meet both.
-pub(super) const COPIED_MIN: usize = if cfg!(test) { 4 } else { 64 };
-
 /// A value of a column.
 pub(super) type Cell<'r> = Box<dyn ToSql + Sync + Send + 'r>;
 

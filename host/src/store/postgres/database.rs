@@ -20,7 +20,7 @@ pub(super) use super::connection::{Connection, Link};
 use super::failure::{Failure, Meaning};
 use super::lock_waits::{LOCK_TIMEOUT, LockWaits};
 use super::meters::Outages;
-use super::options::{PostgresOptions, Target};
+use super::options::{BulkLimits, PostgresOptions, Target};
 use super::outage::Outage;
 use super::{OpenError, tls};
 
@@ -47,6 +47,7 @@ pub(super) struct Database {
     pub(super) outages: Arc<Outages>,
     pub(super) outage: Outage,
     pub(super) lock_waits: LockWaits,
+    pub(super) bulk: BulkLimits,
     tag: String,
 }
 
@@ -102,6 +103,7 @@ impl Database {
             canceller: Canceller::new(tls, options.connect_timeout),
             connect_timeout: options.connect_timeout,
             answer_timeout: options.statement_timeout.saturating_add(ANSWER_GRACE),
+            bulk: options.bulk,
             outages,
             outage: Outage::default(),
             lock_waits: LockWaits::default(),

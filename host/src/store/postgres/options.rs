@@ -15,6 +15,21 @@ use super::OpenError;
 const SERVER_SIDE: &str = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 \
                            -c tcp_user_timeout=30000";
 
+/// The sizes from which rows go to the database together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BulkLimits {
+    /// From so many new rows on they are copied; a statement with arrays is quicker for fewer.
+    pub copied_rows_min: usize,
+    /// A database that is filled gets its rows after so many bytes of them.
+    pub flush_bytes: usize,
+}
+
+impl Default for BulkLimits {
+    fn default() -> Self {
+        Self { copied_rows_min: 64, flush_bytes: 4 * 1024 * 1024 }
+    }
+}
+
 /// How a register in PostgreSQL is reached and used.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
@@ -34,6 +49,8 @@ pub struct PostgresOptions {
     pub write_wait: Duration,
     /// The most writes that wait; one more is refused as [`crate::store::StoreError::Overloaded`].
     pub queue_writes_max: usize,
+    /// When rows go to the database together.
+    pub bulk: BulkLimits,
 }
 
 impl PostgresOptions {
@@ -49,6 +66,7 @@ impl PostgresOptions {
             statement_timeout: Duration::from_secs(10),
             write_wait: Duration::from_secs(5),
             queue_writes_max: 2048,
+            bulk: BulkLimits::default(),
         }
     }
 

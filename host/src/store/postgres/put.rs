@@ -11,7 +11,7 @@ use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::plan::Last;
 use crate::store::records::Records;
 
-use super::copy::{COPIED_MIN, Table, cell};
+use super::copy::{Table, cell};
 use super::database::Values;
 use super::failure::{Failure, Meaning};
 use super::feed::{Channel, tell};
@@ -23,22 +23,22 @@ use super::state::Locked;
 /// About the most bytes of values in one statement.
 const STATEMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Writes the rows of a group and the row of last numbers, and tells of them.
+/// Writes the rows of a group and the row of last numbers, and tells of them. From `copied_min` new rows on they are copied.
 pub(super) async fn put(
     transaction: &Transaction<'_>,
     finished: &Finished,
     present: &Records,
     before: &Locked,
-    writer: &[u8],
-    group: u64,
+    (writer, group): (&[u8], u64),
+    copied_min: usize,
 ) -> Result<(), Broken> {
     let (rows, locked) = (&finished.rows, &finished.locked);
     tokio::try_join!(
-        put_records(transaction, rows, &before.last),
-        put_owners(transaction, rows, present),
+        put_records(transaction, rows, &before.last, copied_min),
+        put_owners(transaction, rows, present, copied_min),
         put_slots(transaction, rows),
         put_small(transaction, rows),
-        put_log(transaction, rows),
+        put_log(transaction, rows, copied_min),
         locked.put(transaction),
         note_written(transaction, writer, group),
     )?;
@@ -96,7 +96,12 @@ fn parts<R>(rows: &[R], bytes: impl Fn(&R) -> usize) -> Vec<&[R]> {
 /// A record at one version, as rows of two tables have it.
 type VersionRow<'r> = (RecordKind, RecordId, VersionId, &'r [u8]);
 
-async fn put_records(transaction: &Transaction<'_>, rows: &Rows, before: &Last) -> Result<(), Broken> {
+async fn put_records(
+    transaction: &Transaction<'_>,
+    rows: &Rows,
+    before: &Last,
+    copied_min: usize,
+) -> Result<(), Broken> {
     const RECORDS: [&str; 2] = [
         "COPY daftar.record (kind, id, version, value) FROM STDIN BINARY",
         "INSERT INTO daftar.record (kind, id, version, value) \
@@ -114,9 +119,9 @@ async fn put_records(transaction: &Transaction<'_>, rows: &Rows, before: &Last) 
     let (new, changed): (Vec<_>, Vec<_>) = all.partition(|(kind, id, ..)| Rows::is_new(before, *kind, *id));
     let earlier = rows.earlier.iter().map(|(kind, id, version, value)| (*kind, *id, *version, value.as_slice()));
     let earlier: Vec<_> = earlier.collect();
-    add_versions(transaction, RECORDS, &new).await?;
+    add_versions(transaction, RECORDS, &new, copied_min).await?;
     run_versions(transaction, UPDATE, &changed).await?;
-    add_versions(transaction, EARLIER, &earlier).await
+    add_versions(transaction, EARLIER, &earlier, copied_min).await
 }
 
 /// Adds rows: many by the first statement, few by the other.
@@ -124,8 +129,9 @@ async fn add_versions(
     transaction: &Transaction<'_>,
     [copy, insert]: [&'static str; 2],
     rows: &[VersionRow<'_>],
+    copied_min: usize,
 ) -> Result<(), Broken> {
-    if rows.len() < COPIED_MIN {
+    if rows.len() < copied_min {
         return run_versions(transaction, insert, rows).await;
     }
     let mut table = Table::new(copy, &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA]);
@@ -154,7 +160,12 @@ async fn run_versions(
 type Owned<'r> = (RecordKind, &'r IdentifierKey, RecordId);
 
 /// The owners that are new or changed.
-async fn put_owners(transaction: &Transaction<'_>, rows: &Rows, present: &Records) -> Result<(), Broken> {
+async fn put_owners(
+    transaction: &Transaction<'_>,
+    rows: &Rows,
+    present: &Records,
+    copied_min: usize,
+) -> Result<(), Broken> {
     let (mut ended, mut open, mut first) = (Vec::new(), Vec::new(), Vec::new());
     for ((kind, key), owners) in &rows.owners {
         let before = present.owners.get(&(*kind, key.clone())).map(Vec::as_slice).unwrap_or_default();
@@ -175,7 +186,7 @@ async fn put_owners(transaction: &Transaction<'_>, rows: &Rows, present: &Record
         open.extend(is_there.then_some((*kind, *key, *id)));
         !is_there
     });
-    if first.len() < COPIED_MIN {
+    if first.len() < copied_min {
         open.append(&mut first);
     } else {
         copy_owners(transaction, &first).await?;
@@ -283,9 +294,9 @@ async fn put_small(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Bro
 }
 
 /// The order of writes and the audit log.
-async fn put_log(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
-    put_changes(transaction, rows).await?;
-    add_audit(transaction, &rows.audit).await?;
+async fn put_log(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
+    put_changes(transaction, rows, copied_min).await?;
+    add_audit(transaction, &rows.audit, copied_min).await?;
     let (numbers, values): (Vec<i64>, Vec<&[u8]>) =
         rows.audit_removals.iter().map(|(number, value)| (signed(*number), value.as_slice())).unzip();
     if !numbers.is_empty() {
@@ -301,9 +312,13 @@ async fn put_log(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broke
     Ok(())
 }
 
-/// Adds values to the audit log, which get their numbers in their order.
-pub(super) async fn add_audit(transaction: &Transaction<'_>, values: &[Vec<u8>]) -> Result<(), Broken> {
-    if values.len() >= COPIED_MIN {
+/// Adds values to the audit log, which get their numbers in their order. From `copied_min` on they are copied.
+pub(super) async fn add_audit(
+    transaction: &Transaction<'_>,
+    values: &[Vec<u8>],
+    copied_min: usize,
+) -> Result<(), Broken> {
+    if values.len() >= copied_min {
         let mut table = Table::new("COPY daftar.audit (value) FROM STDIN BINARY", &[Type::BYTEA]);
         for value in values {
             table.add(vec![cell(value.as_slice())]);
@@ -323,8 +338,8 @@ pub(super) async fn note_written(transaction: &Transaction<'_>, writer: &[u8], n
     run(transaction, WRITTEN, &[&writer, &number]).await.map(drop)
 }
 
-async fn put_changes(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), Broken> {
-    if rows.changes.len() >= COPIED_MIN {
+async fn put_changes(transaction: &Transaction<'_>, rows: &Rows, copied_min: usize) -> Result<(), Broken> {
+    if rows.changes.len() >= copied_min {
         let mut table = Table::new(
             "COPY daftar.change (sequence, value, touched) FROM STDIN BINARY",
             &[Type::INT8, Type::BYTEA, Type::BYTEA],

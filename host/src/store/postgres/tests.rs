@@ -1,6 +1,7 @@
 //! The store on a PostgreSQL of the tests' own.
 
 mod board;
+mod bulk;
 mod catching_up;
 mod crossing;
 mod left;
@@ -29,8 +30,10 @@ pub(super) struct Shared {
     _server: Arc<Server>,
 }
 
+/// Few connections, and rows that go to the database together from so few on that tests do both; those of the program are in [`bulk`].
 pub(super) fn options(url: &str) -> PostgresOptions {
-    PostgresOptions { connections_max: 4, ..PostgresOptions::new(url.to_owned().into()) }
+    let bulk = BulkLimits { copied_rows_min: 4, flush_bytes: 4 * 1024 };
+    PostgresOptions { connections_max: 4, bulk, ..PostgresOptions::new(url.to_owned().into()) }
 }
 
 /// Waits for a future where a test cannot: on a runtime that outlives every test, as what is opened there goes on there.

@@ -16,7 +16,7 @@ use super::super::database::{Connection, Database};
 use super::super::failure::{Failure, Meaning};
 use super::super::group::Broken;
 use super::super::open::{self, OpenError};
-use super::super::options::PostgresOptions;
+use super::super::options::{BulkLimits, PostgresOptions};
 
 mod catch_up;
 mod filling;
@@ -52,7 +52,7 @@ impl PostgresRefill {
         let connection = database.writer().await.map_err(refused)?;
         let (steps, waiting) = mpsc::channel(1);
         let (begun, is_begun) = oneshot::channel();
-        tokio::spawn(fill(connection, waiting, begun));
+        tokio::spawn(fill(connection, options.bulk, waiting, begun));
         let is_empty = is_begun.await.unwrap_or_else(|_| Err(gone())).map_err(refused)?;
         if is_empty {
             Ok(Self { steps, origin: None })
@@ -95,6 +95,7 @@ impl Refill for PostgresRefill {
 /// Fills a database until it is finished, fails, or nobody puts anything any more.
 async fn fill(
     mut connection: Connection,
+    bulk: BulkLimits,
     mut steps: mpsc::Receiver<Step>,
     begun: oneshot::Sender<Result<bool, Failure>>,
 ) {
@@ -111,7 +112,7 @@ async fn fill(
     if begun.send(is_empty).is_err() || !goes_on {
         return;
     }
-    let Some((answer, finished)) = filled(transaction, &mut steps).await else { return };
+    let Some((answer, finished)) = filled(transaction, bulk, &mut steps).await else { return };
     if finished.is_ok() {
         filling::analyze(object).await;
     }
@@ -122,9 +123,10 @@ async fn fill(
 /// Fills until it is to be finished, and says how that went; nothing where it did not come so far.
 async fn filled(
     transaction: Transaction<'_>,
+    bulk: BulkLimits,
     steps: &mut mpsc::Receiver<Step>,
 ) -> Option<(oneshot::Sender<Result<(), StoreError>>, Result<(), Broken>)> {
-    let mut filling = Filling::default();
+    let mut filling = Filling::new(bulk);
     let mut taken_down = None;
     while let Some(step) = steps.recv().await {
         match step {

@@ -12,7 +12,6 @@ use crate::domain::change::ChangedRecord;
 use crate::domain::consent::Consent;
 use crate::domain::group::Group;
 use crate::domain::record::{Record, RecordId, RecordKind};
-use crate::store::postgres::copy::COPIED_MIN;
 use crate::store::postgres::failure::{Failure, Meaning};
 
 /// The most rows of one statement.
@@ -24,6 +23,8 @@ type Latest<D> = BTreeMap<RecordId, Arc<Record<D>>>;
 /// The rows of some records.
 #[derive(Default)]
 pub(super) struct IndexRows {
+    /// From so many on rows are copied.
+    pub(super) copied_min: usize,
     /// Those that nothing stands for yet, where they are many.
     pub(super) bulks: Vec<Bulk>,
     pub(super) individuals: Vec<PersonRow>,
@@ -46,15 +47,16 @@ enum Working {
 
 impl Apart {
     /// Begins. The records stand as they do after the write; of one that occurs more than once the last counts. `is_new` says of which
-    /// nothing stands in the index yet.
+    /// nothing stands in the index yet; from `copied_min` of these on they are copied.
     pub(in crate::store::postgres) fn begin(
         changed: Vec<ChangedRecord>,
+        copied_min: usize,
         is_new: impl Fn(RecordKind, RecordId) -> bool + Send + 'static,
     ) -> Self {
-        if changed.len() < COPIED_MIN {
-            Self(Working::Here(Box::new(IndexRows::of(changed, is_new))))
+        if changed.len() < copied_min {
+            Self(Working::Here(Box::new(IndexRows::of(changed, copied_min, is_new))))
         } else {
-            Self(Working::Elsewhere(tokio::task::spawn_blocking(move || IndexRows::of(changed, is_new))))
+            Self(Working::Elsewhere(tokio::task::spawn_blocking(move || IndexRows::of(changed, copied_min, is_new))))
         }
     }
 
@@ -70,7 +72,7 @@ impl Apart {
 }
 
 impl IndexRows {
-    fn of(changed: Vec<ChangedRecord>, is_new: impl Fn(RecordKind, RecordId) -> bool) -> Self {
+    fn of(changed: Vec<ChangedRecord>, copied_min: usize, is_new: impl Fn(RecordKind, RecordId) -> bool) -> Self {
         let mut individuals: Latest<_> = BTreeMap::new();
         let mut groups: Latest<_> = BTreeMap::new();
         let mut memberships: Latest<_> = BTreeMap::new();
@@ -85,14 +87,14 @@ impl IndexRows {
                 ChangedRecord::Program(_) => {}
             }
         }
-        let mut rows = Self { consents: consents.into_values().collect(), ..Self::default() };
-        let [copied, others] = apart(individuals, |id| is_new(RecordKind::Individual, id));
+        let mut rows = Self { copied_min, consents: consents.into_values().collect(), ..Self::default() };
+        let [copied, others] = apart(individuals, copied_min, |id| is_new(RecordKind::Individual, id));
         let people = |page: &[Arc<Record<_>>]| page.iter().map(|person| PersonRow::of(person)).collect();
         rows.bulks.extend(copied.chunks(ROWS_MAX).map(|page| bulk::individuals(people(page))));
         rows.individuals = people(&others);
-        let [copied, others] = apart(groups, |id| is_new(RecordKind::Group, id));
+        let [copied, others] = apart(groups, copied_min, |id| is_new(RecordKind::Group, id));
         rows.add_groups(&copied, &others, |id| is_new(RecordKind::Group, id));
-        let [copied, others] = apart(memberships, |id| is_new(RecordKind::ProgramMembership, id));
+        let [copied, others] = apart(memberships, copied_min, |id| is_new(RecordKind::ProgramMembership, id));
         let taken = |page: &[Arc<Record<_>>]| page.iter().map(|membership| MembershipRow::of(membership)).collect();
         rows.bulks.extend(copied.chunks(ROWS_MAX).map(|page| bulk::memberships(taken(page))));
         rows.memberships = taken(&others);
@@ -112,8 +114,8 @@ impl IndexRows {
 }
 
 /// Those that are copied, and the others: all of them where few are new.
-fn apart<D>(latest: Latest<D>, is_new: impl Fn(RecordId) -> bool) -> [Vec<Arc<Record<D>>>; 2] {
-    if latest.keys().filter(|id| is_new(**id)).count() < COPIED_MIN {
+fn apart<D>(latest: Latest<D>, copied_min: usize, is_new: impl Fn(RecordId) -> bool) -> [Vec<Arc<Record<D>>>; 2] {
+    if latest.keys().filter(|id| is_new(**id)).count() < copied_min {
         return [Vec::new(), latest.into_values().collect()];
     }
     let (new, others) = latest.into_values().partition(|record| is_new(record.id));

@@ -15,7 +15,6 @@ use crate::domain::calendar::days_since_epoch;
 use crate::domain::consent::{Consent, is_consent_field};
 use crate::domain::scope::Resource;
 use crate::domain::subject::Subject;
-use crate::store::postgres::copy::COPIED_MIN;
 use crate::store::postgres::failure::Failure;
 
 /// Puts the rows of records in the place of those that stand for them. To be called in the transaction that writes the records, one such
@@ -37,7 +36,7 @@ pub(in crate::store::postgres) async fn write(transaction: &Transaction<'_>, apa
     if !rows.known_groups.is_empty() {
         execute(transaction, statements::REMOVE_MEMBERS, &[&rows.known_groups]).await?;
     }
-    write_members(transaction, rows.members).await?;
+    write_members(transaction, rows.members, rows.copied_min).await?;
     for page in rows.memberships.chunks(ROWS_MAX) {
         write_memberships(transaction, page).await?;
     }
@@ -97,11 +96,11 @@ async fn write_groups(transaction: &Transaction<'_>, rows: &[GroupRow]) -> Resul
 }
 
 /// Writes who belongs to groups whose members have no rows.
-async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>) -> Result<(), Failure> {
+async fn write_members(transaction: &Transaction<'_>, rows: Vec<MemberRow>, copied_min: usize) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
     }
-    if rows.len() >= COPIED_MIN {
+    if rows.len() >= copied_min {
         return bulk::members(rows).write(transaction).await;
     }
     let parameters: [&(dyn ToSql + Sync); 7] = [

@@ -17,7 +17,7 @@ use super::super::super::database::{Connection, Database};
 use super::super::super::failure::{Failure, corrupt};
 use super::super::super::group::Broken;
 use super::super::super::open::{self, OpenError};
-use super::super::super::options::PostgresOptions;
+use super::super::super::options::{BulkLimits, PostgresOptions};
 use super::super::super::rows::signed;
 use super::super::super::state::Locked;
 use super::super::{ENDS, ends_of};
@@ -59,7 +59,7 @@ impl PostgresCatchUp {
         let connection = database.writer().await.map_err(|failure| refused(failure.to_string()))?;
         let (steps, waiting) = mpsc::channel(1);
         let (begun, is_begun) = oneshot::channel();
-        tokio::spawn(bring(connection, waiting, begun));
+        tokio::spawn(bring(connection, options.bulk, waiting, begun));
         let found = is_begun.await.unwrap_or_else(|_| Err(gone().into()));
         match found.map_err(|broken| refused(StoreError::from(broken).to_string()))? {
             Found::Filled(held, ends) => Ok(Self { held, ends, steps }),
@@ -98,6 +98,7 @@ impl CatchUp for PostgresCatchUp {
 /// Brings a database up until it is finished, fails, or nobody puts anything any more.
 async fn bring(
     mut connection: Connection,
+    bulk: BulkLimits,
     mut steps: mpsc::Receiver<Step>,
     begun: oneshot::Sender<Result<Found, Broken>>,
 ) {
@@ -109,7 +110,7 @@ async fn bring(
         Ok(transaction) => transaction,
         Err(error) => return drop(begun.send(Err(Failure::from(error).into()))),
     };
-    let (found, bringing) = match begin(&transaction).await {
+    let (found, bringing) = match begin(&transaction, bulk).await {
         Ok((found, Some(bringing))) => (found, bringing),
         Ok((found, None)) => return drop(begun.send(Ok(found))),
         Err(broken) => return drop(begun.send(Err(broken))),
@@ -123,7 +124,7 @@ async fn bring(
 }
 
 /// Locks the register, and looks what it holds.
-async fn begin(transaction: &Transaction<'_>) -> Result<(Found, Option<Bringing>), Broken> {
+async fn begin(transaction: &Transaction<'_>, bulk: BulkLimits) -> Result<(Found, Option<Bringing>), Broken> {
     transaction.batch_execute(filling::BEGIN).await?;
     let locked = Locked::lock(transaction).await?;
     transaction.batch_execute(filling::LOCK_AUDIT).await?;
@@ -133,7 +134,7 @@ async fn begin(transaction: &Transaction<'_>) -> Result<(Found, Option<Bringing>
     if let Some(how) = origin::written_since(&held, &locked, ends.audit) {
         return Ok((Found::WrittenSince(how), None));
     }
-    let bringing = Bringing::begin(transaction, held.clone(), locked).await?;
+    let bringing = Bringing::begin(transaction, held.clone(), locked, bulk).await?;
     Ok((Found::Filled(held, ends), Some(bringing)))
 }
 

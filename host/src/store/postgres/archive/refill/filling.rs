@@ -24,13 +24,11 @@ use super::super::super::failure::{Failure, corrupt};
 use super::super::super::feed::{Channel, tell};
 use super::super::super::group::{Broken, Rows};
 use super::super::super::index;
+use super::super::super::options::BulkLimits;
 use super::super::super::rows::{kind_number, signed};
 use super::super::super::state::Locked;
 use super::met::Met;
 use super::origin;
-
-/// After so many bytes rows go to the database. Tests with few rows go there often.
-const FLUSH_BYTES: usize = if cfg!(test) { 4 * 1024 } else { 4 * 1024 * 1024 };
 
 /// What a transaction of that length begins with.
 pub(super) const BEGIN: &str =
@@ -77,6 +75,8 @@ pub(super) struct Filling {
     present: Vec<ChangedRecord>,
     segment: OpenSegment,
     locked: Locked,
+    bulk: BulkLimits,
+    /// Of rows that have not gone to the database yet.
     bytes: usize,
     /// The last keys before anything was put: what has a later one is new.
     before: Last,
@@ -123,8 +123,9 @@ impl Tables {
     }
 }
 
-impl Default for Filling {
-    fn default() -> Self {
+impl Filling {
+    /// An empty database, whose rows go there within those limits.
+    pub(super) fn new(bulk: BulkLimits) -> Self {
         const VERSION: &[Type] = &[Type::INT2, Type::INT8, Type::INT8, Type::BYTEA];
         let tables = Tables {
             settings: Table::new(
@@ -162,6 +163,7 @@ impl Default for Filling {
             present,
             segment,
             locked,
+            bulk,
             bytes: 0,
             before,
             met: None,
@@ -170,12 +172,10 @@ impl Default for Filling {
             photos: 0,
         }
     }
-}
 
-impl Filling {
     /// A database that holds something, and in its audit log the value that tells of the last removal.
-    pub(super) fn on(locked: Locked, audit: u64, removal: Option<u64>) -> Self {
-        Self { locked, before: locked.last, met: Some(Met::default()), audit, removal, ..Self::default() }
+    pub(super) fn on(locked: Locked, audit: u64, removal: Option<u64>, bulk: BulkLimits) -> Self {
+        Self { locked, before: locked.last, met: Some(Met::default()), audit, removal, ..Self::new(bulk) }
     }
 
     /// Goes on with the stretch of the audit log that is being written.
@@ -194,7 +194,7 @@ impl Filling {
             self.bytes = self.bytes.saturating_add(entry.bytes());
             self.add(transaction, entry).await?;
         }
-        if self.bytes >= FLUSH_BYTES { self.flush(transaction).await } else { Ok(()) }
+        if self.bytes >= self.bulk.flush_bytes { self.flush(transaction).await } else { Ok(()) }
     }
 
     /// Writes what waits, and where the register stands, which came from that one. What is left is to commit.
@@ -230,7 +230,8 @@ impl Filling {
             met.clear(transaction).await?;
         }
         let (present, before) = (std::mem::take(&mut self.present), self.before);
-        let rows = index::Apart::begin(present, move |kind, id| Rows::is_new(&before, kind, id));
+        let rows =
+            index::Apart::begin(present, self.bulk.copied_rows_min, move |kind, id| Rows::is_new(&before, kind, id));
         for table in self.tables.all() {
             table.flush(transaction).await?;
         }

@@ -16,6 +16,9 @@ use crate::store::postgres::{PostgresOptions, database, open};
 const TABLES: &str = "daftar.search_individual, daftar.search_group, daftar.search_member, daftar.search_membership, \
                       daftar.search_consent, daftar.search_tally, daftar.record";
 
+/// From so many new rows on they are copied: from so few that these tests do both.
+const COPIED_MIN: usize = 4;
+
 /// A database of the test's own.
 pub(super) struct Database {
     pub(super) database: Arc<database::Database>,
@@ -64,7 +67,7 @@ impl Database {
             let mut connection = self.database.connection().await.unwrap();
             let transaction = connection.object_mut().unwrap().transaction().await.unwrap();
             let known = written.clone();
-            let rows = Apart::begin(changed.to_vec(), move |kind, id| !known.contains(&(kind, id)));
+            let rows = Apart::begin(changed.to_vec(), COPIED_MIN, move |kind, id| !known.contains(&(kind, id)));
             write(&transaction, rows).await.unwrap();
             transaction.commit().await.unwrap();
         });

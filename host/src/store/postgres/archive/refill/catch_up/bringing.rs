@@ -12,6 +12,7 @@ use crate::store::segment::{OpenSegment, SEGMENT_LINES};
 use super::super::super::super::audit_log::put_summary;
 use super::super::super::super::failure::corrupt;
 use super::super::super::super::group::Broken;
+use super::super::super::super::options::BulkLimits;
 use super::super::super::super::rows::{column, kind_number, number, signed};
 use super::super::super::super::state::Locked;
 use super::super::filling::Filling;
@@ -37,9 +38,14 @@ pub(super) struct Bringing {
 
 impl Bringing {
     /// Nothing brought yet.
-    pub(super) async fn begin(transaction: &Transaction<'_>, held: Held, locked: Locked) -> Result<Self, Broken> {
+    pub(super) async fn begin(
+        transaction: &Transaction<'_>,
+        held: Held,
+        locked: Locked,
+        bulk: BulkLimits,
+    ) -> Result<Self, Broken> {
         let known = Known::read(transaction).await?;
-        let filling = Filling::on(locked, held.audit, held.removal);
+        let filling = Filling::on(locked, held.audit, held.removal, bulk);
         Ok(Self { held, filling, known, old_audit: Some(BTreeMap::new()), brought: Brought::default() })
     }
 
