@@ -1,4 +1,4 @@
-//! What the host gives to an eligibility engine of interface version 0.2.0: schemas, bindings and batches.
+//! What the host gives to an eligibility engine of interface version 0.1.0: schemas, bindings and batches.
 //!
 //! Columns are lent, not copied: what is built here is lists of slices.
 
