@@ -12,28 +12,28 @@ use crate::domain::consent::ConsentId;
 use crate::store::record::instant::{instant, milliseconds};
 use crate::store::record::{StoredForm, Unreadable};
 
-/// Lines of the audit log, oldest first, version 2.
+/// Lines of the audit log, oldest first, version 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredAuditV2 {
+pub struct StoredAuditV1 {
     /// Texts that lines name by their place here: clients, calls, fields, reasons and notes.
     words: Vec<String>,
-    entries: Vec<StoredAuditEntryV2>,
+    entries: Vec<StoredAuditEntryV1>,
 }
 
-impl StoredForm for StoredAuditV2 {
-    const VERSION: u8 = 2;
+impl StoredForm for StoredAuditV1 {
+    const VERSION: u8 = 1;
     const WHAT: &'static str = "part of the audit log";
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredAuditEntryV2 {
+struct StoredAuditEntryV1 {
     at_ms: i64,
-    actor: StoredActorV2,
-    address: Option<StoredAddressV2>,
-    request_id: StoredRequestIdV2,
+    actor: StoredActorV1,
+    address: Option<StoredAddressV1>,
+    request_id: StoredRequestIdV1,
     operation: Option<u32>,
-    action: StoredAuditActionV2,
-    outcome: StoredAuditOutcomeV2,
+    action: StoredAuditActionV1,
+    outcome: StoredAuditOutcomeV1,
     status: Option<u16>,
     targets: Vec<String>,
     fields: Vec<u32>,
@@ -44,7 +44,7 @@ struct StoredAuditEntryV2 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredActorV2 {
+enum StoredActorV1 {
     Client(u32),
     Administrator,
     System,
@@ -52,20 +52,20 @@ enum StoredActorV2 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredAddressV2 {
+enum StoredAddressV1 {
     V4([u8; 4]),
     V6([u8; 16]),
 }
 
 /// What a request is called: nearly always 32 hexadecimal digits, which are 16 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredRequestIdV2 {
+enum StoredRequestIdV1 {
     Digits([u8; 16]),
     Text(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredAuditActionV2 {
+enum StoredAuditActionV1 {
     Read,
     Search,
     Create,
@@ -78,17 +78,17 @@ enum StoredAuditActionV2 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredAuditOutcomeV2 {
+enum StoredAuditOutcomeV1 {
     Allowed,
     Refused,
     Failed,
 }
 
-impl StoredAuditV2 {
+impl StoredAuditV1 {
     /// The form of lines.
     pub(super) fn of(entries: &[AuditEntry]) -> Self {
         let mut words = Words::default();
-        let entries = entries.iter().map(|entry| StoredAuditEntryV2::of(entry, &mut words)).collect();
+        let entries = entries.iter().map(|entry| StoredAuditEntryV1::of(entry, &mut words)).collect();
         Self { words: words.list.into_iter().map(str::to_owned).collect(), entries }
     }
 
@@ -125,27 +125,27 @@ fn text(words: &[Arc<str>], place: Option<u32>) -> Result<Option<String>, Unread
     place.map(|place| word(words, place).map(|word| word.to_string())).transpose()
 }
 
-impl StoredAuditEntryV2 {
+impl StoredAuditEntryV1 {
     fn of<'e>(entry: &'e AuditEntry, words: &mut Words<'e>) -> Self {
         Self {
             at_ms: milliseconds(entry.at),
             actor: match &entry.actor {
-                Actor::Client(client) => StoredActorV2::Client(words.place(client.as_str())),
-                Actor::Administrator => StoredActorV2::Administrator,
-                Actor::System => StoredActorV2::System,
-                Actor::Unknown => StoredActorV2::Unknown,
+                Actor::Client(client) => StoredActorV1::Client(words.place(client.as_str())),
+                Actor::Administrator => StoredActorV1::Administrator,
+                Actor::System => StoredActorV1::System,
+                Actor::Unknown => StoredActorV1::Unknown,
             },
             address: entry.address.map(|address| match address {
-                IpAddr::V4(address) => StoredAddressV2::V4(address.octets()),
-                IpAddr::V6(address) => StoredAddressV2::V6(address.octets()),
+                IpAddr::V4(address) => StoredAddressV1::V4(address.octets()),
+                IpAddr::V6(address) => StoredAddressV1::V6(address.octets()),
             }),
-            request_id: StoredRequestIdV2::of(&entry.request_id),
+            request_id: StoredRequestIdV1::of(&entry.request_id),
             operation: entry.operation.as_deref().map(|operation| words.place(operation)),
             action: entry.action.into(),
             outcome: match entry.outcome {
-                AuditOutcome::Allowed => StoredAuditOutcomeV2::Allowed,
-                AuditOutcome::Refused => StoredAuditOutcomeV2::Refused,
-                AuditOutcome::Failed => StoredAuditOutcomeV2::Failed,
+                AuditOutcome::Allowed => StoredAuditOutcomeV1::Allowed,
+                AuditOutcome::Refused => StoredAuditOutcomeV1::Refused,
+                AuditOutcome::Failed => StoredAuditOutcomeV1::Failed,
             },
             status: entry.status,
             targets: entry.targets.clone(),
@@ -163,24 +163,24 @@ impl StoredAuditEntryV2 {
         Ok(AuditEntry {
             at: instant(self.at_ms)?,
             actor: match self.actor {
-                StoredActorV2::Client(client) => {
+                StoredActorV1::Client(client) => {
                     Actor::Client(ClientId::parse(word(words, client)?).map_err(|_| Unreadable::field("actor"))?)
                 }
-                StoredActorV2::Administrator => Actor::Administrator,
-                StoredActorV2::System => Actor::System,
-                StoredActorV2::Unknown => Actor::Unknown,
+                StoredActorV1::Administrator => Actor::Administrator,
+                StoredActorV1::System => Actor::System,
+                StoredActorV1::Unknown => Actor::Unknown,
             },
             address: self.address.map(|address| match address {
-                StoredAddressV2::V4(octets) => IpAddr::from(octets),
-                StoredAddressV2::V6(octets) => IpAddr::from(octets),
+                StoredAddressV1::V4(octets) => IpAddr::from(octets),
+                StoredAddressV1::V6(octets) => IpAddr::from(octets),
             }),
             request_id: self.request_id.into_text(),
             operation: self.operation.map(|operation| word(words, operation).cloned()).transpose()?,
             action: self.action.into(),
             outcome: match self.outcome {
-                StoredAuditOutcomeV2::Allowed => AuditOutcome::Allowed,
-                StoredAuditOutcomeV2::Refused => AuditOutcome::Refused,
-                StoredAuditOutcomeV2::Failed => AuditOutcome::Failed,
+                StoredAuditOutcomeV1::Allowed => AuditOutcome::Allowed,
+                StoredAuditOutcomeV1::Refused => AuditOutcome::Refused,
+                StoredAuditOutcomeV1::Failed => AuditOutcome::Failed,
             },
             status: self.status,
             targets: self.targets,
@@ -193,7 +193,7 @@ impl StoredAuditEntryV2 {
     }
 }
 
-impl StoredRequestIdV2 {
+impl StoredRequestIdV1 {
     fn of(id: &str) -> Self {
         // Only what comes back as it was: 32 digits, no capital letters.
         match u128::from_str_radix(id, 16) {
@@ -210,7 +210,7 @@ impl StoredRequestIdV2 {
     }
 }
 
-impl From<AuditAction> for StoredAuditActionV2 {
+impl From<AuditAction> for StoredAuditActionV1 {
     fn from(action: AuditAction) -> Self {
         match action {
             AuditAction::Read => Self::Read,
@@ -226,18 +226,18 @@ impl From<AuditAction> for StoredAuditActionV2 {
     }
 }
 
-impl From<StoredAuditActionV2> for AuditAction {
-    fn from(action: StoredAuditActionV2) -> Self {
+impl From<StoredAuditActionV1> for AuditAction {
+    fn from(action: StoredAuditActionV1) -> Self {
         match action {
-            StoredAuditActionV2::Read => Self::Read,
-            StoredAuditActionV2::Search => Self::Search,
-            StoredAuditActionV2::Create => Self::Create,
-            StoredAuditActionV2::Update => Self::Update,
-            StoredAuditActionV2::Evaluate => Self::Evaluate,
-            StoredAuditActionV2::Administer => Self::Administer,
-            StoredAuditActionV2::Plugin => Self::Plugin,
-            StoredAuditActionV2::Authenticate => Self::Authenticate,
-            StoredAuditActionV2::Audit => Self::Audit,
+            StoredAuditActionV1::Read => Self::Read,
+            StoredAuditActionV1::Search => Self::Search,
+            StoredAuditActionV1::Create => Self::Create,
+            StoredAuditActionV1::Update => Self::Update,
+            StoredAuditActionV1::Evaluate => Self::Evaluate,
+            StoredAuditActionV1::Administer => Self::Administer,
+            StoredAuditActionV1::Plugin => Self::Plugin,
+            StoredAuditActionV1::Authenticate => Self::Authenticate,
+            StoredAuditActionV1::Audit => Self::Audit,
         }
     }
 }
