@@ -60,7 +60,7 @@ use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
-pub use self::error::{REHEARSED, StoreError};
+pub use self::error::{BEFORE_FIRST_RELEASE, REHEARSED, StoreError};
 use self::write::changes_records;
 pub use self::write::{Committed, NewCodes, NumbersGiven, Operation, RecordDetails, RestsOn, Write, Written};
 

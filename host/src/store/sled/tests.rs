@@ -210,10 +210,29 @@ pub(super) fn with_database(path: &Path, change: impl FnOnce(&::sled::Db)) {
 fn a_folder_of_a_newer_daftar_is_refused() {
     let folder = TempDir::new().unwrap();
     with_database(folder.path(), |database| {
-        database.insert(keys::FORMAT, &2_u32.to_be_bytes()).unwrap();
+        database.insert(keys::FORMAT, open::layout_mark(2)).unwrap();
     });
     let error = SledStore::open(folder.path(), options()).err().unwrap();
     assert!(error.to_string().contains("has layout 2, and this daftar knows layouts up to 1"), "{error}");
+}
+
+#[test]
+fn a_folder_from_before_the_first_release_is_refused_and_left_as_it_is() {
+    for layout in [1_u32, 2, 7] {
+        let folder = TempDir::new().unwrap();
+        with_database(folder.path(), |database| {
+            database.insert(keys::FORMAT, &layout.to_be_bytes()).unwrap();
+        });
+        for _ in 0..2 {
+            let error = SledStore::open(folder.path(), options()).err().unwrap();
+            assert!(matches!(error, OpenError::BeforeFirstRelease(_)), "{error}");
+            let begin = format!("the data folder `{}` was made before the first release", folder.path().display());
+            assert!(error.to_string().starts_with(&begin), "{error}");
+            assert!(error.to_string().contains("`daftar export FILE`"), "{error}");
+        }
+        let refused = open::open_existing(folder.path(), 1024 * 1024).err().unwrap();
+        assert!(matches!(refused, OpenError::BeforeFirstRelease(_)), "{refused}");
+    }
 }
 
 #[test]

@@ -194,9 +194,12 @@ async fn older_files_put_back_are_noticed() {
 #[test]
 fn a_folder_of_an_unknown_layout_is_refused() {
     let folder = TempDir::new().unwrap();
-    with_database(folder.path(), |database| {
-        database.insert(keys::FORMAT, &0_u32.to_be_bytes()).unwrap();
-    });
-    let error = SledStore::open(folder.path(), options()).err().unwrap();
-    assert!(error.to_string().ends_with("its database does not say which layout it has"), "{error}");
+    for mark in [open::layout_mark(0), b"daftar-store".to_vec(), b"another-store\0\0\0\x01".to_vec()] {
+        let folder = folder.path().join(mark.len().to_string());
+        with_database(&folder, |database| {
+            database.insert(keys::FORMAT, mark.as_slice()).unwrap();
+        });
+        let error = SledStore::open(&folder, options()).err().unwrap();
+        assert!(error.to_string().ends_with("its database does not say which layout it has"), "{error}");
+    }
 }
