@@ -68,7 +68,7 @@ pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -
         is_withdrawn: draft.is_withdrawn,
     };
     let targets = vec![reference(details.id), records::reference(subject.kind.record_kind(), &draft.subject.id)];
-    let operation = Operation::Create(RecordDetails::Consent(details));
+    let operation = Operation::create(details);
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
     let write = Write {
         at: ctx.now,

@@ -8,7 +8,7 @@ use crate::domain::change::Details;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::record::{Record, RecordId, RecordKind, VersionCondition, VersionId};
 use crate::error::AppError;
-use crate::store::{Committed, Store};
+use crate::store::{Committed, Store, TypedReads};
 
 /// How often a change that names no version is tried in all.
 const ATTEMPTS_MAX: u32 = 12;
@@ -30,7 +30,7 @@ pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<
 /// # Errors
 /// When the store fails; a record that is not there is a defect.
 pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
-    let record = store.record(D::KIND, id).await?.and_then(D::of);
+    let record = store.find(id).await?;
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
 }
 

@@ -19,10 +19,8 @@ use crate::domain::change::{ChangedRecord, Details, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
-use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::{Identifier, IdentifierKey};
-use crate::domain::individual::Individual;
 use crate::domain::photo::PhotoReference;
 use crate::domain::program::Program;
 use crate::domain::program_membership::MembershipSlot;
@@ -97,38 +95,14 @@ impl Rehearsal {
 
     async fn perform(&self, operation: Operation) -> Result<(), StoreError> {
         match operation {
-            Operation::CreateIndividual(details) => self.put(None, &details).await.map(|_| ()),
-            Operation::UpdateIndividual(id, version, details) => self.replace(id, version, &details).await,
-            Operation::CreateGroup(details) => self.put(None, &details).await.map(|_| ()),
-            Operation::UpdateGroup(id, version, details) => self.replace(id, version, &details).await,
-            Operation::Create(RecordDetails::Program(details)) => {
-                let id = self.put(None, &details).await?;
-                let meta = RecordMeta { version: VersionId::FIRST, last_updated: Timestamp::UNIX_EPOCH, source: None };
-                self.state().programs.insert(id, Arc::new(Record { id, meta, details }));
-                Ok(())
-            }
-            Operation::Create(RecordDetails::ProgramMembership(details)) => {
-                if details.status.is_open() {
-                    let slot = details.slot();
-                    if self.open_membership(slot).await?.is_some() {
-                        return Err(StoreError::MembershipOpen);
-                    }
-                    self.put(None, &details).await?;
-                    self.state().slots.insert(slot);
-                    return Ok(());
-                }
-                self.put(None, &details).await.map(|_| ())
-            }
-            Operation::Create(RecordDetails::Consent(details)) => self.put(None, &details).await.map(|_| ()),
-            Operation::Update(id, version, RecordDetails::Program(details)) => {
-                self.replace(id, version, &details).await
-            }
-            Operation::Update(id, version, RecordDetails::ProgramMembership(details)) => {
-                self.replace(id, version, &details).await
-            }
-            Operation::Update(id, version, RecordDetails::Consent(details)) => {
-                self.replace(id, version, &details).await
-            }
+            Operation::Create(details) => self.create(details).await,
+            Operation::Update(id, version, details) => match details {
+                RecordDetails::Individual(details) => self.replace(id, version, &details).await,
+                RecordDetails::Group(details) => self.replace(id, version, &details).await,
+                RecordDetails::Program(details) => self.replace(id, version, &details).await,
+                RecordDetails::ProgramMembership(details) => self.replace(id, version, &details).await,
+                RecordDetails::Consent(details) => self.replace(id, version, &details).await,
+            },
             // A rehearsal gives no number: nothing of it is there afterwards.
             Operation::PutPhoto(_) | Operation::NumberCodes(_) => Ok(()),
             Operation::CreateClient(_)
@@ -138,6 +112,31 @@ impl Rehearsal {
                 what: "part of a rehearsal",
                 reason: "it changes something else than records".to_owned(),
             }),
+        }
+    }
+
+    async fn create(&self, details: RecordDetails) -> Result<(), StoreError> {
+        match details {
+            RecordDetails::Individual(details) => self.put(None, &details).await.map(drop),
+            RecordDetails::Group(details) => self.put(None, &details).await.map(drop),
+            RecordDetails::Program(details) => {
+                let id = self.put(None, &details).await?;
+                let meta = RecordMeta { version: VersionId::FIRST, last_updated: Timestamp::UNIX_EPOCH, source: None };
+                self.state().programs.insert(id, Arc::new(Record { id, meta, details }));
+                Ok(())
+            }
+            RecordDetails::ProgramMembership(details) => {
+                let slot = Some(details.slot()).filter(|_| details.status.is_open());
+                if let Some(slot) = slot
+                    && self.open_membership(slot).await?.is_some()
+                {
+                    return Err(StoreError::MembershipOpen);
+                }
+                self.put(None, &details).await?;
+                self.state().slots.extend(slot);
+                Ok(())
+            }
+            RecordDetails::Consent(details) => self.put(None, &details).await.map(drop),
         }
     }
 
@@ -152,7 +151,7 @@ impl Rehearsal {
         if actual != expected {
             return Err(StoreError::VersionMismatch { expected, actual });
         }
-        self.put(Some(id), details).await.map(|_| ())
+        self.put(Some(id), details).await.map(drop)
     }
 }
 
@@ -195,30 +194,6 @@ impl Store for Rehearsal {
 
     async fn forget_requests(&self, _: Timestamp) -> Result<u64, StoreError> {
         Ok(0)
-    }
-
-    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        self.base.individual(id).await
-    }
-
-    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
-        self.base.individuals(ids).await
-    }
-
-    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        self.base.group(id).await
-    }
-
-    async fn individual_version(
-        &self,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<Arc<Individual>>, StoreError> {
-        self.base.individual_version(id, version).await
-    }
-
-    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        self.base.group_version(id, version).await
     }
 
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
@@ -273,14 +248,6 @@ impl Store for Rehearsal {
             Some(id) => Ok(vec![IdentifierOwner { id, is_open: true }]),
             None => self.base.identifier_owners(kind, key, limit).await,
         }
-    }
-
-    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
-        self.base.scan_individuals(after, limit).await
-    }
-
-    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
-        self.base.scan_groups(after, limit).await
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {

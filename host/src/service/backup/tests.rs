@@ -34,12 +34,9 @@ async fn store() -> MemoryStore {
     let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
     let audit = vec![record::samples::audit_entries().remove(0)];
     for operations in [
-        vec![
-            Operation::CreateIndividual(IndividualDetails::default()),
-            Operation::CreateClient(record::samples::full_client()),
-        ],
-        vec![Operation::PutPhoto(photo), Operation::UpdateIndividual(RecordId(1), VersionId(1), pictured)],
-        vec![Operation::CreateIndividual(IndividualDetails::default())],
+        vec![Operation::create(IndividualDetails::default()), Operation::CreateClient(record::samples::full_client())],
+        vec![Operation::PutPhoto(photo), Operation::update(RecordId(1), VersionId(1), pictured)],
+        vec![Operation::create(IndividualDetails::default())],
     ] {
         store.commit(Write { at, source: None, operations, audit: audit.clone(), rests_on: Vec::new() }).await.unwrap();
     }

@@ -3,7 +3,7 @@
 use super::check::{check_members, check_relationships, resolve_references};
 use super::hidden::Hidden;
 use super::shown::Shown;
-use super::{GroupView, Wanted, answer, codes_of, reference, with_lasting};
+use super::{GroupView, Wanted, answer, codes_of, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -16,7 +16,7 @@ use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group};
 use crate::service::registry::Registry;
 use crate::service::{audit, changed, identifiers, open, records, visibility, written};
-use crate::store::{Operation, Write, Written};
+use crate::store::{Operation, Write};
 use crate::vocab::LanguagePreference;
 
 /// Registers a group.
@@ -38,16 +38,9 @@ pub async fn create(
         Ok(committed)
     };
     let committed = records::retried(&VersionCondition::Any, attempt).await?;
-    match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id).await?;
-            answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
-        }
-        Some(
-            Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
-        )
-        | None => Err(AppError::internal("the store answered the creation of a group with something else")),
-    }
+    let group = records::written::<GroupDetails>(committed)?;
+    let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id).await?;
+    answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
 }
 
 /// Whether packs must be asked about codes of a group: those get numbers when it is written.
@@ -80,10 +73,9 @@ pub(in crate::service) async fn prepare(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let kept = if consulted.has_asked() { Some(consulted.keep(ctx, registry).await?) } else { None };
-    let details = kept.iter().fold(details, with_lasting);
+    let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
-    let operations = std::iter::once(Operation::CreateGroup(details));
+    let operations = std::iter::once(Operation::create(details));
     let write = Write {
         at: ctx.now,
         source: ctx.client().cloned(),

@@ -1,5 +1,6 @@
 //! One member of a group at a time: added, changed, removed.
 
+use crate::store::TypedReads;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -348,7 +349,7 @@ pub async fn places_in_groups(
         let fields =
             visibility::of(ctx, registry, RecordKind::Group, id).await?.filter(|fields| fields.allows("member"));
         let Some(fields) = fields else { continue };
-        let Some(record) = registry.store.group(id).await? else { continue };
+        let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
         let group = Seen { record, fields };
         let members = group.record.details.members.iter().flatten();
         for member in members.filter(|member| member.individual == individual) {

@@ -12,11 +12,7 @@ pub(super) fn slot_of(operation: &Operation) -> Option<MembershipSlot> {
     match operation {
         Operation::Create(RecordDetails::ProgramMembership(details))
         | Operation::Update(_, _, RecordDetails::ProgramMembership(details)) => Some(details.slot()),
-        Operation::CreateIndividual(_)
-        | Operation::UpdateIndividual(..)
-        | Operation::CreateGroup(_)
-        | Operation::UpdateGroup(..)
-        | Operation::Create(_)
+        Operation::Create(_)
         | Operation::Update(..)
         | Operation::CreateClient(_)
         | Operation::UpdateClient(..)
@@ -31,10 +27,6 @@ impl Staged {
     pub(super) async fn gather(&self, operations: &[Operation]) -> Result<(), StoreError> {
         for operation in operations {
             match operation {
-                Operation::CreateIndividual(details) => self.gather_for(None, details).await?,
-                Operation::UpdateIndividual(id, _, details) => self.gather_for(Some(*id), details).await?,
-                Operation::CreateGroup(details) => self.gather_for(None, details).await?,
-                Operation::UpdateGroup(id, _, details) => self.gather_for(Some(*id), details).await?,
                 Operation::Create(details) => self.gather_any(None, details).await?,
                 Operation::Update(id, _, details) => self.gather_any(Some(*id), details).await?,
                 Operation::CreateClient(_)
@@ -50,6 +42,8 @@ impl Staged {
 
     async fn gather_any(&self, id: Option<RecordId>, details: &RecordDetails) -> Result<(), StoreError> {
         match details {
+            RecordDetails::Individual(details) => self.gather_for(id, details).await,
+            RecordDetails::Group(details) => self.gather_for(id, details).await,
             RecordDetails::Program(details) => self.gather_for(id, details).await,
             RecordDetails::Consent(details) => self.gather_for(id, details).await,
             RecordDetails::ProgramMembership(details) => {

@@ -7,14 +7,12 @@ use jiff::Timestamp;
 use super::Staged;
 use super::gather::is_pending;
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{ChangedRecord, Details, Sequence};
+use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
-use crate::domain::group::{Group, GroupDetails};
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -66,35 +64,6 @@ impl Store for Staged {
 
     async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
         self.base.forget_requests(now).await
-    }
-
-    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        Ok(self.record(RecordKind::Individual, id).await?.and_then(IndividualDetails::of))
-    }
-
-    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
-        if !self.has_seen(RecordKind::Individual, ids) {
-            return self.base.individuals(ids).await;
-        }
-        let found = self.records(RecordKind::Individual, ids).await?;
-        Ok(found.into_iter().filter_map(IndividualDetails::of).collect())
-    }
-
-    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.record(RecordKind::Group, id).await?.and_then(GroupDetails::of))
-    }
-
-    async fn individual_version(
-        &self,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<Arc<Individual>>, StoreError> {
-        let found = self.record_version(RecordKind::Individual, id, version).await?;
-        Ok(found.and_then(IndividualDetails::of))
-    }
-
-    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.record_version(RecordKind::Group, id, version).await?.and_then(GroupDetails::of))
     }
 
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
@@ -165,14 +134,6 @@ impl Store for Staged {
         let Some(mut owners) = seen else { return self.base.identifier_owners(kind, key, limit).await };
         owners.truncate(limit);
         Ok(owners)
-    }
-
-    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
-        self.base.scan_individuals(after, limit).await
-    }
-
-    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
-        self.base.scan_groups(after, limit).await
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {

@@ -7,7 +7,7 @@ use crate::domain::group::{GroupDetails, Member};
 use crate::domain::individual::IndividualDetails;
 use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::subject::{Subject, SubjectReference};
-use crate::store::RecordDetails;
+use crate::store::TypedReads;
 use crate::store::memory::MemoryStore;
 use crate::store::record::samples;
 use crate::store::suite::{Listener, commit, create, everybody, group, key, person, write};
@@ -32,19 +32,19 @@ async fn what_is_committed_is_seen_here_and_not_in_the_store_until_the_whole_is(
     let member = |individual| Member { individual, role: None, period: None, is_inactive: false };
     let members = Some(vec![member(made.id), member(RecordId(1))]);
     let household = GroupDetails { members, ..group(&["urn:x:g|1"]) };
-    commit(&staged, vec![Operation::CreateGroup(household)]).await.unwrap();
+    commit(&staged, vec![Operation::create(household)]).await.unwrap();
 
     let owners = staged.identifier_owners(RecordKind::Individual, &key("urn:x:a|1"), 9).await.unwrap();
     assert_eq!(owners.iter().map(|owner| owner.id).collect::<Vec<_>>(), [made.id]);
-    let both = staged.individuals(&[made.id, RecordId(1), RecordId::pending(2)]).await.unwrap();
+    let both = staged.find_all::<IndividualDetails>(&[made.id, RecordId(1), RecordId::pending(2)]).await.unwrap();
     assert_eq!(both.iter().map(|found| found.id).collect::<Vec<_>>(), [made.id, RecordId(1)]);
-    let version = staged.individual_version(made.id, VersionId::FIRST).await.unwrap();
+    let version = staged.find_version::<IndividualDetails>(made.id, VersionId::FIRST).await.unwrap();
     assert_eq!(version, Some(made));
     assert_eq!(everybody(&*base).await, [1]);
 
     everything(&base, &staged).await.unwrap();
     assert_eq!(everybody(&*base).await, [1, 2]);
-    let household = base.group(RecordId(1)).await.unwrap().unwrap();
+    let household = base.find::<GroupDetails>(RecordId(1)).await.unwrap().unwrap();
     let members: Vec<_> = household.details.members.iter().flatten().map(|member| member.individual).collect();
     assert_eq!(members, [RecordId(2), RecordId(1)]);
     assert!(staged.take(household.meta.last_updated, None).operations.is_empty());
@@ -59,15 +59,16 @@ async fn a_record_may_be_created_and_changed_and_a_stored_one_changed_twice() {
     {
         let mut details = IndividualDetails::clone(&record.details);
         details.identifiers.extend(person(&[identifier]).identifiers);
-        commit(&staged, vec![Operation::UpdateIndividual(record.id, VersionId(version), details)]).await.unwrap();
+        commit(&staged, vec![Operation::update(record.id, VersionId(version), details)]).await.unwrap();
     }
-    let error = commit(&staged, vec![Operation::UpdateIndividual(stored.id, VersionId(2), person(&[]))]).await;
+    let error = commit(&staged, vec![Operation::update(stored.id, VersionId(2), person(&[]))]).await;
     assert!(matches!(error, Err(StoreError::VersionMismatch { actual: VersionId(3), .. })));
     everything(&base, &staged).await.unwrap();
-    let versions = [base.individual(RecordId(1)).await, base.individual(RecordId(2)).await];
+    let versions =
+        [base.find::<IndividualDetails>(RecordId(1)).await, base.find::<IndividualDetails>(RecordId(2)).await];
     let versions = versions.map(|found| found.unwrap().unwrap().meta.version);
     assert_eq!(versions, [VersionId(3), VersionId(2)]);
-    assert!(base.individual_version(stored.id, VersionId(2)).await.unwrap().is_some());
+    assert!(base.find_version::<IndividualDetails>(stored.id, VersionId(2)).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn a_collision_within_the_transaction_names_the_part_and_one_outside_none(
     create(&staged, person(&["urn:x:a|1"])).await;
     staged.begin_part(7);
     for (identifier, part) in [("urn:x:a|1", Some(4)), ("urn:x:a|0", None)] {
-        let error = commit(&staged, vec![Operation::CreateIndividual(person(&[identifier]))]).await.unwrap_err();
+        let error = commit(&staged, vec![Operation::create(person(&[identifier]))]).await.unwrap_err();
         assert!(matches!(error, StoreError::IdentifierInUse(_)), "{error}");
         assert_eq!(staged.collided_with(), part);
     }
@@ -93,7 +94,7 @@ async fn the_whole_is_refused_when_the_store_changed_under_it() {
     let (base, staged) = staged();
     let stored = create(&*base, person(&["urn:x:a|0"])).await;
     create(&staged, person(&["urn:x:a|1"])).await;
-    let change = |details| vec![Operation::UpdateIndividual(stored.id, VersionId(1), details)];
+    let change = |details| vec![Operation::update(stored.id, VersionId(1), details)];
     commit(&staged, change(person(&["urn:x:a|0", "urn:x:b|0"]))).await.unwrap();
     commit(&*base, change(person(&["urn:x:a|0", "urn:x:c|0"]))).await.unwrap();
     let error = everything(&base, &staged).await.unwrap_err();
@@ -119,22 +120,22 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
         let member = |id: &RecordId| Member { individual: *id, role: None, period: None, is_inactive: false };
         GroupDetails { members: Some(people.iter().map(member).collect()), ..group(&["urn:x:g|1"]) }
     };
-    commit(&*base, vec![Operation::CreateGroup(naming(&[stored.id]))]).await.unwrap();
+    commit(&*base, vec![Operation::create(naming(&[stored.id]))]).await.unwrap();
     assert_eq!(staged.groups_of(stored.id), [], "what the store has is told by the indexes");
     let other = GroupDetails { identifiers: group(&["urn:x:g|2"]).identifiers, ..naming(&[made.id, stored.id]) };
-    commit(&staged, vec![Operation::CreateGroup(other)]).await.unwrap();
-    let both = Operation::UpdateGroup(RecordId(1), VersionId(1), naming(&[stored.id, made.id]));
+    commit(&staged, vec![Operation::create(other)]).await.unwrap();
+    let both = Operation::update(RecordId(1), VersionId(1), naming(&[stored.id, made.id]));
     commit(&staged, vec![both]).await.unwrap();
     for one in [stored.id, made.id] {
         assert_eq!(staged.groups_of(one), [RecordId::pending(1), RecordId(1)]);
     }
-    let without = Operation::UpdateGroup(RecordId(1), VersionId(2), naming(&[made.id]));
+    let without = Operation::update(RecordId(1), VersionId(2), naming(&[made.id]));
     commit(&staged, vec![without]).await.unwrap();
     assert_eq!(staged.groups_of(stored.id), [RecordId::pending(1)], "as they are now");
 
     let subject = |id| SubjectReference { kind: Subject::Individual, id };
     let details = ProgramMembershipDetails { beneficiary: subject(made.id), ..samples::full_membership().details };
-    let created = commit(&staged, vec![Operation::Create(RecordDetails::ProgramMembership(details))]).await.unwrap();
+    let created = commit(&staged, vec![Operation::create(details)]).await.unwrap();
     let created = created.first::<ProgramMembershipDetails>().unwrap();
     assert_eq!(staged.memberships_of(subject(made.id)), [created.id]);
     assert_eq!(staged.memberships_of(SubjectReference { kind: Subject::Group, id: made.id }), []);

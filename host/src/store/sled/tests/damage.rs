@@ -10,7 +10,7 @@ use crate::store::verify::{Pace, Verification};
 type Told = (Vec<(u64, String)>, usize, usize);
 
 async fn told(store: &SledStore) -> Result<Told, StoreError> {
-    let people = store.scan_individuals(RecordId(0), 10_000).await?;
+    let people = store.scan::<IndividualDetails>(RecordId(0), 10_000).await?;
     let people = people.iter().map(|person| (person.id.0, format!("{person:?}"))).collect();
     Ok((people, store.read_here(|reader| reader.audit(usize::MAX))?.len(), store.code_table().await?.codes.len()))
 }
@@ -25,7 +25,7 @@ async fn register() -> (TempDir, Told) {
         for number in 0..60 {
             let mut details = person(&[&format!("urn:x:{turn}|{number}")]);
             details.telecom.clone_from(&samples::full_individual().details.telecom);
-            let operations = vec![Operation::CreateIndividual(details)];
+            let operations = vec![Operation::create(details)];
             let audited = Write { audit: vec![audit_entry(&number.to_string())], ..write(operations) };
             store.commit(audited).await.unwrap();
         }
