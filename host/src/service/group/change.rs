@@ -19,7 +19,7 @@ use crate::service::codes::{Held, resolve_group, with_undeclared};
 use crate::service::registry::Registry;
 use crate::service::written::{self, Spoken};
 use crate::service::{audit, changed, identifiers, open, records};
-use crate::store::{Operation, Write};
+use crate::store::Operation;
 use crate::vocab::LanguagePreference;
 
 /// Changes what is said of a group: `make` says what it is to be, given what the client knows of it and what it writes. What
@@ -37,12 +37,8 @@ pub async fn change(
     make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
 ) -> Result<GroupView, AppError> {
     let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), spoken, make);
-    let outcome = records::retried(condition, attempt).await;
-    if outcome.is_err() {
-        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
-        registry.audit.record(ctx, entry).await?;
-    }
-    outcome
+    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
+    records::changed(ctx, registry, condition, refusal, attempt).await
 }
 
 async fn change_once(
@@ -112,16 +108,9 @@ pub(super) async fn write_change(
     entry: AuditEntry,
 ) -> Result<GroupView, AppError> {
     let entry = audit::with_changes(ctx, entry, changed::of_group(&before.details, &details));
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: std::iter::once(Operation::update(before.id, before.meta.version, details))
-            .chain(kept.as_ref().and_then(open::Kept::operation))
-            .collect(),
-        audit: vec![entry],
-        rests_on: Vec::new(),
-    };
-    let committed = registry.store.commit(write).await?;
+    let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
+        .chain(kept.as_ref().and_then(open::Kept::operation));
+    let group = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
     drop(kept);
-    answer(ctx, registry, languages, (records::written(committed)?, fields), Wanted::ALL).await
+    answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
 }

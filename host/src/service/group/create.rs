@@ -33,12 +33,11 @@ pub async fn create(
     // Others may give the numbers that its codes were to get.
     let attempt = async || {
         let (write, kept) = prepare(ctx, registry, draft.clone()).await?;
-        let committed = registry.store.commit(write).await?;
+        let group = records::commit::<GroupDetails>(registry, write).await?;
         drop(kept);
-        Ok(committed)
+        Ok(group)
     };
-    let committed = records::retried(&VersionCondition::Any, attempt).await?;
-    let group = records::written::<GroupDetails>(committed)?;
+    let group = records::retried(&VersionCondition::Any, attempt).await?;
     let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id).await?;
     answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
 }
@@ -75,15 +74,7 @@ pub(in crate::service) async fn prepare(
     }
     let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
-    let operations = std::iter::once(Operation::create(details));
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: operations.chain(kept.as_ref().and_then(open::Kept::operation)).collect(),
-        audit: vec![
-            audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
-        ],
-        rests_on: Vec::new(),
-    };
-    Ok((write, kept))
+    let operations = std::iter::once(Operation::create(details)).chain(kept.as_ref().and_then(open::Kept::operation));
+    let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
+    Ok((records::write(ctx, operations.collect(), entry.with_fields(changed::of_new(&named))), kept))
 }

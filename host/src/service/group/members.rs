@@ -83,13 +83,11 @@ pub async fn change_member(
     change: &MemberChange,
 ) -> Result<GroupView, AppError> {
     let attempt = || change_member_once(ctx, registry, languages.clone(), (key, condition), change);
-    let outcome = records::retried(condition, attempt).await;
-    if outcome.is_err() {
-        let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets(key, change));
-        entry.note = Some(change.note().to_owned());
-        registry.audit.record(ctx, entry).await?;
-    }
-    outcome
+    let refusal = || {
+        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets(key, change));
+        entry.with_note(change.note())
+    };
+    records::changed(ctx, registry, condition, refusal, attempt).await
 }
 
 fn targets(key: &IdentifierKey, change: &MemberChange) -> Vec<String> {

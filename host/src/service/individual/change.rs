@@ -15,7 +15,7 @@ use crate::service::codes::{CodeView, Held, resolve_individual, with_undeclared}
 use crate::service::registry::Registry;
 use crate::service::written::{self, Spoken};
 use crate::service::{audit, changed, identifiers, open, records};
-use crate::store::{Operation, Write};
+use crate::store::Operation;
 use crate::vocab::LanguagePreference;
 
 /// Changes what is said of a person: `make` says what it is to be, given what the client knows of it and what it writes. What
@@ -33,12 +33,8 @@ pub async fn change(
     make: &(dyn Fn(&IndividualView) -> Result<IndividualDraft, AppError> + Send + Sync),
 ) -> Result<IndividualView, AppError> {
     let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), spoken, make);
-    let outcome = records::retried(condition, attempt).await;
-    if outcome.is_err() {
-        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
-        registry.audit.record(ctx, entry).await?;
-    }
-    outcome
+    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
+    records::changed(ctx, registry, condition, refusal, attempt).await
 }
 
 async fn change_once(
@@ -104,19 +100,11 @@ async fn change_once(
     let targets = records::references(RecordKind::Individual, &details.identifiers);
     let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
     let entry = audit::with_changes(ctx, entry, changed::of_individual(&before.details, &details));
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: std::iter::once(Operation::update(before.id, before.meta.version, details))
-            .chain(new_photo.map(Operation::PutPhoto))
-            .chain(kept.as_ref().and_then(open::Kept::operation))
-            .collect(),
-        audit: vec![entry],
-        rests_on: Vec::new(),
-    };
-    let committed = registry.store.commit(write).await?;
+    let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
+        .chain(new_photo.map(Operation::PutPhoto))
+        .chain(kept.as_ref().and_then(open::Kept::operation));
+    let individual = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
     drop(kept);
-    let individual = records::written(committed)?;
     let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
     Ok(IndividualView { individual, fields, beside, codes })
 }

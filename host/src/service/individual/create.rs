@@ -28,12 +28,11 @@ pub async fn create(
     // Others may give the numbers that its codes were to get.
     let attempt = async || {
         let Prepared { write, generation, kept } = prepare(ctx, registry, draft.clone()).await?;
-        let committed = registry.store.commit(write).await?;
+        let individual = records::commit(registry, write).await?;
         drop(kept);
-        Ok((committed, generation))
+        Ok((individual, generation))
     };
-    let (committed, generation) = records::retried(&VersionCondition::Any, attempt).await?;
-    let individual = records::written(committed)?;
+    let (individual, generation) = records::retried(&VersionCondition::Any, attempt).await?;
     let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id).await?;
     let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
     Ok(IndividualView { individual, fields, beside, codes: CodeView::new(generation, languages) })
@@ -78,17 +77,10 @@ pub(in crate::service) async fn prepare(
     let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let generation = kept.as_ref().map_or(generation, |kept| Arc::clone(&kept.generation));
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: std::iter::once(Operation::create(details))
-            .chain(photo.map(Operation::PutPhoto))
-            .chain(kept.as_ref().and_then(open::Kept::operation))
-            .collect(),
-        audit: vec![
-            audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
-        ],
-        rests_on: Vec::new(),
-    };
+    let operations = std::iter::once(Operation::create(details))
+        .chain(photo.map(Operation::PutPhoto))
+        .chain(kept.as_ref().and_then(open::Kept::operation));
+    let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
+    let write = records::write(ctx, operations.collect(), entry.with_fields(changed::of_new(&named)));
     Ok(Prepared { write, generation, kept })
 }
