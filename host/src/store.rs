@@ -28,16 +28,15 @@ pub mod index;
 pub mod memory;
 mod meters;
 mod numbering;
+pub mod overlay;
 pub mod partition;
 mod plan;
 pub mod postgres;
 pub mod record;
 mod records;
-pub mod rehearsal;
 mod segment;
 pub mod shared;
 pub mod sled;
-pub mod staged;
 #[cfg(test)]
 mod suite;
 mod typed;
@@ -118,7 +117,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// The writes that are kept back on top of a store, where this is the store of a transaction: no index knows them.
-    fn kept_back(&self) -> Option<&staged::Staged> {
+    fn kept_back(&self) -> Option<&overlay::Overlay> {
         None
     }
 

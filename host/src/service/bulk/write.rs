@@ -25,7 +25,7 @@ use crate::service::individual::{self, IndividualView};
 use crate::service::program_membership::{MembershipAddress, MembershipDraft, MembershipView};
 use crate::service::written::Spoken;
 use crate::service::{consent, identifiers, program, program_membership, records};
-use crate::store::rehearsal::is_rehearsed;
+use crate::store::overlay::is_of_dry_run;
 use crate::store::{REHEARSED, TypedReads};
 use crate::vocab::LanguagePreference;
 
@@ -95,7 +95,7 @@ impl Importer {
         if on_existing == OnExisting::Skip {
             return Ok(Done::Skipped);
         }
-        if is_rehearsed(existing) {
+        if is_of_dry_run(existing) {
             // What an earlier line would make is not there to be compared with.
             return Ok(Done::Updated);
         }

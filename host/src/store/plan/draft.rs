@@ -96,7 +96,8 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         let last = match &details {
             RecordDetails::Individual(_) => &mut self.last.individual,
             RecordDetails::Group(_) => &mut self.last.group,
-            RecordDetails::Program(_) if self.last.program >= PROGRAMS_MAX => {
+            // The keys of parts of a write are no counts.
+            RecordDetails::Program(_) if self.planner.origin.is_none() && self.last.program >= PROGRAMS_MAX => {
                 return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
             }
             RecordDetails::Program(_) => &mut self.last.program,

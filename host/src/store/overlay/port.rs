@@ -1,10 +1,10 @@
-//! What a transaction shows: what was committed in it, and the real store for all else.
+//! What an overlay shows: what was committed in it, and the real store for all else.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::Staged;
+use super::Overlay;
 use super::gather::is_pending;
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Sequence};
@@ -19,7 +19,7 @@ use crate::domain::record::{RecordId, RecordKind, VersionId};
 
 use crate::store::{ChangeSink, Committed, IdentifierOwner, Store, StoreError, StoredCodeTable, Write};
 
-impl Staged {
+impl Overlay {
     /// Whether any of these records was read or written here.
     fn has_seen(&self, kind: RecordKind, ids: &[RecordId]) -> bool {
         let state = self.state();
@@ -28,7 +28,7 @@ impl Staged {
 }
 
 #[async_trait::async_trait]
-impl Store for Staged {
+impl Store for Overlay {
     fn attach_sink(&self, _: Arc<dyn ChangeSink>) -> Result<Sequence, StoreError> {
         Err(StoreError::SinkAttached)
     }
@@ -37,17 +37,21 @@ impl Store for Staged {
         self.base.readiness()
     }
 
-    fn kept_back(&self) -> Option<&Staged> {
-        Some(self)
+    fn writes_at_once(&self) -> usize {
+        self.base.writes_at_once()
+    }
+
+    fn kept_back(&self) -> Option<&Overlay> {
+        (!self.is_dry_run).then_some(self)
     }
 
     async fn commit(&self, write: Write) -> Result<Committed, StoreError> {
-        self.gather(&write.operations).await?;
-        self.keep_back(write)
+        let found = self.gather(&write.operations).await?;
+        if self.is_dry_run { self.check(write, found) } else { self.keep_back(write, found) }
     }
 
-    async fn commit_once(&self, _: Write, _: RememberedRequest) -> Result<Committed, StoreError> {
-        Err(super::no_part("it is a request of its own"))
+    async fn commit_once(&self, write: Write, _: RememberedRequest) -> Result<Committed, StoreError> {
+        if self.is_dry_run { self.commit(write).await } else { Err(super::no_part("it is a request of its own")) }
     }
 
     async fn remembered(
@@ -63,7 +67,7 @@ impl Store for Staged {
     }
 
     async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError> {
-        self.base.forget_requests(now).await
+        if self.is_dry_run { Ok(0) } else { self.base.forget_requests(now).await }
     }
 
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
@@ -130,7 +134,11 @@ impl Store for Staged {
         key: &IdentifierKey,
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError> {
-        let seen = self.state().records.owners.get(&(kind, key.clone())).cloned();
+        let seen = {
+            let state = self.state();
+            let carrier = || state.carriers.get(kind, key).map(|owner| vec![owner]);
+            state.records.owners.get(&(kind, key.clone())).cloned().or_else(carrier)
+        };
         let Some(mut owners) = seen else { return self.base.identifier_owners(kind, key, limit).await };
         owners.truncate(limit);
         Ok(owners)
@@ -160,7 +168,7 @@ impl Store for Staged {
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        self.base.append_audit(entries).await
+        if self.is_dry_run { Ok(()) } else { self.base.append_audit(entries).await }
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
@@ -168,7 +176,7 @@ impl Store for Staged {
     }
 
     async fn raise_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
-        self.base.raise_counter(name, value).await
+        if self.is_dry_run { Ok(()) } else { self.base.raise_counter(name, value).await }
     }
 
     async fn counter(&self, name: &str) -> Result<Option<u64>, StoreError> {
@@ -188,6 +196,6 @@ impl Store for Staged {
     }
 
     async fn remove_counters(&self, prefix: &str) -> Result<(), StoreError> {
-        self.base.remove_counters(prefix).await
+        if self.is_dry_run { Ok(()) } else { self.base.remove_counters(prefix).await }
     }
 }

@@ -5,21 +5,22 @@ use crate::domain::change::Details;
 use crate::domain::deployment::Setting;
 use crate::domain::group::{GroupDetails, Member};
 use crate::domain::individual::IndividualDetails;
-use crate::domain::program_membership::ProgramMembershipDetails;
+use crate::domain::program::ProgramDetails;
+use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::store::TypedReads;
 use crate::store::memory::MemoryStore;
 use crate::store::record::samples;
-use crate::store::suite::{Listener, commit, create, everybody, group, key, person, write};
+use crate::store::suite::{Listener, commit, create, everybody, futures_join, group, key, person, write};
 
-fn staged() -> (Arc<MemoryStore>, Staged) {
+fn staged() -> (Arc<MemoryStore>, Overlay) {
     let base = Arc::new(MemoryStore::new());
     base.attach_sink(Arc::new(Listener::default())).unwrap();
-    let staged = Staged::on(Arc::clone(&base) as Arc<dyn Store>);
+    let staged = Overlay::transaction(Arc::clone(&base) as Arc<dyn Store>);
     (base, staged)
 }
 
-async fn everything(base: &MemoryStore, staged: &Staged) -> Result<Committed, StoreError> {
+async fn everything(base: &MemoryStore, staged: &Overlay) -> Result<Committed, StoreError> {
     base.commit(staged.take(write(Vec::new()).at, None)).await
 }
 
@@ -142,4 +143,90 @@ async fn whom_groups_and_memberships_name_that_were_written_here_is_found() {
     assert_eq!(staged.beneficiary_of(created.id), Some(subject(made.id)));
     assert_eq!(staged.beneficiary_of(RecordId(1)), None);
     assert!(base.kept_back().is_none());
+}
+
+async fn dry_run() -> (Arc<MemoryStore>, Overlay) {
+    let (base, _) = staged();
+    create(&*base, person(&["urn:x:a|0"])).await;
+    let dry_run = Overlay::dry_run(Arc::clone(&base) as Arc<dyn Store>);
+    (base, dry_run)
+}
+
+#[tokio::test]
+async fn a_dry_run_takes_identifiers_and_writes_nothing() {
+    let (base, dry_run) = dry_run().await;
+    let add = |identifier: &str| vec![Operation::create(person(&[identifier]))];
+    assert!(matches!(commit(&dry_run, add("urn:x:a|1")).await, Err(StoreError::Rehearsed)));
+    for taken in ["urn:x:a|0", "urn:x:a|1"] {
+        assert!(matches!(commit(&dry_run, add(taken)).await, Err(StoreError::IdentifierInUse(_))), "{taken}");
+    }
+    let owners = dry_run.identifier_owners(RecordKind::Individual, &key("urn:x:a|1"), 9).await.unwrap();
+    assert!(matches!(owners.as_slice(), [owner] if is_of_dry_run(owner.id) && owner.is_open));
+    assert!(owners.iter().all(|owner| owner.id.pending_number().is_none()));
+    // Of two writes at once one has it.
+    let both = futures_join([0, 1].map(|_| commit(&dry_run, add("urn:x:a|2"))).into_iter()).await;
+    assert_eq!(both.iter().filter(|one| matches!(one, Err(StoreError::Rehearsed))).count(), 1);
+    // A stored record gives one up, and is not changed by that.
+    let update = |version| vec![Operation::update(RecordId(1), VersionId(version), person(&["urn:x:b|0"]))];
+    assert!(matches!(commit(&dry_run, update(9)).await, Err(StoreError::VersionMismatch { .. })));
+    assert!(matches!(commit(&dry_run, update(1)).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, add("urn:x:a|0")).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, add("urn:x:b|0")).await, Err(StoreError::IdentifierInUse(_))));
+    assert_eq!(base.find::<IndividualDetails>(RecordId(1)).await.unwrap().unwrap().meta.version, VersionId(1));
+    assert_eq!(everybody(&*base).await, [1]);
+    assert!(dry_run.kept_back().is_none() && dry_run.take(write(Vec::new()).at, None).operations.is_empty());
+}
+
+#[tokio::test]
+async fn a_dry_run_takes_open_memberships_and_shows_its_programs() {
+    let (base, dry_run) = dry_run().await;
+    let program = samples::full_program().details;
+    assert!(matches!(commit(&dry_run, vec![Operation::create(program.clone())]).await, Err(StoreError::Rehearsed)));
+    let of = &program.identifiers[0].key;
+    let [owner] = dry_run.identifier_owners(RecordKind::Program, of, 9).await.unwrap()[..] else { panic!("no owner") };
+    assert_eq!(dry_run.find::<ProgramDetails>(owner.id).await.unwrap().unwrap().details, program);
+    let beneficiary = SubjectReference { kind: Subject::Individual, id: RecordId(1) };
+    let membership = |status| {
+        let details = samples::full_membership().details;
+        let identifiers = Vec::new();
+        vec![Operation::create(ProgramMembershipDetails {
+            program: owner.id,
+            beneficiary,
+            status,
+            identifiers,
+            ..details
+        })]
+    };
+    for (status, is_refused) in [
+        (MembershipStatus::Exited, false),
+        (MembershipStatus::Enrolled, false),
+        (MembershipStatus::Enrolled, true),
+        (MembershipStatus::Exited, false),
+    ] {
+        let outcome = commit(&dry_run, membership(status)).await.unwrap_err();
+        assert_eq!(matches!(outcome, StoreError::MembershipOpen), is_refused, "{outcome}");
+        assert_eq!(matches!(outcome, StoreError::Rehearsed), !is_refused, "{outcome}");
+    }
+    assert!(base.scan::<ProgramDetails>(RecordId(0), 9).await.unwrap().is_empty());
+    let setting = Setting::ConceptGroup(samples::concept_group());
+    let error = commit(&dry_run, vec![Operation::PutSetting(setting)]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_dry_run_frees_the_slot_of_a_membership_that_it_would_end() {
+    let (base, dry_run) = dry_run().await;
+    let beneficiary = SubjectReference { kind: Subject::Individual, id: RecordId(1) };
+    let membership = |status| {
+        let details = samples::full_membership().details;
+        ProgramMembershipDetails { program: RecordId(1), beneficiary, status, identifiers: Vec::new(), ..details }
+    };
+    let (enrolled, exited) = (membership(MembershipStatus::Enrolled), membership(MembershipStatus::Exited));
+    commit(&*base, vec![Operation::create(enrolled.clone())]).await.unwrap();
+    let add = || vec![Operation::create(enrolled.clone())];
+    assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::MembershipOpen)));
+    let end = vec![Operation::update(RecordId(1), VersionId(1), exited)];
+    assert!(matches!(commit(&dry_run, end).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::Rehearsed)));
+    assert!(matches!(commit(&dry_run, add()).await, Err(StoreError::MembershipOpen)));
 }

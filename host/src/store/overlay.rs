@@ -1,25 +1,31 @@
-//! A store in which several use cases become one write: what each of them commits is worked out, shown to those after it, and
-//! kept back until all of it goes to the real store as one [`Write`].
+//! A store on top of another one. A transaction makes one write of several use cases: what each of them commits is worked out, shown to
+//! those after it, and kept back until all of it goes to the real store as one [`Write`]. A dry run checks writes and makes none: what a
+//! file of records would do to a register.
 //!
 //! **Invariant:** nothing that is committed here is on disk before the whole is; a use case that fails leaves no trace.
 //!
 //! **Invariant:** whoever reads here sees what was committed here before, and the real store as it is for all else. What a
 //! change rests on is checked again when the whole is written: by the version of each changed record, by who carries each
 //! identifier, by the open memberships, and by what each part says it rests on.
+//!
+//! **Invariant:** nothing of a dry run reaches the real store. A write that could be made is answered with [`StoreError::Rehearsed`], and what
+//! it would give out (identifiers, open memberships) is taken for those after it. Of what would be made only that is kept, some tens of
+//! bytes each, and programs, which are few.
 
 mod gather;
 mod port;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::plan::{Last, Planner};
+use super::plan::{Last, Outcome, Planner};
 use super::records::Records;
-use super::{Committed, NewCodes, Operation, RestsOn, Store, StoreError, Write, changes_records};
+use super::{Committed, IdentifierOwner, NewCodes, Operation, RestsOn, Store, StoreError, Write, changes_records};
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::{ChangedRecord, Details};
 use crate::domain::client::ClientId;
@@ -29,16 +35,28 @@ use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
 use crate::domain::subject::SubjectReference;
 
-/// Writes kept back on top of a store.
-pub struct Staged {
+/// Keys of records that a dry run would make begin here: no register ever holds so many.
+const FIRST_OF_DRY_RUN: u64 = 1 << 62;
+
+/// Whether a key is of a record that a dry run would make.
+#[must_use]
+pub fn is_of_dry_run(id: RecordId) -> bool {
+    id.0 >= FIRST_OF_DRY_RUN && id.pending_number().is_none()
+}
+
+/// Writes on top of a store: those of a transaction, or those that a dry run checks.
+pub struct Overlay {
     base: Arc<dyn Store>,
+    is_dry_run: bool,
     state: Mutex<State>,
 }
 
 struct State {
     last: Last,
-    /// What was read to work writes out, with what they left.
+    /// What was read to work writes out, with what they left; of a dry run the open memberships and the programs.
     records: Records,
+    /// Who would carry an identifier after a dry run.
+    carriers: Carriers,
     versions: BTreeMap<(RecordKind, RecordId, VersionId), ChangedRecord>,
     operations: Vec<Operation>,
     /// What gets numbers with the whole.
@@ -50,13 +68,42 @@ struct State {
     collision: Option<usize>,
 }
 
-impl Staged {
-    /// Nothing kept back yet.
+/// The first carrier of each identifier, by the hash of kind and identifier.
+#[derive(Default)]
+struct Carriers {
+    hashers: (RandomState, RandomState),
+    by_name: HashMap<u128, IdentifierOwner>,
+}
+
+impl Carriers {
+    fn name(&self, kind: RecordKind, key: &IdentifierKey) -> u128 {
+        let (high, low) = &self.hashers;
+        u128::from(high.hash_one((kind, key))) << 64 | u128::from(low.hash_one((kind, key)))
+    }
+
+    fn get(&self, kind: RecordKind, key: &IdentifierKey) -> Option<IdentifierOwner> {
+        self.by_name.get(&self.name(kind, key)).copied()
+    }
+}
+
+impl Overlay {
+    /// A transaction with nothing kept back yet.
     #[must_use]
-    pub fn on(base: Arc<dyn Store>) -> Self {
+    pub fn transaction(base: Arc<dyn Store>) -> Self {
+        Self::on(base, false)
+    }
+
+    /// A dry run with nothing checked yet.
+    #[must_use]
+    pub fn dry_run(base: Arc<dyn Store>) -> Self {
+        Self::on(base, true)
+    }
+
+    fn on(base: Arc<dyn Store>, is_dry_run: bool) -> Self {
         let state = State {
-            last: Last::pending(),
+            last: if is_dry_run { Last::all(FIRST_OF_DRY_RUN) } else { Last::pending() },
             records: Records::default(),
+            carriers: Carriers::default(),
             versions: BTreeMap::new(),
             operations: Vec::new(),
             new_codes: Vec::new(),
@@ -66,7 +113,7 @@ impl Staged {
             written: Vec::new(),
             collision: None,
         };
-        Self { base, state: Mutex::new(state) }
+        Self { base, is_dry_run, state: Mutex::new(state) }
     }
 
     /// The store below.
@@ -138,14 +185,49 @@ impl Staged {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works a write out on top of what was committed here; everything that it needs of the real store was gathered.
-    fn keep_back(&self, mut write: Write) -> Result<Committed, StoreError> {
+    /// Checks a write on top of what was checked here; everything that it needs of the real store is in `found`.
+    fn check(&self, mut write: Write, mut found: Records) -> Result<Committed, StoreError> {
+        // A dry run gives no number: nothing of it is there afterwards.
+        drop(write.take_new_codes());
+        let mut state = self.state();
+        // Other writes may have been checked since it was gathered.
+        for ((kind, key), owners) in &mut found.owners {
+            if let Some(owner) = state.carriers.get(*kind, key) {
+                *owners = vec![owner];
+            }
+        }
+        for (slot, holder) in &mut found.open_memberships {
+            if let Some(now) = state.records.open_memberships.get(slot) {
+                *holder = *now;
+            }
+        }
+        let mut planner = Planner::of_parts(&found, state.last);
+        let planned = planner.plan(write, None)?;
+        planner.accept(&planned);
+        state.last = planner.last();
+        let Outcome { records, open_memberships, owners, clients, settings, .. } = planned.outcome;
+        if !clients.is_empty() || !settings.is_empty() {
+            return Err(no_part("it changes something else than records"));
+        }
+        for ((kind, key), owners) in owners {
+            let name = state.carriers.name(kind, &key);
+            state.carriers.by_name.extend(owners.first().map(|owner| (name, *owner)));
+        }
+        state.records.open_memberships.extend(open_memberships);
+        let programs = records.into_iter().filter(|((kind, _), _)| *kind == RecordKind::Program);
+        state.records.by_kind.extend(programs);
+        Err(StoreError::Rehearsed)
+    }
+
+    /// Works a write out on top of what was committed here; everything that it needs of the real store is in `found`.
+    fn keep_back(&self, mut write: Write, found: Records) -> Result<Committed, StoreError> {
         if !changes_records(&write) {
             return Err(no_part("it changes something else than records"));
         }
         // Whether the numbers are the next ones is found out when the whole is written.
         let new_codes = write.take_new_codes();
         let mut state = self.state();
+        state.records.add_missing(found);
         state.collision = None;
         let mut planner = Planner::of_parts(&state.records, state.last);
         let planned = match planner.plan(write.clone(), None) {
@@ -172,7 +254,7 @@ impl Staged {
     }
 }
 
-/// Something that cannot be kept back was asked for, which is a defect.
+/// Something that an overlay cannot do was asked for, which is a defect.
 fn no_part(reason: &str) -> StoreError {
     StoreError::Corrupt { what: "part of a transaction", reason: reason.to_owned() }
 }
