@@ -1,4 +1,4 @@
-/* The interface `vocabulary-pack` of daftar:plugin@0.2.0 for C, without a C library.
+/* The interface `vocabulary-pack` of daftar:plugin@0.1.0 for C, without a C library.
  *
  * What is here says how the host reads a plugin's memory: the canonical ABI of the component model, for 32 bits. A string is an
  * address and a number of bytes, a list an address and a number of items, an `option` and a `result` a byte and what it holds. These
@@ -70,7 +70,7 @@ typedef struct {
 
 /* The four functions of a pack, what the host asks memory of, and where it says that it is done. */
 #define EXPORT(name) __attribute__((export_name(name)))
-#define INTERFACE "daftar:plugin/vocabulary@0.2.0#"
+#define INTERFACE "daftar:plugin/vocabulary@0.1.0#"
 
 EXPORT(INTERFACE "describe") const list *describe(void);
 EXPORT(INTERFACE "concept-groups") const list *concept_groups(void);
@@ -84,7 +84,7 @@ EXPORT("cabi_post_" INTERFACE "resolve") void resolve_done(const resolve_answer 
 EXPORT("cabi_realloc") void *cabi_realloc(void *old, u32 old_bytes, u32 align, u32 new_bytes);
 
 /* What the host links: a line for the operator. `level` is 0 for trace to 4 for error. */
-__attribute__((import_module("daftar:plugin/log@0.2.0"), import_name("write")))
+__attribute__((import_module("daftar:plugin/log@0.1.0"), import_name("write")))
 void log_write(u32 level, const char *at, u32 bytes);
 
 _Static_assert(sizeof(vocabulary) == 84, "vocabulary-description");

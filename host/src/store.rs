@@ -28,18 +28,18 @@ pub mod index;
 pub mod memory;
 mod meters;
 mod numbering;
+pub mod overlay;
 pub mod partition;
 mod plan;
 pub mod postgres;
 pub mod record;
 mod records;
-pub mod rehearsal;
 mod segment;
 pub mod shared;
 pub mod sled;
-pub mod staged;
 #[cfg(test)]
 mod suite;
+mod typed;
 pub mod verify;
 mod write;
 
@@ -52,15 +52,14 @@ use crate::domain::change::{Change, ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
-use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 
-pub use self::error::{REHEARSED, StoreError};
+pub use self::error::{BEFORE_FIRST_RELEASE, REHEARSED, StoreError};
+pub use self::typed::TypedReads;
 use self::write::changes_records;
 pub use self::write::{Committed, NewCodes, NumbersGiven, Operation, RecordDetails, RestsOn, Write, Written};
 
@@ -118,7 +117,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// The writes that are kept back on top of a store, where this is the store of a transaction: no index knows them.
-    fn kept_back(&self) -> Option<&staged::Staged> {
+    fn kept_back(&self) -> Option<&overlay::Overlay> {
         None
     }
 
@@ -160,37 +159,6 @@ pub trait Store: Send + Sync + 'static {
     /// When the store fails or a value cannot be read.
     async fn forget_requests(&self, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// The person of that key.
-    ///
-    /// # Errors
-    /// When the store fails or the value cannot be read.
-    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError>;
-
-    /// The persons of those keys, in the order asked; one that does not exist is left out.
-    ///
-    /// # Errors
-    /// When the store fails or a value cannot be read.
-    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError>;
-
-    /// The group of that key.
-    ///
-    /// # Errors
-    /// When the store fails or the value cannot be read.
-    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError>;
-
-    /// A person as the record stood at that version, the present one or an older one.
-    ///
-    /// # Errors
-    /// When the store fails or the value cannot be read.
-    async fn individual_version(&self, id: RecordId, version: VersionId)
-    -> Result<Option<Arc<Individual>>, StoreError>;
-
-    /// A group as the record stood at that version, the present one or an older one.
-    ///
-    /// # Errors
-    /// When the store fails or the value cannot be read.
-    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError>;
-
     /// The record of that kind and key.
     ///
     /// # Errors
@@ -214,7 +182,7 @@ pub trait Store: Send + Sync + 'static {
         version: VersionId,
     ) -> Result<Option<ChangedRecord>, StoreError>;
 
-    /// Up to `limit` records of a kind with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most.
+    /// Up to `limit` records of a kind with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most. Keys count up from 1 without a gap.
     ///
     /// # Errors
     /// When the store fails or a value cannot be read.
@@ -248,19 +216,6 @@ pub trait Store: Send + Sync + 'static {
         key: &IdentifierKey,
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError>;
-
-    /// Up to `limit` persons with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most: how the indexes are built.
-    /// Keys count up from 1 without a gap.
-    ///
-    /// # Errors
-    /// When the store fails or a value cannot be read.
-    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError>;
-
-    /// Up to `limit` groups with keys after `after`, by key, [`SCAN_RECORDS_MAX`] at most.
-    ///
-    /// # Errors
-    /// When the store fails or a value cannot be read.
-    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError>;
 
     /// Every client.
     ///

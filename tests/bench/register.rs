@@ -48,7 +48,7 @@ pub async fn fill(server: &Server, people: u64) -> Result<f64, String> {
         let (app, codes) = (server.app.clone(), codes.clone());
         writers.spawn(async move {
             for id in (1..=people / HOUSEHOLD).filter(|id| id % WRITERS == writer) {
-                let operations = vec![Operation::CreateGroup(household(id, &codes).details.clone())];
+                let operations = vec![Operation::create(household(id, &codes).details.clone())];
                 let write =
                     Write { at: app.clock.now(), source: None, operations, audit: Vec::new(), rests_on: Vec::new() };
                 app.registry.store.commit(write).await.map_err(|error| error.to_string())?;

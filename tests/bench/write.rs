@@ -151,7 +151,7 @@ async fn bare_store(writers: usize, most: u64, codes: &Codes) -> Result<f64, Str
     let store = Arc::new(store);
     let mut shares: Vec<Vec<Operation>> = (0..writers).map(|_| Vec::new()).collect();
     for id in 1..=most {
-        let operation = Operation::CreateIndividual(person(SEED, id, codes)?.details.clone());
+        let operation = Operation::create(person(SEED, id, codes)?.details.clone());
         if let Some(share) = shares.get_mut(usize::try_from(id).unwrap_or_default() % writers) {
             share.push(operation);
         }

@@ -1,6 +1,7 @@
 //! The program as an operator runs it.
 
 mod about;
+mod before_release;
 mod client;
 mod consent;
 mod crash;

@@ -33,7 +33,7 @@ fn with_a_member_that_is_nobody(data_dir: &std::path::Path) {
     let write = Write {
         at,
         source: None,
-        operations: vec![Operation::CreateGroup(details)],
+        operations: vec![Operation::create(details)],
         audit: Vec::new(),
         rests_on: Vec::new(),
     };

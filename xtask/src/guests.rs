@@ -156,7 +156,7 @@ impl Fixture {
             "name": self.name,
             "version": "1.0.0",
             "kind": self.kind.as_deref().unwrap_or("vocabulary-pack"),
-            "interface": self.interface.as_deref().unwrap_or("0.2.0"),
+            "interface": self.interface.as_deref().unwrap_or("0.1.0"),
             "description": self.description,
             "licence": "Apache-2.0",
             "limits": self.limits,
@@ -230,6 +230,6 @@ mod tests {
         };
         let manifest = fixture.manifest();
         assert_eq!(manifest.get("kind"), Some(&Value::from("vocabulary-pack")));
-        assert_eq!(manifest.get("interface"), Some(&Value::from("0.2.0")));
+        assert_eq!(manifest.get("interface"), Some(&Value::from("0.1.0")));
     }
 }

@@ -144,6 +144,7 @@ impl From<OpenError> for StartError {
             OpenError::Denied { .. } => Self::Denied(told),
             OpenError::Url(_) | OpenError::Tls { .. } | OpenError::NoDatabase { .. } => Self::Settings(told),
             OpenError::Newer { .. }
+            | OpenError::BeforeFirstRelease { .. }
             | OpenError::Tables { .. }
             | OpenError::NotEmpty { .. }
             | OpenError::NotFilled { .. }

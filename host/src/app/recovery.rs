@@ -106,6 +106,7 @@ pub(super) fn open_error(error: &OpenError) -> StartError {
     match error {
         OpenError::Locked(_) => StartError::InUse(error.to_string()),
         OpenError::Newer { .. }
+        | OpenError::BeforeFirstRelease(_)
         | OpenError::Foreign { .. }
         | OpenError::Io { .. }
         | OpenError::Incomplete(_)

@@ -1,8 +1,5 @@
 //! The form in which keys lie on disk: JSON, newest key first, secrets as URL-safe base64 without padding.
 //!
-//! Version 2 adds what the rotation of signing keys needs, `lifetime_s` and `accepted_until`; files of keys that have neither are written
-//! as version 1.
-//!
 //! **Invariant:** a key that reads back has at least 256 bits, is not an obvious pattern, and has a name of its own.
 
 use std::collections::BTreeSet;
@@ -20,10 +17,8 @@ use super::key_strength;
 use super::secret_file::{self, SecretFileError};
 use crate::config::TOKEN_LIFETIME_S_MAX;
 
-/// The form of keys that are not rotated.
+/// The form of the file. A released form stays readable; another one gets another number.
 const FORMAT_VERSION: u32 = 1;
-/// The form of keys that are.
-const ROTATED_FORMAT_VERSION: u32 = 2;
 /// The most keys in one file.
 pub(super) const KEYS_MAX: usize = 64;
 /// The longest name of a key.
@@ -155,9 +150,7 @@ fn render(keys: &[StoredKey]) -> Result<SecretString, String> {
         accepted_until: written.accepted_until.as_deref(),
         secret: &written.secret,
     });
-    let is_rotated = keys.iter().any(|key| key.lifetime_s.is_some() || key.accepted_until.is_some());
-    let version = if is_rotated { ROTATED_FORMAT_VERSION } else { FORMAT_VERSION };
-    let form = FileForm { version, keys: forms.collect() };
+    let form = FileForm { version: FORMAT_VERSION, keys: forms.collect() };
     let mut text = serde_json::to_string_pretty(&form).map_err(|error| error.to_string())?;
     text.push('\n');
     Ok(SecretString::from(text))
@@ -176,11 +169,8 @@ pub(super) fn check(text: &str) -> Result<(), String> {
 fn parse_text(text: &str) -> Result<Vec<StoredKey>, String> {
     let form: FileForm<'_> = serde_json::from_str(text)
         .map_err(|error| format!("not a key file (line {}, column {})", error.line(), error.column()))?;
-    if !(FORMAT_VERSION..=ROTATED_FORMAT_VERSION).contains(&form.version) {
-        return Err(format!(
-            "the file is of version {}, this program reads versions {FORMAT_VERSION} and {ROTATED_FORMAT_VERSION}",
-            form.version
-        ));
+    if form.version != FORMAT_VERSION {
+        return Err(format!("the file is of version {}, this program reads version {FORMAT_VERSION}", form.version));
     }
     if form.keys.is_empty() || form.keys.len() > KEYS_MAX {
         return Err(format!("it holds {} keys, not 1 to {KEYS_MAX}", form.keys.len()));
@@ -188,7 +178,7 @@ fn parse_text(text: &str) -> Result<Vec<StoredKey>, String> {
     let mut seen = BTreeSet::new();
     let mut keys = Vec::with_capacity(form.keys.len());
     for (index, stored) in form.keys.iter().enumerate() {
-        let key = parse_key(stored, form.version).map_err(|reason| format!("key {}: {reason}", index + 1))?;
+        let key = parse_key(stored).map_err(|reason| format!("key {}: {reason}", index + 1))?;
         if index == 0 && key.accepted_until.is_some() {
             return Err("key 1: it is the one that signs, so it has no accepted_until".to_owned());
         }
@@ -200,15 +190,12 @@ fn parse_text(text: &str) -> Result<Vec<StoredKey>, String> {
     Ok(keys)
 }
 
-fn parse_key(stored: &KeyForm<'_>, version: u32) -> Result<StoredKey, String> {
+fn parse_key(stored: &KeyForm<'_>) -> Result<StoredKey, String> {
     let is_named = !stored.kid.is_empty()
         && stored.kid.len() <= KEY_ID_BYTES_MAX
         && stored.kid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     if !is_named {
         return Err(format!("its kid is not 1 to {KEY_ID_BYTES_MAX} letters, digits, hyphens or underscores"));
-    }
-    if version < ROTATED_FORMAT_VERSION && (stored.lifetime_s.is_some() || stored.accepted_until.is_some()) {
-        return Err(format!("lifetime_s and accepted_until belong to version {ROTATED_FORMAT_VERSION}"));
     }
     let created_at = stored.created_at.parse().map_err(|_| "its created_at is not an RFC 3339 instant".to_owned())?;
     let accepted_until = stored.accepted_until.map(str::parse).transpose();
@@ -255,18 +242,17 @@ mod tests {
         assert_eq!(read[0].secret.expose_secret(), made[0].secret.expose_secret());
         assert_eq!(read[0].secret.expose_secret().len(), entropy::SECRET_BYTES);
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("\"version\": 1") && !text.contains("lifetime_s"), "as it always was: {text}");
+        assert!(text.contains("\"version\": 1") && !text.contains("lifetime_s"), "{text}");
     }
 
     #[test]
-    fn what_a_rotation_needs_is_kept_in_a_version_of_its_own() {
+    fn what_a_rotation_needs_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token.json");
         let mut keys = load_or_create(&path, Some(60), now()).unwrap();
         keys[0].accepted_until = Some("2026-01-03T00:00:00Z".parse().unwrap());
         keys.insert(0, new_key(Some(90), now()).unwrap());
         replace(&path, &keys).unwrap();
-        assert!(std::fs::read_to_string(&path).unwrap().contains("\"version\": 2"));
         let read = load(&path).unwrap().unwrap();
         for (read, written) in read.iter().zip(&keys) {
             assert_eq!((&read.id, read.created_at), (&written.id, written.created_at));
@@ -276,14 +262,14 @@ mod tests {
         assert_eq!(read.len(), 2);
     }
 
-    /// The bytes that the first and the second version have on disk: read for as long as there are such files.
+    /// The bytes that version 1 has on disk: read for as long as there are such files.
     #[test]
-    fn both_versions_read_as_they_were_written() {
+    fn version_1_reads_as_it_was_written() {
         let first = file(&key("0f1e2d3c4b5a6978", "2026-01-02T03:04:05.678Z", GOOD));
         let read = parse_text(&first).unwrap();
         assert_eq!((read[0].lifetime_s, read[0].accepted_until), (None, None));
         let second = format!(
-            "{{\"version\": 2, \"keys\": [{{\"kid\": \"b\", \"created_at\": \"2026-01-03T00:00:00Z\", \"lifetime_s\": 86400, \
+            "{{\"version\": 1, \"keys\": [{{\"kid\": \"b\", \"created_at\": \"2026-01-03T00:00:00Z\", \"lifetime_s\": 86400, \
              \"secret\": \"{GOOD}\"}}, {{\"kid\": \"a\", \"created_at\": \"2026-01-02T00:00:00Z\", \"lifetime_s\": 3600, \
              \"accepted_until\": \"2026-01-03T01:01:00Z\", \"secret\": \"{GOOD}\"}}]}}"
         );
@@ -299,18 +285,16 @@ mod tests {
         let short = URL_SAFE_NO_PAD.encode((0..31).collect::<Vec<u8>>());
         let long = URL_SAFE_NO_PAD.encode((0..1025).map(|index| (index % 251) as u8).collect::<Vec<u8>>());
         let with = |more: &str| key("a", at, GOOD).replacen('{', &format!("{{{more},"), 1);
-        let second = |keys: &str| file(keys).replace("\"version\": 1", "\"version\": 2");
         let cases = [
             (String::new(), "not a key file (line 1"),
             ("{}".to_owned(), "not a key file"),
             ("{\"version\": 0, \"keys\": []}".to_owned(), "version 0"),
-            ("{\"version\": 3, \"keys\": []}".to_owned(), "version 3"),
-            (file(&with("\"lifetime_s\": 60")), "key 1: lifetime_s and accepted_until belong to version 2"),
-            (second(&with("\"lifetime_s\": 0")), "key 1: its lifetime_s"),
-            (second(&with("\"lifetime_s\": 2678401")), "key 1: its lifetime_s"),
-            (second(&with(&format!("\"accepted_until\": \"{at}\""))), "key 1: it is the one that signs"),
-            (second(&with("\"accepted_until\": \"never\"")), "key 1: its accepted_until"),
-            (second(&with("\"lifetime_s\": 60, \"lifetime_s\": 60")), "not a key file"),
+            ("{\"version\": 2, \"keys\": []}".to_owned(), "version 2"),
+            (file(&with("\"lifetime_s\": 0")), "key 1: its lifetime_s"),
+            (file(&with("\"lifetime_s\": 2678401")), "key 1: its lifetime_s"),
+            (file(&with(&format!("\"accepted_until\": \"{at}\""))), "key 1: it is the one that signs"),
+            (file(&with("\"accepted_until\": \"never\"")), "key 1: its accepted_until"),
+            (file(&with("\"lifetime_s\": 60, \"lifetime_s\": 60")), "not a key file"),
             (file(""), "0 keys"),
             (file(&vec![key("a", at, GOOD); 65].join(",")), "65 keys"),
             (file(&key("", at, GOOD)), "key 1: its kid"),

@@ -1,6 +1,6 @@
 //! What passes between the registry and the eligibility engine. An expression is opaque text here.
 //!
-//! The types say the same as `wit/daftar-plugin/0.2.0/{schema,columns,eligibility}.wit`, where each field is described.
+//! The types say the same as `wit/daftar-plugin/0.1.0/{schema,columns,eligibility}.wit`, where each field is described.
 
 use super::code::CodeNumber;
 pub use super::subject::Subject;

@@ -1,6 +1,6 @@
 //! How the answer of a rule for one subject came about, and what a rule costs.
 //!
-//! The types say the same as `wit/daftar-plugin/0.2.0/eligibility.wit`, where each field is described.
+//! The types say the same as `wit/daftar-plugin/0.1.0/eligibility.wit`, where each field is described.
 //!
 //! **Invariant:** each part of an explanation stands after the one that it is an operand of, so that one walk builds the tree.
 

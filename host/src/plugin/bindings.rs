@@ -1,7 +1,6 @@
 //! The types and calls of the newest plugin interface, generated from `wit/`.
 //!
-//! **Invariant:** these are the only `bindgen!` calls, and nothing outside `plugin::wit` names what they generate. An older
-//! version has none of its own as long as its types are the newest ones.
+//! **Invariant:** these are the only `bindgen!` calls, and nothing outside `plugin::wit` names what they generate.
 
 pub(super) use self::eligibility_engine::generated as engine;
 pub(super) use self::vocabulary_pack::generated as pack;
@@ -9,7 +8,7 @@ pub(super) use self::vocabulary_pack::generated as pack;
 mod vocabulary_pack {
     pub(in crate::plugin) mod generated {
         wasmtime::component::bindgen!({
-            path: "../wit/daftar-plugin/0.2.0",
+            path: "../wit/daftar-plugin/0.1.0",
             world: "vocabulary-pack",
             // More than a call may hand over stops it.
             imports: { default: trappable },
@@ -20,7 +19,7 @@ mod vocabulary_pack {
 mod eligibility_engine {
     pub(in crate::plugin) mod generated {
         wasmtime::component::bindgen!({
-            path: "../wit/daftar-plugin/0.2.0",
+            path: "../wit/daftar-plugin/0.1.0",
             world: "eligibility-engine",
             imports: { default: trappable },
             // A batch is lowered from the caller's columns without a copy of them.

@@ -25,8 +25,8 @@ pub trait RuleSession {
     /// What is doubtful about it; it runs all the same.
     fn warnings(&self) -> &[Diagnostic];
 
-    /// The type of its value and what it costs; none from an engine of interface 0.1.0, which cannot tell.
-    fn summary(&self) -> Option<&RuleSummary>;
+    /// The type of its value and what it costs.
+    fn summary(&self) -> &RuleSummary;
 
     /// Answers its questions. Once, before the first `evaluate`, also when it asks nothing.
     ///
@@ -40,12 +40,12 @@ pub trait RuleSession {
     /// A budget was exhausted, or a fault ended the session.
     fn evaluate(&mut self, batch: &Batch) -> Result<Outcomes, EngineError>;
 
-    /// How the outcome of one row of a batch comes about; none from an engine of interface 0.1.0, which cannot tell. The first
-    /// part is the whole expression, and its value is the outcome that [`RuleSession::evaluate`] gives.
+    /// How the outcome of one row of a batch comes about. The first part is the whole expression, and its value is the outcome that
+    /// [`RuleSession::evaluate`] gives.
     ///
     /// # Errors
     /// A budget was exhausted, or a fault ended the session.
-    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Option<Explanation>, EngineError>;
+    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Explanation, EngineError>;
 
     /// The engine that compiled it, as the decision block names it: another may be active by now.
     fn engine_name(&self) -> &str;
@@ -83,12 +83,12 @@ pub enum EngineError {
         allowed: u64,
     },
     /// The expression needs more room than the engine allows itself.
-    #[error("the expression exhausts the engine's own budget `{budget}`{}", of_size(*.allowed))]
+    #[error("the expression exhausts the engine's own budget `{budget}` of {allowed}")]
     EngineBudget {
         /// The engine's name for it.
         budget: String,
-        /// How large it is; none from an engine of interface 0.1.0, which does not say.
-        allowed: Option<u64>,
+        /// How large it is.
+        allowed: u64,
     },
     /// The engine did not answer as it should.
     #[error(transparent)]
@@ -187,10 +187,6 @@ async fn answered<R: Send + 'static>(
     let answer = move |session: Result<&mut dyn RuleSession, EngineError>| drop(sender.send(session.map(task)));
     submit(cancellation, Box::new(answer))?;
     receiver.await.map_err(|_| EngineError::Abandoned)?
-}
-
-fn of_size(allowed: Option<u64>) -> String {
-    allowed.map(|allowed| format!(" of {allowed}")).unwrap_or_default()
 }
 
 fn first_error(diagnostics: &[Diagnostic]) -> String {

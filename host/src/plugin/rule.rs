@@ -81,7 +81,7 @@ pub(super) struct SandboxedRule {
     references: Vec<Reference>,
     questions: Vec<PlacedQuestion>,
     warnings: Vec<Diagnostic>,
-    summary: Option<RuleSummary>,
+    summary: RuleSummary,
 }
 
 impl SandboxedRule {
@@ -128,8 +128,8 @@ impl RuleSession for SandboxedRule {
         &self.warnings
     }
 
-    fn summary(&self) -> Option<&RuleSummary> {
-        self.summary.as_ref()
+    fn summary(&self) -> &RuleSummary {
+        &self.summary
     }
 
     fn bind(&mut self, bindings: &Bindings) -> Result<(), EngineError> {
@@ -144,12 +144,12 @@ impl RuleSession for SandboxedRule {
         Ok(outcomes)
     }
 
-    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Option<Explanation>, EngineError> {
+    fn explain(&mut self, batch: &Batch, row: u32) -> Result<Explanation, EngineError> {
         let (rule, expression) = (self.rule, self.expression.as_str());
         let explained =
             self.metered.call(batch.rows, |store, rules| rules.explain(store, rule, batch, row, expression))?;
         let explanation = within(explained)?;
-        self.metered.sandbox.note_output(explanation.as_ref().map_or(0, explanation_bytes));
+        self.metered.sandbox.note_output(explanation_bytes(&explanation));
         Ok(explanation)
     }
 

@@ -5,7 +5,6 @@ mod common;
 mod crash;
 mod faults;
 pub mod guest;
-mod interfaces;
 mod kept_code;
 mod library;
 mod limits;

@@ -317,11 +317,9 @@ impl ClientAdministration {
         let committed = self.store.commit(write).await?;
         let stored = committed.written.into_iter().find_map(|written| match written {
             crate::store::Written::Client(client) => Some(client),
-            crate::store::Written::Individual(_)
-            | crate::store::Written::Group(_)
-            | crate::store::Written::Record(_)
-            | crate::store::Written::Photo(_)
-            | crate::store::Written::Setting(_) => None,
+            crate::store::Written::Record(_) | crate::store::Written::Photo(_) | crate::store::Written::Setting(_) => {
+                None
+            }
         });
         let stored = stored.ok_or_else(|| StoreError::Corrupt {
             what: "client",

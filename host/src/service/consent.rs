@@ -22,7 +22,7 @@ use crate::domain::search::Page;
 use crate::domain::search::terms::ConsentTerm;
 use crate::domain::subject::Subject;
 use crate::error::AppError;
-use crate::store::{Operation, RecordDetails, Write};
+use crate::store::Operation;
 
 /// A consent as a request gives it: the subject by identifier.
 pub type ConsentDraft = ConsentDetails<IdentifierKey>;
@@ -68,16 +68,9 @@ pub async fn create(ctx: &OpContext, registry: &Registry, draft: ConsentDraft) -
         is_withdrawn: draft.is_withdrawn,
     };
     let targets = vec![reference(details.id), records::reference(subject.kind.record_kind(), &draft.subject.id)];
-    let operation = Operation::Create(RecordDetails::Consent(details));
+    let operation = Operation::create(details);
     let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: vec![operation],
-        audit: vec![entry],
-        rests_on: Vec::new(),
-    };
-    view(ctx, registry, records::written(registry.store.commit(write).await?)?).await
+    view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
 }
 
 /// Reads a consent.
@@ -106,12 +99,8 @@ pub async fn withdraw(
     id: ConsentId,
     condition: &VersionCondition,
 ) -> Result<ConsentView, AppError> {
-    let outcome = records::retried(condition, || withdraw_once(ctx, registry, id, condition)).await;
-    if outcome.is_err() {
-        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(id)]);
-        registry.audit.record(ctx, entry).await?;
-    }
-    outcome
+    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(id)]);
+    records::changed(ctx, registry, condition, refusal, || withdraw_once(ctx, registry, id, condition)).await
 }
 
 async fn withdraw_once(
@@ -130,11 +119,9 @@ async fn withdraw_once(
         return view(ctx, registry, before).await;
     }
     entry.note = Some("withdrawn".to_owned());
-    let details = RecordDetails::Consent(ConsentDetails { is_withdrawn: true, ..before.details.clone() });
-    let operations = vec![Operation::Update(before.id, before.meta.version, details)];
-    let write =
-        Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry], rests_on: Vec::new() };
-    view(ctx, registry, records::written(registry.store.commit(write).await?)?).await
+    let details = ConsentDetails { is_withdrawn: true, ..before.details.clone() };
+    let operation = Operation::update(before.id, before.meta.version, details);
+    view(ctx, registry, records::commit(registry, records::write(ctx, vec![operation], entry)).await?).await
 }
 
 /// The consent of that name, if the caller may see it.

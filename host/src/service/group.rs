@@ -9,6 +9,7 @@ pub mod members;
 mod search;
 mod shown;
 
+use crate::store::TypedReads;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use change::write_change;
 use super::codes::CodeView;
 use super::registry::Registry;
 use super::visibility::{self, Seen};
-use super::{audit, open, records};
+use super::{audit, records};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -116,7 +117,7 @@ pub async fn read(
 /// [`AppError::NotFound`] and [`AppError::Ambiguous`].
 async fn find(ctx: &OpContext, registry: &Registry, key: &IdentifierKey) -> Result<(Arc<Group>, FieldSet), AppError> {
     let (id, fields) = visibility::find(ctx, registry, RecordKind::Group, key).await?;
-    let group = registry.store.group(id).await?;
+    let group = registry.store.find::<GroupDetails>(id).await?;
     let group = group.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))?;
     Ok((group, fields))
 }
@@ -216,7 +217,7 @@ async fn seen_members(
     let seen = named.into_iter().zip(fields).filter_map(|(id, fields)| Some((id, fields?)));
     let mut seen: HashMap<RecordId, FieldSet> = seen.collect();
     let ids: Vec<RecordId> = seen.keys().copied().collect();
-    let people = registry.store.individuals(&ids).await?.into_iter();
+    let people = registry.store.find_all::<IndividualDetails>(&ids).await?.into_iter();
     Ok(people.filter_map(|record| Some((record.id, Seen { fields: seen.remove(&record.id)?, record }))).collect())
 }
 
@@ -229,7 +230,7 @@ async fn seen_groups(
     let mut seen = HashMap::new();
     for Relationship { target, .. } in relationships {
         let Some(fields) = visibility::of(ctx, registry, RecordKind::Group, *target).await? else { continue };
-        let Some(record) = registry.store.group(*target).await? else { continue };
+        let Some(record) = registry.store.find::<GroupDetails>(*target).await? else { continue };
         seen.insert(*target, Seen { record, fields });
     }
     Ok(seen)
@@ -240,8 +241,4 @@ pub(super) fn codes_of<I: Clone>(draft: &GroupDetails<CodeUri, I>) -> Vec<CodeUr
     let mut codes = Vec::new();
     draft.clone().map_codes(|_, _, code| codes.push(code));
     codes
-}
-
-fn with_lasting(details: GroupDetails, kept: &open::Kept) -> GroupDetails {
-    details.map_codes(|_, _, code| kept.lasting(code))
 }

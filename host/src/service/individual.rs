@@ -5,6 +5,7 @@ mod create;
 mod read;
 mod search;
 
+use crate::store::TypedReads;
 use std::sync::Arc;
 
 pub use change::change;
@@ -94,7 +95,7 @@ async fn find(
     key: &IdentifierKey,
 ) -> Result<(Arc<Individual>, FieldSet), AppError> {
     let (id, fields) = visibility::find(ctx, registry, RecordKind::Individual, key).await?;
-    let individual = registry.store.individual(id).await?;
+    let individual = registry.store.find::<IndividualDetails>(id).await?;
     let individual =
         individual.ok_or_else(|| AppError::internal("an identifier leads to a record that is not there"))?;
     Ok((individual, fields))

@@ -285,7 +285,7 @@ mod tests {
         store.attach_sink(std::sync::Arc::new(Nobody)).unwrap();
         for active in people {
             let details = IndividualDetails { active: Some(*active), ..IndividualDetails::default() };
-            let operations = vec![Operation::CreateIndividual(details)];
+            let operations = vec![Operation::create(details)];
             let at = Timestamp::UNIX_EPOCH;
             let write = Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() };
             store.commit(write).await.unwrap();

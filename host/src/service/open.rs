@@ -15,6 +15,8 @@ use tokio::sync::OwnedMutexGuard;
 use super::registry::Registry;
 use crate::context::OpContext;
 use crate::domain::code::{CodeNumber, CodeUri, CodedValue, Namespace};
+use crate::domain::group::GroupDetails;
+use crate::domain::individual::IndividualDetails;
 use crate::error::AppError;
 use crate::store::{NewCodes, NumbersGiven, Operation};
 use crate::vocab::{AskedCode, CallingThread, CodeTable, Generation, OpenProblem, OpenUnavailable, Vocabularies};
@@ -41,10 +43,21 @@ pub struct Consulted {
 }
 
 impl Consulted {
-    /// Whether any pack was asked.
-    #[must_use]
-    pub fn has_asked(&self) -> bool {
-        !self.asked.is_empty()
+    /// The details that a record keeps: where packs were asked about their codes, with the numbers that those codes get by the write.
+    ///
+    /// # Errors
+    /// As [`Self::keep`].
+    pub async fn finalise<D: MapCodes>(
+        self,
+        ctx: &OpContext,
+        registry: &Registry,
+        details: D,
+    ) -> Result<(D, Option<Kept>), AppError> {
+        if self.asked.is_empty() {
+            return Ok((details, None));
+        }
+        let kept = self.keep(ctx, registry).await?;
+        Ok((details.mapped(&|value| kept.lasting(value)), Some(kept)))
     }
 
     /// Finds the numbers that the codes get which were asked about, with the write whose record will hold them. Until that is made,
@@ -52,7 +65,7 @@ impl Consulted {
     ///
     /// # Errors
     /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
-    pub async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<Kept, AppError> {
+    async fn keep(self, ctx: &OpContext, registry: &Registry) -> Result<Kept, AppError> {
         // A transaction finds out when it is written whether another write has given its numbers.
         let turn = match registry.store.kept_back() {
             Some(_) => None,
@@ -90,6 +103,24 @@ impl Consulted {
         let heard = Arc::new(Publishing { vocabularies, built, asked: self.asked, table });
         let new_codes = Some(NewCodes { first, codes, counters, heard });
         Ok(Kept { generation, before: self.generation, new_codes, _turn: turn })
+    }
+}
+
+/// Details that hold codes.
+pub trait MapCodes: Sized {
+    /// The same with other values in place of its codes.
+    fn mapped(self, change: &dyn Fn(CodedValue) -> CodedValue) -> Self;
+}
+
+impl MapCodes for IndividualDetails {
+    fn mapped(self, change: &dyn Fn(CodedValue) -> CodedValue) -> Self {
+        self.map_codes(|_, _, value| change(value))
+    }
+}
+
+impl MapCodes for GroupDetails {
+    fn mapped(self, change: &dyn Fn(CodedValue) -> CodedValue) -> Self {
+        self.map_codes(|_, _, value| change(value))
     }
 }
 
@@ -162,7 +193,7 @@ pub struct Kept {
 impl Kept {
     /// The value that a record keeps for one that was good for the request only.
     #[must_use]
-    pub fn lasting(&self, value: CodedValue) -> CodedValue {
+    fn lasting(&self, value: CodedValue) -> CodedValue {
         let lasting = self.before.table().uri(value.number).and_then(|uri| self.generation.number_of(&uri));
         CodedValue { number: lasting.unwrap_or(value.number), ..value }
     }

@@ -23,7 +23,7 @@ use crate::domain::scope::Resource;
 use crate::domain::subject::Subject;
 use crate::error::{AppError, FieldProblem, FieldUse};
 use crate::plugin::EligibilityEngine;
-use crate::store::{Operation, RecordDetails, Write};
+use crate::store::Operation;
 
 /// A program as it was written, with what is doubtful about its expression.
 pub struct WrittenProgram {
@@ -130,19 +130,12 @@ async fn write(
 ) -> Result<Arc<Program>, AppError> {
     let targets = records::references(RecordKind::Program, &details.identifiers);
     let fields = changed::of_program(before.map(|before| &before.details), &details);
-    let details = RecordDetails::Program(details);
     let (action, operation) = match before {
-        None => (AuditAction::Create, Operation::Create(details)),
-        Some(before) => (AuditAction::Update, Operation::Update(before.id, before.meta.version, details)),
+        None => (AuditAction::Create, Operation::create(details)),
+        Some(before) => (AuditAction::Update, Operation::update(before.id, before.meta.version, details)),
     };
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: vec![operation],
-        audit: vec![audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_fields(fields)],
-        rests_on: Vec::new(),
-    };
-    records::written(registry.store.commit(write).await?)
+    let entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_fields(fields);
+    records::commit(registry, records::write(ctx, vec![operation], entry)).await
 }
 
 /// Reads a program by identifier.

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::identifiers;
+use super::registry::Registry;
+use crate::context::OpContext;
+use crate::domain::audit::AuditEntry;
 use crate::domain::change::Details;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::record::{Record, RecordId, RecordKind, VersionCondition, VersionId};
 use crate::error::AppError;
-use crate::store::{Committed, Store};
+use crate::store::{Committed, Operation, Store, TypedReads, Write};
 
 /// How often a change that names no version is tried in all.
 const ATTEMPTS_MAX: u32 = 12;
@@ -30,7 +33,7 @@ pub async fn find<D: Details>(store: &dyn Store, key: &IdentifierKey) -> Result<
 /// # Errors
 /// When the store fails; a record that is not there is a defect.
 pub async fn by_id<D: Details>(store: &dyn Store, id: RecordId) -> Result<Arc<Record<D>>, AppError> {
-    let record = store.record(D::KIND, id).await?.and_then(D::of);
+    let record = store.find(id).await?;
     record.ok_or_else(|| AppError::internal(format!("a key leads to no {}", D::KIND)))
 }
 
@@ -59,6 +62,38 @@ pub async fn retried<T, F: Future<Output = Result<T, AppError>>>(
         }
         attempts = attempts.saturating_add(1);
     }
+}
+
+/// Makes a change as [`retried`]; where it is refused, `refusal` goes into the audit log.
+///
+/// # Errors
+/// The last attempt's.
+pub async fn changed<T, F: Future<Output = Result<T, AppError>>>(
+    ctx: &OpContext,
+    registry: &Registry,
+    condition: &VersionCondition,
+    refusal: impl FnOnce() -> AuditEntry,
+    attempt: impl FnMut() -> F,
+) -> Result<T, AppError> {
+    let outcome = retried(condition, attempt).await;
+    if outcome.is_err() {
+        registry.audit.record(ctx, refusal()).await?;
+    }
+    outcome
+}
+
+/// What is changed for the caller now, with its entry of the audit log.
+#[must_use]
+pub fn write(ctx: &OpContext, operations: Vec<Operation>, entry: AuditEntry) -> Write {
+    Write { at: ctx.now, source: ctx.client().cloned(), operations, audit: vec![entry], rests_on: Vec::new() }
+}
+
+/// Commits a write, and returns the record that its first operation made.
+///
+/// # Errors
+/// Those of [`Store::commit`]; [`AppError::Internal`] when the record is of another kind.
+pub async fn commit<D: Details>(registry: &Registry, write: Write) -> Result<Arc<Record<D>>, AppError> {
+    written(registry.store.commit(write).await?)
 }
 
 /// Checks that a record is at a version at which it may be changed.

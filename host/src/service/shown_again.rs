@@ -10,11 +10,10 @@ use super::program_membership::{self, MembershipView};
 use super::registry::Registry;
 use super::{records, visibility};
 use crate::context::OpContext;
-use crate::domain::change::Details;
 use crate::domain::field::FieldSet;
-use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::error::AppError;
+use crate::store::TypedReads;
 
 /// A record as it was written.
 pub enum ShownAgain {
@@ -51,18 +50,17 @@ pub async fn shown_again(
     };
     Ok(match kind {
         RecordKind::Individual => {
-            let individual = registry.store.individual_version(id, version).await?.ok_or_else(gone)?;
+            let individual = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             let codes = CodeView::new(registry.vocabularies.current(), languages);
             let beside = individual::beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
             ShownAgain::Individual(IndividualView { individual, fields, beside, codes })
         }
         RecordKind::Group => {
-            let group = registry.store.group_version(id, version).await?.ok_or_else(gone)?;
+            let group = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             ShownAgain::Group(group::answer(ctx, registry, languages, (group, fields), group::Wanted::ALL).await?)
         }
         RecordKind::ProgramMembership => {
-            let membership = registry.store.record_version(kind, id, version).await?;
-            let membership = membership.and_then(ProgramMembershipDetails::of).ok_or_else(gone)?;
+            let membership = registry.store.find_version(id, version).await?.ok_or_else(gone)?;
             ShownAgain::ProgramMembership(program_membership::view(registry, membership, fields).await?)
         }
         RecordKind::Program | RecordKind::Consent => ShownAgain::Nothing,

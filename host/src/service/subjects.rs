@@ -1,8 +1,8 @@
 //! People and groups as other records refer to them.
 
 use crate::context::OpContext;
+use crate::domain::change::ChangedRecord;
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::record::RecordKind;
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::{AppError, FieldProblem};
 use crate::store::{IDENTIFIER_OWNERS_MAX, Store};
@@ -64,18 +64,10 @@ pub async fn carriers(
 /// # Errors
 /// When the store fails; one that is not there is a defect.
 pub async fn called(store: &dyn Store, subject: SubjectReference) -> Result<String, AppError> {
-    let (kind, identifiers) = match subject.kind {
-        Subject::Individual => {
-            let individual = store.individual(subject.id).await?;
-            (RecordKind::Individual, individual.map(|found| found.details.identifiers.clone()))
-        }
-        Subject::Group => {
-            let group = store.group(subject.id).await?;
-            (RecordKind::Group, group.map(|found| found.details.identifiers.clone()))
-        }
-    };
-    let key = identifiers.as_deref().and_then(records::called);
-    let key =
-        key.ok_or_else(|| AppError::internal(format!("a reference leads to no {kind} that has an identifier")))?;
+    let kind = subject.kind.record_kind();
+    let found = store.record(kind, subject.id).await?;
+    let identifiers = found.as_ref().map(ChangedRecord::identifiers).unwrap_or_default();
+    let key = records::called(&identifiers)
+        .ok_or_else(|| AppError::internal(format!("a reference leads to no {kind} that has an identifier")))?;
     Ok(records::reference(kind, key))
 }

@@ -14,12 +14,12 @@ use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::change::ChangedRecord;
 use crate::domain::idempotency::RememberedRequest;
 use crate::error::AppError;
-use crate::store::staged::Staged;
+use crate::store::overlay::Overlay;
 use crate::store::{Committed, Store, StoreError, Write};
 
 /// Use cases that wait to be written.
 pub struct Transaction {
-    staged: Arc<Staged>,
+    staged: Arc<Overlay>,
     registry: Arc<Registry>,
     lines: HeldLines,
 }
@@ -65,7 +65,7 @@ impl Transaction {
     /// Nothing done yet.
     #[must_use]
     pub fn begin(registry: &Registry) -> Self {
-        let staged = Arc::new(Staged::on(Arc::clone(&registry.store)));
+        let staged = Arc::new(Overlay::transaction(Arc::clone(&registry.store)));
         let store = Arc::clone(&staged) as Arc<dyn Store>;
         let vocabularies = Arc::new(registry.vocabularies.of_transaction());
         let registry = Registry { store, vocabularies, bodies: Arc::default(), ..registry.clone() };

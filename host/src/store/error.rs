@@ -8,6 +8,10 @@ use crate::error::{AppError, Cause};
 /// What is said of a write that was only to be checked, and could be made.
 pub const REHEARSED: &str = "it was checked and could be done, and nothing was written";
 
+/// What is said of a folder, a database or a backup whose stored forms no release reads.
+pub const BEFORE_FIRST_RELEASE: &str = "was made before the first release, and this daftar does not read it: export its records with the program that made it \
+    (`daftar export FILE`), and import them into an empty register (`daftar import FILE`)";
+
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -11,14 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{ChangedRecord, Details, Sequence};
+use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::{Setting, SettingKey};
-use crate::domain::group::{Group, GroupDetails};
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -165,32 +163,6 @@ impl Store for MemoryStore {
         Ok(before.saturating_sub(remembered.len()) as u64)
     }
 
-    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        Ok(self.state().records.get(id))
-    }
-
-    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
-        let state = self.state();
-        Ok(ids.iter().filter_map(|id| state.records.get(*id)).collect())
-    }
-
-    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.state().records.get(id))
-    }
-
-    async fn individual_version(
-        &self,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<Arc<Individual>>, StoreError> {
-        let version = self.state().versions.get(&(RecordKind::Individual, id, version)).cloned();
-        Ok(version.and_then(IndividualDetails::of))
-    }
-
-    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.state().versions.get(&(RecordKind::Group, id, version)).cloned().and_then(GroupDetails::of))
-    }
-
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
         self.state().records.record(kind, id)
     }
@@ -236,15 +208,6 @@ impl Store for MemoryStore {
         let mut owners = self.state().records.owners(kind, key)?;
         owners.truncate(limit);
         Ok(owners)
-    }
-
-    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
-        let state = self.state();
-        Ok(state.records.scan(RecordKind::Individual, after, limit).filter_map(IndividualDetails::of).collect())
-    }
-
-    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
-        Ok(self.state().records.scan(RecordKind::Group, after, limit).filter_map(GroupDetails::of).collect())
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {

@@ -55,9 +55,13 @@ pub(super) struct Last {
 impl Last {
     /// Before the first record of a transaction: its records have keys that are not given yet.
     pub(super) fn pending() -> Self {
-        let none = RecordId::pending(0).0;
+        Self::all(RecordId::pending(0).0)
+    }
+
+    /// That key as the last one of every kind.
+    pub(super) fn all(key: u64) -> Self {
         let sequence = Sequence::default();
-        Self { individual: none, group: none, program: none, membership: none, consent: none, sequence }
+        Self { individual: key, group: key, program: key, membership: key, consent: key, sequence }
     }
 
     /// Gives that key of a kind, when it is beyond those given.

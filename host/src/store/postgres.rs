@@ -51,14 +51,12 @@ use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::{ChangedRecord, Details, Sequence};
+use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
-use crate::domain::group::{Group, GroupDetails};
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::{Individual, IndividualDetails};
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -287,32 +285,6 @@ impl Store for PostgresStore {
         self.database.forget_requests(now).await
     }
 
-    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        Ok(self.database.record(RecordKind::Individual, id).await?.and_then(IndividualDetails::of))
-    }
-
-    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
-        let found = self.database.records(RecordKind::Individual, ids).await?;
-        Ok(found.into_iter().filter_map(IndividualDetails::of).collect())
-    }
-
-    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.database.record(RecordKind::Group, id).await?.and_then(GroupDetails::of))
-    }
-
-    async fn individual_version(
-        &self,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<Arc<Individual>>, StoreError> {
-        let found = self.database.record_version(RecordKind::Individual, id, version).await?;
-        Ok(found.and_then(IndividualDetails::of))
-    }
-
-    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        Ok(self.database.record_version(RecordKind::Group, id, version).await?.and_then(GroupDetails::of))
-    }
-
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
         self.database.record(kind, id).await
     }
@@ -354,16 +326,6 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<IdentifierOwner>, StoreError> {
         self.lookups.owners(kind, key, limit).await
-    }
-
-    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
-        let found = self.database.scan_records(RecordKind::Individual, after, limit).await?;
-        Ok(found.into_iter().filter_map(IndividualDetails::of).collect())
-    }
-
-    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
-        let found = self.database.scan_records(RecordKind::Group, after, limit).await?;
-        Ok(found.into_iter().filter_map(GroupDetails::of).collect())
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {

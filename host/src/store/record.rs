@@ -2,13 +2,15 @@
 //!
 //! **Invariant:** a stored value is one version byte and the postcard of that version's struct. A released struct is never
 //! edited, not even its order of fields or cases: a change is a new struct with a new version byte, and the old one stays
-//! readable. The golden files under `tests/data/stored` hold bytes of every version and what they say.
+//! readable ([`StoredForm::upgrade`]). The golden files under `tests/data/stored` hold bytes of every version and what they say.
+//! Every form begins at version 1 with the first release.
 //!
 //! **Invariant:** reading checks: a value that domain types would not accept, an unknown version byte and left-over bytes are
 //! [`StoreError::Corrupt`], whose reason names fields and numbers, never what a person's record says.
 
 pub mod address;
 pub mod audit;
+pub mod audit_form;
 pub mod audit_segment;
 pub mod change;
 pub mod client;
@@ -58,6 +60,13 @@ pub trait StoredForm: Serialize + DeserializeOwned {
     const VERSION: u8;
     /// What it is, for messages.
     const WHAT: &'static str;
+
+    /// The form that bytes of an older version become. A form with older versions reads each of them here, by [`decode`] of its own
+    /// struct; [`None`] where the bytes are of no older version. No form has an older version yet.
+    fn upgrade(bytes: &[u8]) -> Option<Result<Self, StoreError>> {
+        let _ = bytes;
+        None
+    }
 }
 
 /// Why a stored form is not a domain value. Names fields and numbers only.
@@ -86,26 +95,21 @@ pub fn encode<F: StoredForm>(form: &F) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
-/// The stored form that the bytes hold.
+/// The stored form that the bytes hold, of its version or an older one that it [upgrades](StoredForm::upgrade).
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the version byte is another, the bytes do not fit the form, or bytes are left over.
+/// [`StoreError::Corrupt`] when the version byte is newer or unknown, the bytes do not fit the form, or bytes are left over.
 pub fn decode<F: StoredForm>(bytes: &[u8]) -> Result<F, StoreError> {
     let corrupt = |reason: String| StoreError::Corrupt { what: F::WHAT, reason };
     let Some((version, body)) = bytes.split_first() else {
         return Err(corrupt("it is empty".to_owned()));
     };
     if *version != F::VERSION {
-        return Err(corrupt(format!("its version is {version}, and this daftar reads {}", F::VERSION)));
+        let unknown = || corrupt(format!("its version is {version}, and this daftar reads {}", F::VERSION));
+        return F::upgrade(bytes).unwrap_or_else(|| Err(unknown()));
     }
     let (form, rest) = postcard::take_from_bytes(body).map_err(|error| corrupt(error.to_string()))?;
     if rest.is_empty() { Ok(form) } else { Err(corrupt(format!("{} bytes are left over", rest.len()))) }
-}
-
-/// The version byte of stored bytes; none where there are no bytes.
-#[must_use]
-pub fn version_of(bytes: &[u8]) -> Option<u8> {
-    bytes.first().copied()
 }
 
 /// Reads bytes as a form and the form as a domain value.
@@ -154,12 +158,35 @@ pub fn decode_any(kind: RecordKind, id: RecordId, bytes: &[u8]) -> Result<Change
 mod tests {
     use super::*;
 
+    /// A form of which there was a version 2, as there may be after a release.
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-    struct Sample(u32);
+    struct Sample {
+        count: u32,
+        name: String,
+    }
+
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct SampleV2 {
+        count: u32,
+    }
 
     impl StoredForm for Sample {
         const VERSION: u8 = 3;
         const WHAT: &'static str = "sample";
+
+        fn upgrade(bytes: &[u8]) -> Option<Result<Self, StoreError>> {
+            let upgraded = |old: SampleV2| Self { count: old.count, name: String::new() };
+            (bytes.first() == Some(&SampleV2::VERSION)).then(|| Ok(upgraded(decode(bytes)?)))
+        }
+    }
+
+    impl StoredForm for SampleV2 {
+        const VERSION: u8 = 2;
+        const WHAT: &'static str = "sample";
+    }
+
+    fn sample(name: &str) -> Sample {
+        Sample { count: 300, name: name.to_owned() }
     }
 
     fn reason(bytes: &[u8]) -> String {
@@ -167,12 +194,29 @@ mod tests {
     }
 
     #[test]
-    fn reads_only_its_own_version_whole() {
-        assert_eq!(encode(&Sample(300)).unwrap(), [3, 0xac, 0x02]);
-        assert_eq!(decode::<Sample>(&[3, 0xac, 0x02]).unwrap(), Sample(300));
-        assert!(reason(&[4, 0xac, 0x02]).contains("its version is 4, and this daftar reads 3"));
+    fn reads_its_own_version_whole() {
+        assert_eq!(encode(&sample("a")).unwrap(), [3, 0xac, 0x02, 1, b'a']);
+        assert_eq!(decode::<Sample>(&[3, 0xac, 0x02, 1, b'a']).unwrap(), sample("a"));
         assert!(reason(&[]).contains("it is empty"));
         assert!(reason(&[3, 0xac]).starts_with("a stored sample cannot be read"));
-        assert!(reason(&[3, 1, 0]).contains("1 bytes are left over"));
+        assert!(reason(&[3, 1, 0, 0]).contains("1 bytes are left over"));
+    }
+
+    #[test]
+    fn upgrades_an_older_version_and_refuses_newer_and_unknown_ones() {
+        let old = encode(&SampleV2 { count: 300 }).unwrap();
+        assert_eq!(decode::<Sample>(&old).unwrap(), sample(""));
+        assert_eq!(
+            encode(&decode::<Sample>(&old).unwrap()).unwrap(),
+            [3, 0xac, 0x02, 0],
+            "what is written is version 3"
+        );
+        assert!(reason(&[2, 0xac, 0x02, 1]).contains("1 bytes are left over"), "an older version is checked as well");
+        for version in [0, 1, 4, 255] {
+            let expected = format!("its version is {version}, and this daftar reads 3");
+            assert!(reason(&[version, 0xac, 0x02, 0]).contains(&expected));
+        }
+        // A form without older versions.
+        assert!(decode::<SampleV2>(&[1, 0xac, 0x02]).unwrap_err().to_string().contains("its version is 1"));
     }
 }

@@ -37,6 +37,20 @@ impl Records {
         self.by_kind.range(later).take(limit.min(SCAN_RECORDS_MAX)).map(|(_, record)| record.clone())
     }
 
+    /// Adds what was read to work writes out, where it is not known already.
+    pub(super) fn add_missing(&mut self, found: Self) {
+        let Self { by_kind, open_memberships, owners, .. } = found;
+        for (place, record) in by_kind {
+            self.by_kind.entry(place).or_insert(record);
+        }
+        for (slot, holder) in open_memberships {
+            self.open_memberships.entry(slot).or_insert(holder);
+        }
+        for (key, owners) in owners {
+            self.owners.entry(key).or_insert(owners);
+        }
+    }
+
     /// Takes up what a write leaves behind; gives back the settings, which are none of its own.
     pub(super) fn take_up(&mut self, outcome: Outcome) -> BTreeMap<SettingKey, Option<Arc<Setting>>> {
         let Outcome { records, open_memberships, owners, clients, remembered, photos, settings } = outcome;

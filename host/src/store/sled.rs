@@ -41,10 +41,8 @@ use crate::domain::change::{ChangedRecord, Sequence};
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri, EditionNumber, Namespace};
 use crate::domain::deployment::Setting;
-use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
 use crate::domain::photo::{PHOTO_BYTES_MAX, PhotoReference};
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -241,34 +239,6 @@ impl Store for SledStore {
         Ok(forgotten)
     }
 
-    async fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        self.read_here(|reader| reader.individual(id))
-    }
-
-    async fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
-        if ids.len() <= INLINE_READS_MAX {
-            return self.read_here(|reader| reader.individuals(ids));
-        }
-        let ids = ids.to_vec();
-        self.read(move |reader| reader.individuals(&ids)).await
-    }
-
-    async fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        self.read_here(|reader| reader.group(id))
-    }
-
-    async fn individual_version(
-        &self,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<Arc<Individual>>, StoreError> {
-        self.read_here(|reader| reader.individual_version(id, version))
-    }
-
-    async fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        self.read_here(|reader| reader.group_version(id, version))
-    }
-
     async fn record(&self, kind: RecordKind, id: RecordId) -> Result<Option<ChangedRecord>, StoreError> {
         self.read_here(|reader| reader.record(kind, id))
     }
@@ -321,19 +291,6 @@ impl Store for SledStore {
         let mut owners = self.read_here(|reader| reader.owners(kind, key))?;
         owners.truncate(limit);
         Ok(owners)
-    }
-
-    async fn scan_individuals(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Individual>>, StoreError> {
-        let limit = limit.min(SCAN_RECORDS_MAX);
-        let kind = RecordKind::Individual;
-        let decode = |id, bytes: &[u8]| record::individual::decode(id, bytes).map(Arc::new);
-        self.read(move |reader| reader.scan_records(kind, after, limit, decode)).await
-    }
-
-    async fn scan_groups(&self, after: RecordId, limit: usize) -> Result<Vec<Arc<Group>>, StoreError> {
-        let limit = limit.min(SCAN_RECORDS_MAX);
-        let decode = |id, bytes: &[u8]| record::group::decode(id, bytes).map(Arc::new);
-        self.read(move |reader| reader.scan_records(RecordKind::Group, after, limit, decode)).await
     }
 
     async fn clients(&self) -> Result<Vec<Client>, StoreError> {

@@ -18,16 +18,16 @@ pub(super) mod transactions;
 use std::sync::{Arc, Mutex};
 
 use crate::domain::audit::{Actor, AuditAction, AuditEntry, AuditOutcome};
-use crate::domain::change::Change;
+use crate::domain::change::{Change, Details};
 use crate::domain::group::GroupDetails;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Individual, IndividualDetails};
-use crate::domain::record::RecordId;
+use crate::domain::record::{Record, RecordId};
 
 use super::archive::{Archive, Refill};
 use super::audit_archive::AuditArchive;
 use super::change_log::ChangeLog;
-use super::{ChangeSink, Committed, Operation, Store, StoreError, Write, Written};
+use super::{ChangeSink, Committed, Operation, Store, StoreError, TypedReads, Write, Written};
 
 /// A backend under test.
 #[async_trait::async_trait]
@@ -128,15 +128,17 @@ pub(super) async fn commit(store: &dyn Store, operations: Vec<Operation>) -> Res
 }
 
 pub(super) async fn create(store: &dyn Store, details: IndividualDetails) -> Arc<Individual> {
-    let committed = commit(store, vec![Operation::CreateIndividual(details)]).await.unwrap();
+    let committed = commit(store, vec![Operation::create(details)]).await.unwrap();
     individual_of(&committed.written[0])
 }
 
 pub(super) fn individual_of(written: &Written) -> Arc<Individual> {
-    match written {
-        Written::Individual(individual) => Arc::clone(individual),
-        other => panic!("not an individual: {other:?}"),
-    }
+    record_of(written)
+}
+
+/// The record that an operation wrote.
+pub(super) fn record_of<D: Details>(written: &Written) -> Arc<Record<D>> {
+    written.record().and_then(D::of).unwrap_or_else(|| panic!("not a {}: {written:?}", D::KIND))
 }
 
 /// The keys of everybody, by scanning in steps of two.
@@ -144,7 +146,7 @@ pub(super) async fn everybody(store: &dyn Store) -> Vec<u64> {
     let mut ids = Vec::new();
     loop {
         let after = RecordId(ids.last().copied().unwrap_or(0));
-        let page = store.scan_individuals(after, 2).await.unwrap();
+        let page = store.scan::<IndividualDetails>(after, 2).await.unwrap();
         if page.is_empty() {
             return ids;
         }

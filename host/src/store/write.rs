@@ -10,16 +10,20 @@ use crate::domain::client::{Client, ClientId};
 use crate::domain::code::{CodeNumber, CodeUri};
 use crate::domain::consent::ConsentDetails;
 use crate::domain::deployment::{Setting, SettingKey};
-use crate::domain::group::{Group, GroupDetails};
-use crate::domain::individual::{Individual, IndividualDetails};
+use crate::domain::group::GroupDetails;
+use crate::domain::individual::IndividualDetails;
 use crate::domain::photo::{Photo, PhotoDigest};
 use crate::domain::program::ProgramDetails;
 use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
 
-/// What a program, a membership or a consent is to say.
+/// What a record is to say.
 #[derive(Debug, Clone)]
 pub enum RecordDetails {
+    /// Of a person.
+    Individual(IndividualDetails),
+    /// Of a group.
+    Group(GroupDetails),
     /// Of a program.
     Program(ProgramDetails),
     /// Of a place in a program.
@@ -33,11 +37,31 @@ impl RecordDetails {
     #[must_use]
     pub fn kind(&self) -> RecordKind {
         match self {
+            Self::Individual(_) => RecordKind::Individual,
+            Self::Group(_) => RecordKind::Group,
             Self::Program(_) => RecordKind::Program,
             Self::ProgramMembership(_) => RecordKind::ProgramMembership,
             Self::Consent(_) => RecordKind::Consent,
         }
     }
+}
+
+macro_rules! details {
+    ($($details:ident is $kind:ident;)+) => {$(
+        impl From<$details> for RecordDetails {
+            fn from(details: $details) -> Self {
+                Self::$kind(details)
+            }
+        }
+    )+};
+}
+
+details! {
+    IndividualDetails is Individual;
+    GroupDetails is Group;
+    ProgramDetails is Program;
+    ProgramMembershipDetails is ProgramMembership;
+    ConsentDetails is Consent;
 }
 
 /// Hears that codes have their numbers.
@@ -73,17 +97,9 @@ impl std::fmt::Debug for NewCodes {
 /// One part of a use case. Records that operations before it create are named by [`RecordId::pending`].
 #[derive(Debug, Clone)]
 pub enum Operation {
-    /// Adds a person.
-    CreateIndividual(IndividualDetails),
-    /// Replaces what is said of a person, if it is still at that version.
-    UpdateIndividual(RecordId, VersionId, IndividualDetails),
-    /// Adds a group.
-    CreateGroup(GroupDetails),
-    /// Replaces what is said of a group, if it is still at that version.
-    UpdateGroup(RecordId, VersionId, GroupDetails),
-    /// Adds a program, a membership or a consent.
+    /// Adds a record.
     Create(RecordDetails),
-    /// Replaces what a program, a membership or a consent says, if it is still at that version.
+    /// Replaces what a record says, if it is still at that version.
     Update(RecordId, VersionId, RecordDetails),
     /// Adds a client; a conflict when the id is taken.
     CreateClient(Client),
@@ -99,6 +115,20 @@ pub enum Operation {
     /// Gives numbers to codes that records of the same write hold; [`super::StoreError::Overtaken`] where another write has given one of
     /// the numbers, or has numbered one of the codes. Nothing is told of it among what was written.
     NumberCodes(NewCodes),
+}
+
+impl Operation {
+    /// Adds a record.
+    #[must_use]
+    pub fn create(details: impl Into<RecordDetails>) -> Self {
+        Self::Create(details.into())
+    }
+
+    /// Replaces what a record says, if it is still at that version.
+    #[must_use]
+    pub fn update(id: RecordId, expected: VersionId, details: impl Into<RecordDetails>) -> Self {
+        Self::Update(id, expected, details.into())
+    }
 }
 
 /// What a write rests on and does not change: records that were looked at to decide it.
@@ -133,11 +163,7 @@ impl Write {
     pub fn new_codes(&self) -> impl Iterator<Item = &NewCodes> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::NumberCodes(codes) => Some(codes),
-            Operation::CreateIndividual(_)
-            | Operation::UpdateIndividual(..)
-            | Operation::CreateGroup(_)
-            | Operation::UpdateGroup(..)
-            | Operation::Create(_)
+            Operation::Create(_)
             | Operation::Update(..)
             | Operation::CreateClient(_)
             | Operation::UpdateClient(..)
@@ -160,11 +186,7 @@ impl Write {
 /// What became of one operation.
 #[derive(Debug, Clone)]
 pub enum Written {
-    /// The person as stored.
-    Individual(Arc<Individual>),
-    /// The group as stored.
-    Group(Arc<Group>),
-    /// The program, membership or consent as stored.
+    /// The record as stored.
     Record(ChangedRecord),
     /// The client as stored.
     Client(Arc<Client>),
@@ -188,8 +210,6 @@ impl Written {
     #[must_use]
     pub fn record(&self) -> Option<ChangedRecord> {
         match self {
-            Self::Individual(individual) => Some(ChangedRecord::Individual(Arc::clone(individual))),
-            Self::Group(group) => Some(ChangedRecord::Group(Arc::clone(group))),
             Self::Record(record) => Some(record.clone()),
             Self::Client(_) | Self::Photo(_) | Self::Setting(_) => None,
         }
@@ -202,14 +222,7 @@ impl Committed {
     pub fn first<D: Details>(self) -> Option<Arc<Record<D>>> {
         match self.written.into_iter().next() {
             Some(Written::Record(record)) => D::of(record),
-            Some(
-                Written::Individual(_)
-                | Written::Group(_)
-                | Written::Client(_)
-                | Written::Photo(_)
-                | Written::Setting(_),
-            )
-            | None => None,
+            Some(Written::Client(_) | Written::Photo(_) | Written::Setting(_)) | None => None,
         }
     }
 }
@@ -217,12 +230,7 @@ impl Committed {
 /// Whether a write makes changes that a [`super::ChangeSink`] must hear of.
 pub(super) fn changes_records(write: &Write) -> bool {
     write.operations.iter().any(|operation| match operation {
-        Operation::CreateIndividual(_)
-        | Operation::UpdateIndividual(..)
-        | Operation::CreateGroup(_)
-        | Operation::UpdateGroup(..)
-        | Operation::Create(_)
-        | Operation::Update(..) => true,
+        Operation::Create(_) | Operation::Update(..) => true,
         Operation::CreateClient(_)
         | Operation::UpdateClient(..)
         | Operation::PutPhoto(_)

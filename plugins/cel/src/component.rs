@@ -18,7 +18,7 @@ mod bindings {
     )]
 
     wit_bindgen::generate!({
-        path: "../../wit/daftar-plugin/0.2.0",
+        path: "../../wit/daftar-plugin/0.1.0",
         world: "eligibility-engine",
     });
 

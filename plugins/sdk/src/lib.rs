@@ -1,7 +1,7 @@
 //! What an author of a daftar plugin in Rust depends on.
 //!
 //! A plugin is a crate of type `cdylib`, built for `wasm32-unknown-unknown` and wrapped as a component. This crate brings
-//! the types of the plugin interface 0.2.0, a trait to implement for each kind of plugin, and the macro that exports the
+//! the types of the plugin interface 0.1.0, a trait to implement for each kind of plugin, and the macro that exports the
 //! implementation. It gives a plugin no rights: what the host does not link does not exist. All that it links is [`log`].
 //!
 //! # A complete vocabulary pack

@@ -10,7 +10,7 @@ fn a_file_is_written_whole_for_its_owner_and_never_over_another() {
     let (folder, file, app) = small();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let first = fs::read(&file).unwrap();
-    assert!(first.starts_with(b"daftar-backup 1 {"));
+    assert!(first.starts_with(b"daftar-backup-file 1 {"));
     let refused = back_up(app.data_dir(), &file, &[]);
     assert_eq!((refused.code, refused.stdout.as_str()), (73, ""));
     assert!(refused.stderr.contains("is there already, and was left as it is"), "{refused:?}");
@@ -49,7 +49,7 @@ fn what_is_wrong_with_a_file_is_told_and_nothing_is_served_of_it() {
         bytes[at] ^= 1;
         bytes
     };
-    let newer = [b"daftar-backup 2".as_slice(), &whole[15..]].concat();
+    let newer = [b"daftar-backup-file 2".as_slice(), &whole[20..]].concat();
     let cases = [
         ("cut", whole[..whole.len() - 1].to_vec(), "was cut off"),
         ("half", whole[..whole.len() / 2].to_vec(), "was cut off"),

@@ -46,7 +46,7 @@ fn a_pack_comes_and_goes_and_records_stay() {
       "faults": 0,
       "faults_by_kind": [],
       "installed_at": "2026-03-01T12:00:00.000Z",
-      "interface": "0.2.0",
+      "interface": "0.1.0",
       "kind": "vocabulary-pack",
       "last_fault": null,
       "licence": "Titles © ILO, reproduced with acknowledgement; compilation MIT",

@@ -99,7 +99,7 @@ fn a_wrong_call_says_what_would_be_right() {
         assert!(refused.stderr.contains(told), "{told}: {}", refused.stderr);
     }
     std::fs::write(folder.path().join("core.wasm"), b"\0asm\x01\0\0\0").unwrap();
-    let manifest = "name = \"x\"\nversion = \"1.0.0\"\nkind = \"vocabulary-pack\"\ninterface = \"0.2.0\"\ndescription = \"X.\"\nlicence = \"CC0-1.0\"\n";
+    let manifest = "name = \"x\"\nversion = \"1.0.0\"\nkind = \"vocabulary-pack\"\ninterface = \"0.1.0\"\ndescription = \"X.\"\nlicence = \"CC0-1.0\"\n";
     std::fs::write(folder.path().join("plugin.toml"), manifest).unwrap();
     let wrapped = daftar(folder.path(), &["plugin", "wrap", "core.wasm", "--manifest", "plugin.toml", "-o", "x.wasm"]);
     assert_eq!((wrapped.code, wrapped.stdout.as_str()), (1, ""), "{wrapped:?}");

@@ -44,16 +44,16 @@ const VENDORED: &[File] = vendored![
     "plugins/sdk/src/vocabulary.rs",
     "plugins/sdk/src/vocabulary/build.rs",
     "plugins/sdk/src/vocabulary/page.rs",
-    "wit/daftar-plugin/0.2.0/columns.wit",
-    "wit/daftar-plugin/0.2.0/eligibility.wit",
-    "wit/daftar-plugin/0.2.0/log.wit",
-    "wit/daftar-plugin/0.2.0/schema.wit",
-    "wit/daftar-plugin/0.2.0/vocabulary.wit",
-    "wit/daftar-plugin/0.2.0/worlds.wit",
+    "wit/daftar-plugin/0.1.0/columns.wit",
+    "wit/daftar-plugin/0.1.0/eligibility.wit",
+    "wit/daftar-plugin/0.1.0/log.wit",
+    "wit/daftar-plugin/0.1.0/schema.wit",
+    "wit/daftar-plugin/0.1.0/vocabulary.wit",
+    "wit/daftar-plugin/0.1.0/worlds.wit",
 ];
 
 /// The interface version of [`VENDORED`].
-const INTERFACE: &str = "0.2.0";
+const INTERFACE: &str = "0.1.0";
 
 /// The SDK's manifest outside of this project's workspace.
 const SDK_MANIFEST: &str = r#"[package]
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn the_whole_sdk_and_the_whole_interface_are_in_the_folder() {
         let mut expected = Vec::new();
-        for folder in ["plugins/sdk/src", "wit/daftar-plugin/0.2.0"] {
+        for folder in ["plugins/sdk/src", "wit/daftar-plugin/0.1.0"] {
             paths_below(&Path::new(PROJECT).join(folder), &mut expected);
         }
         expected.sort();

@@ -199,7 +199,7 @@ fn a_damaged_list_of_plugins_and_a_register_without_an_engine_are_told() {
     assert_eq!(folder.found(), [(CheckArea::Plugins, "list", CheckState::Problem)]);
     let digest = "0".repeat(64);
     let list = format!(
-        r#"{{"format":2,"installed":[{{"name":"gender","version":"1.0.0","kind":"vocabulary-pack","digest":"{digest}",
+        r#"{{"format":1,"installed":[{{"name":"gender","version":"1.0.0","kind":"vocabulary-pack","digest":"{digest}",
         "signer":"unsigned","installed_at":"2026-03-01T12:00:00Z"}}],"removed":[]}}"#
     );
     fs::write(folder.path().join("plugins/installed.json"), list).unwrap();

@@ -144,8 +144,8 @@ impl World {
             0..=3 => {
                 let details = person(says, number);
                 match present(RecordKind::Individual, 0).await {
-                    Some(before) => Operation::UpdateIndividual(before.place().1, before.place().2, details),
-                    None => Operation::CreateIndividual(details),
+                    Some(before) => Operation::update(before.place().1, before.place().2, details),
+                    None => Operation::create(details),
                 }
             }
             4..=6 => {
@@ -159,8 +159,8 @@ impl World {
                     ..GroupDetails::default()
                 };
                 match present(RecordKind::Group, 1).await {
-                    Some(before) => Operation::UpdateGroup(before.place().1, before.place().2, details),
-                    None => Operation::CreateGroup(details),
+                    Some(before) => Operation::update(before.place().1, before.place().2, details),
+                    None => Operation::create(details),
                 }
             }
             7 | 8 => match present(RecordKind::Consent, 3).await {
@@ -170,17 +170,17 @@ impl World {
                         is_withdrawn: before.details.is_withdrawn || says.is_multiple_of(3),
                         ..before.details.clone()
                     };
-                    Operation::Update(before.id, before.meta.version, RecordDetails::Consent(details))
+                    Operation::update(before.id, before.meta.version, details)
                 }
-                _ => Operation::Create(RecordDetails::Consent(self.consent(which, says)?)),
+                _ => Operation::create(self.consent(which, says)?),
             },
             _ => match present(RecordKind::ProgramMembership, 2).await {
                 Some(ChangedRecord::ProgramMembership(before)) => {
                     let status = MembershipStatus::ALL[says as usize % 6];
                     let details = ProgramMembershipDetails { status, ..before.details.clone() };
-                    Operation::Update(before.id, before.meta.version, RecordDetails::ProgramMembership(details))
+                    Operation::update(before.id, before.meta.version, details)
                 }
-                _ => Operation::Create(RecordDetails::ProgramMembership(ProgramMembershipDetails {
+                _ => Operation::create(ProgramMembershipDetails {
                     identifiers: Vec::new(),
                     has_no_identifier: false,
                     program: RecordId(u64::from(says % 3 + 1)),
@@ -190,7 +190,7 @@ impl World {
                     exit_date: None,
                     exit_reason: None,
                     override_reason: None,
-                })),
+                }),
             },
         })
     }
@@ -348,7 +348,7 @@ fn where_most_is_new_everything_is_read() {
         // One more than is always taken up.
         let at = jiff::Timestamp::UNIX_EPOCH;
         for _ in 0..=CAUGHT_UP_MIN / 1_000 {
-            let operations = vec![Operation::CreateIndividual(IndividualDetails::default()); 1_000];
+            let operations = vec![Operation::create(IndividualDetails::default()); 1_000];
             world
                 .store
                 .commit(Write { at, source: None, operations, audit: Vec::new(), rests_on: Vec::new() })

@@ -11,13 +11,13 @@ use wit_parser::{PackageId, Resolve, SourceMap};
 use crate::domain::manifest::PluginManifest;
 
 /// The version of the interface below.
-const VERSION: &str = "0.2.0";
+const VERSION: &str = "0.1.0";
 /// How the sections begin that tell a module's world.
 const SECTION: &str = "component-type";
 
 macro_rules! interface {
     ($($file:literal),+ $(,)?) => {
-        &[$(($file, include_str!(concat!("../../../../wit/daftar-plugin/0.2.0/", $file)))),+]
+        &[$(($file, include_str!(concat!("../../../../wit/daftar-plugin/0.1.0/", $file)))),+]
     };
 }
 
@@ -70,10 +70,10 @@ mod tests {
     const MODULE: &str = r#"(module
         (memory (export "memory") 1)
         (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
-        (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) i32.const 0)
-        (func (export "daftar:plugin/vocabulary@0.2.0#concept-groups") (result i32) i32.const 0)
-        (func (export "daftar:plugin/vocabulary@0.2.0#concepts") (param i32 i32 i32 i32) (result i32) i32.const 0)
-        (func (export "daftar:plugin/vocabulary@0.2.0#resolve") (param i32 i32 i32 i32) (result i32) i32.const 0))"#;
+        (func (export "daftar:plugin/vocabulary@0.1.0#describe") (result i32) i32.const 0)
+        (func (export "daftar:plugin/vocabulary@0.1.0#concept-groups") (result i32) i32.const 0)
+        (func (export "daftar:plugin/vocabulary@0.1.0#concepts") (param i32 i32 i32 i32) (result i32) i32.const 0)
+        (func (export "daftar:plugin/vocabulary@0.1.0#resolve") (param i32 i32 i32 i32) (result i32) i32.const 0))"#;
 
     #[test]
     fn a_module_that_names_no_interface_is_wrapped_by_its_manifest() {
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_brought_is_named() {
         let mut manifest = guest::manifest("test", "1.0.0", PluginKind::VocabularyPack);
-        manifest.interface = "0.1.0".parse().unwrap();
+        manifest.interface = "0.9.0".parse().unwrap();
         let refused = wrap(&wat::parse_str(MODULE).unwrap(), &manifest).unwrap_err().to_string();
-        assert!(refused.contains("the manifest says 0.1.0: this program brings 0.2.0"), "{refused}");
+        assert!(refused.contains("the manifest says 0.9.0: this program brings 0.1.0"), "{refused}");
         assert!(super::described(b"\0asm?", &manifest).unwrap_err().contains("is not WebAssembly"));
     }
 }

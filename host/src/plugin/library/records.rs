@@ -15,8 +15,8 @@ use crate::plugin::files::write_whole;
 use crate::plugin::package::Digest;
 use crate::plugin::signature::Signer;
 
-/// The version of the file's shape that is written. The one before, which did not say who vouched for a plugin, is read.
-const FORMAT: u32 = 2;
+/// The version of the file's shape. A released shape stays readable; another one gets another number.
+const FORMAT: u32 = 1;
 
 /// What is installed, and what was removed on purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,9 +56,8 @@ struct StoredRecord {
     kind: PluginKind,
     /// 64 hexadecimal digits; the file is `<digest>.wasm` beside this one.
     digest: String,
-    /// `pinned`, `unsigned`, `unrecorded`, or a key's id after `key `. Absent in the first form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signer: Option<String>,
+    /// `pinned`, `unsigned`, `unrecorded`, or a key's id after `key `.
+    signer: String,
     /// The line of the `.sig` file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
@@ -89,8 +88,8 @@ impl Records {
     /// It is not what this module writes.
     pub fn parse(bytes: &[u8]) -> io::Result<Self> {
         let stored: StoredRecords = serde_json::from_slice(bytes).map_err(io::Error::other)?;
-        if !(1..=FORMAT).contains(&stored.format) {
-            let reason = format!("its format is {}; this version reads 1 to {FORMAT}", stored.format);
+        if stored.format != FORMAT {
+            let reason = format!("its format is {}; this version reads {FORMAT}", stored.format);
             return Err(io::Error::other(reason));
         }
         let mut records = Self { installed: BTreeMap::new(), removed: stored.removed.into_iter().collect() };
@@ -121,7 +120,7 @@ impl Records {
             version: record.version,
             kind: record.kind,
             digest: record.digest.to_hex(),
-            signer: Some(record.signer.to_string()),
+            signer: record.signer.to_string(),
             signature: record.signature.clone(),
             unsigned_allowed: record.is_excused,
             installed_at: record.installed_at.to_string(),
@@ -145,10 +144,7 @@ impl TryFrom<StoredRecord> for Record {
             version: from.version,
             kind: from.kind,
             digest: Digest::from_hex(&from.digest).ok_or_else(|| wrong("digest"))?,
-            signer: match &from.signer {
-                Some(text) => signer(text).ok_or_else(|| wrong("signer"))?,
-                None => Signer::Unrecorded,
-            },
+            signer: signer(&from.signer).ok_or_else(|| wrong("signer"))?,
             signature: from.signature,
             is_excused: from.unsigned_allowed,
             installed_at: from.installed_at.parse().map_err(|_| wrong("installed_at"))?,
@@ -205,15 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn the_stored_form_is_what_earlier_versions_wrote() {
+    fn format_1_reads_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("installed.json");
-        let written = r#"{"format":1,"installed":[{"name":"gender","version":"1.2.3","kind":"vocabulary-pack",
-            "digest":"DIGEST","installed_at":"2026-03-01T12:00:00Z"}],"removed":["farmer"]}"#;
-        fs::write(&path, written.replace("DIGEST", &Digest::of(b"gender").to_hex())).unwrap();
-        assert_eq!(Records::read(&path).unwrap(), records(Signer::Unrecorded));
-
-        let written = r#"{"format":2,"installed":[{"name":"gender","version":"1.2.3","kind":"vocabulary-pack","digest":"DIGEST",
+        let written = r#"{"format":1,"installed":[{"name":"gender","version":"1.2.3","kind":"vocabulary-pack","digest":"DIGEST",
             "signer":"key 0123456789abcdef","installed_at":"2026-03-01T12:00:00Z"}],"removed":["farmer"]}"#;
         fs::write(&path, written.replace("DIGEST", &Digest::of(b"gender").to_hex())).unwrap();
         let key = Signer::Key("0123456789abcdef".parse().unwrap());
@@ -226,7 +217,7 @@ mod tests {
     fn a_file_that_is_not_understood_is_an_error_and_not_an_empty_list() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("installed.json");
-        for content in ["", "{}", "[]", r#"{"format":3,"installed":[],"removed":[]}"#, r#"{"format":1,"installed":["#] {
+        for content in ["", "{}", "[]", r#"{"format":2,"installed":[],"removed":[]}"#, r#"{"format":1,"installed":["#] {
             fs::write(&path, content).unwrap();
             assert!(Records::read(&path).is_err(), "{content}");
         }

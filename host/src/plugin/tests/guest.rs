@@ -17,7 +17,7 @@ use crate::plugin::{
 /// A manifest of that name, version and kind.
 pub fn manifest(name: &str, version: &str, kind: PluginKind) -> PluginManifest {
     let json = format!(
-        r#"{{"name":"{name}","version":"{version}","kind":"{kind}","interface":"0.2.0","description":"A test.","licence":"CC0-1.0"}}"#
+        r#"{{"name":"{name}","version":"{version}","kind":"{kind}","interface":"0.1.0","description":"A test.","licence":"CC0-1.0"}}"#
     );
     serde_json::from_str(&json).unwrap()
 }
@@ -25,7 +25,7 @@ pub fn manifest(name: &str, version: &str, kind: PluginKind) -> PluginManifest {
 /// Wraps a core module, given as text, as a component of a world of the real interface.
 pub fn component(text: &str, world: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit/daftar-plugin/0.2.0");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit/daftar-plugin/0.1.0");
     let (package, _) = resolve.push_path(folder).unwrap();
     wrapped(text, &resolve, package, world)
 }

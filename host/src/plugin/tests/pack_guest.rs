@@ -73,11 +73,11 @@ impl PackGuest {
             (global $empty_page i32 (i32.const {empty_page}))
             {data}
             {top}
-            (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) {describe})
-            (func (export "daftar:plugin/vocabulary@0.2.0#concept-groups") (result i32) {groups})
-            (func (export "daftar:plugin/vocabulary@0.2.0#concepts")
+            (func (export "daftar:plugin/vocabulary@0.1.0#describe") (result i32) {describe})
+            (func (export "daftar:plugin/vocabulary@0.1.0#concept-groups") (result i32) {groups})
+            (func (export "daftar:plugin/vocabulary@0.1.0#concepts")
                 (param $name i32) (param $length i32) (param $cursor i32) (param $limit i32) (result i32) {concepts})
-            (func (export "daftar:plugin/vocabulary@0.2.0#resolve") (param i32 i32 i32 i32) (result i32) (unreachable))
+            (func (export "daftar:plugin/vocabulary@0.1.0#resolve") (param i32 i32 i32 i32) (result i32) (unreachable))
             (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 65536))
             )"#,
             imports = self.imports,
@@ -138,7 +138,7 @@ fn page_to_go_on(image: &mut Image, concepts: u32, count: usize) -> u32 {
 }
 
 /// The import `log`, as `$log`.
-pub const LOG: &str = r#"(import "daftar:plugin/log@0.2.0" "write" (func $log (param i32 i32 i32)))"#;
+pub const LOG: &str = r#"(import "daftar:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32)))"#;
 /// Never ends.
 pub const LOOP: &str = "(loop $again (br $again)) (unreachable)";
 /// Asks for a megabyte of memory after the other.

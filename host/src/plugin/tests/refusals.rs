@@ -24,7 +24,7 @@ fn a_sound_file_is_told_by_name_and_digest() {
     assert_eq!(inspection.signature, SignatureState::Unsigned);
     let surface = inspection.surface.as_ref().unwrap();
     assert_eq!((inspection.size_bytes, surface.imports.len()), (bytes.len(), 0));
-    assert_eq!(surface.exports, ["daftar:plugin/vocabulary@0.2.0"]);
+    assert_eq!(surface.exports, ["daftar:plugin/vocabulary@0.1.0"]);
     assert!(inspection.compiled_bytes.unwrap() > surface.code_bytes, "{inspection:?}");
     assert_eq!(inspection.refusal, None);
 }
@@ -90,11 +90,15 @@ fn a_component_without_a_manifest_is_refused() {
 fn an_unknown_interface_version_is_refused_saying_which_are_spoken() {
     let component = component(&PackGuest::default().text(), "vocabulary-pack");
     let mut manifest = pack_manifest();
-    manifest.interface = PluginVersion::new(9, 9, 0);
-    let error = refusal(plugin(&component, &manifest));
-    assert_eq!(error.step, InstallStep::InterfaceVersion);
-    assert!(error.reason.contains("9.9.0") && error.reason.contains("this host speaks 0.2.0, 0.1.0"), "{error}");
-    assert_eq!(error.plugin.map(|name| name.to_string()).as_deref(), Some("test"));
+    // A newer one, and one as old plugins have it of which the host no longer speaks.
+    for number in [PluginVersion::new(9, 9, 0), PluginVersion::new(0, 0, 9)] {
+        manifest.interface = number;
+        let error = refusal(plugin(&component, &manifest));
+        assert_eq!(error.step, InstallStep::InterfaceVersion);
+        let says = |text: &str| error.reason.contains(text);
+        assert!(says(&number.to_string()) && says("this host speaks 0.1.0"), "{error}");
+        assert_eq!(error.plugin.map(|name| name.to_string()).as_deref(), Some("test"));
+    }
 }
 
 #[test]
@@ -102,7 +106,7 @@ fn a_kind_that_the_exports_do_not_match_is_refused() {
     let component = component(&PackGuest::default().text(), "vocabulary-pack");
     let error = refusal(plugin(&component, &manifest("test", "1.0.0", PluginKind::EligibilityEngine)));
     assert_eq!(error.step, InstallStep::InterfaceVersion);
-    assert!(error.reason.contains("`daftar:plugin/vocabulary@0.2.0`"), "{error}");
+    assert!(error.reason.contains("`daftar:plugin/vocabulary@0.1.0`"), "{error}");
 }
 
 #[test]
@@ -113,40 +117,40 @@ fn every_import_that_is_not_granted_is_listed() {
             import wasi:cli/environment@0.2.0;
             import wasi:clocks/monotonic-clock@0.2.0;
             import log: func(line: string);
-            export daftar:plugin/vocabulary@0.2.0;
+            export daftar:plugin/vocabulary@0.1.0;
         }
         package wasi:cli@0.2.0 { interface environment { get: func() -> u32; } }
         package wasi:clocks@0.2.0 { interface monotonic-clock { now: func() -> u64; } }
-        package daftar:plugin@0.2.0 { interface vocabulary { describe: func() -> u32; } }
+        package daftar:plugin@0.1.0 { interface vocabulary { describe: func() -> u32; } }
     ";
     let text = r#"(module
         (import "wasi:cli/environment@0.2.0" "get" (func (result i32)))
         (import "wasi:clocks/monotonic-clock@0.2.0" "now" (func (result i64)))
         (import "$root" "log" (func (param i32 i32)))
         (memory (export "memory") 1)
-        (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) (i32.const 0)))"#;
+        (func (export "daftar:plugin/vocabulary@0.1.0#describe") (result i32) (i32.const 0)))"#;
     let error = refusal(plugin(&foreign_component(text, wit, "guest"), &pack_manifest()));
     assert_eq!(error.step, InstallStep::Imports);
     for import in ["`wasi:cli/environment@0.2.0`", "`wasi:clocks/monotonic-clock@0.2.0`", "`log`"] {
         assert!(error.reason.contains(import), "{error}");
     }
-    assert!(error.reason.contains("granted daftar:plugin/log@0.2.0"), "{error}");
+    assert!(error.reason.contains("granted daftar:plugin/log@0.1.0"), "{error}");
 }
 
 #[test]
 fn an_import_of_our_own_name_that_can_be_called_is_refused_too() {
     let wit = "
         package foreign:guest@1.0.0;
-        world guest { import daftar:plugin/schema@0.2.0; export daftar:plugin/vocabulary@0.2.0; }
-        package daftar:plugin@0.2.0 {
+        world guest { import daftar:plugin/schema@0.1.0; export daftar:plugin/vocabulary@0.1.0; }
+        package daftar:plugin@0.1.0 {
             interface schema { all-records: func() -> u32; }
             interface vocabulary { describe: func() -> u32; }
         }
     ";
     let text = r#"(module
-        (import "daftar:plugin/schema@0.2.0" "all-records" (func (result i32)))
+        (import "daftar:plugin/schema@0.1.0" "all-records" (func (result i32)))
         (memory (export "memory") 1)
-        (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) (i32.const 0)))"#;
+        (func (export "daftar:plugin/vocabulary@0.1.0#describe") (result i32) (i32.const 0)))"#;
     let error = refusal(plugin(&foreign_component(text, wit, "guest"), &pack_manifest()));
     assert_eq!(error.step, InstallStep::Imports);
 }
@@ -154,7 +158,7 @@ fn an_import_of_our_own_name_that_can_be_called_is_refused_too() {
 #[test]
 fn right_names_with_wrong_types_are_refused() {
     let wit = "
-        package daftar:plugin@0.2.0;
+        package daftar:plugin@0.1.0;
         interface vocabulary {
             describe: func() -> u32;
             concept-groups: func() -> u32;
@@ -165,10 +169,10 @@ fn right_names_with_wrong_types_are_refused() {
     ";
     let text = r#"(module
         (memory (export "memory") 1)
-        (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) (i32.const 0))
-        (func (export "daftar:plugin/vocabulary@0.2.0#concept-groups") (result i32) (i32.const 0))
-        (func (export "daftar:plugin/vocabulary@0.2.0#concepts") (param i32) (result i32) (i32.const 0))
-        (func (export "daftar:plugin/vocabulary@0.2.0#resolve") (param i32) (result i32) (i32.const 0)))"#;
+        (func (export "daftar:plugin/vocabulary@0.1.0#describe") (result i32) (i32.const 0))
+        (func (export "daftar:plugin/vocabulary@0.1.0#concept-groups") (result i32) (i32.const 0))
+        (func (export "daftar:plugin/vocabulary@0.1.0#concepts") (param i32) (result i32) (i32.const 0))
+        (func (export "daftar:plugin/vocabulary@0.1.0#resolve") (param i32) (result i32) (i32.const 0)))"#;
     let host = host_with(None);
     let package = Package::read(plugin(&foreign_component(text, wit, "guest"), &pack_manifest())).unwrap();
     let loaded = std::sync::Arc::new(host.load(&package).unwrap());
@@ -180,13 +184,13 @@ fn right_names_with_wrong_types_are_refused() {
 #[test]
 fn an_export_that_lacks_a_function_is_refused() {
     let wit = "
-        package daftar:plugin@0.2.0;
+        package daftar:plugin@0.1.0;
         interface vocabulary { describe: func() -> u32; }
         world guest { export vocabulary; }
     ";
     let text = r#"(module
         (memory (export "memory") 1)
-        (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) (i32.const 0)))"#;
+        (func (export "daftar:plugin/vocabulary@0.1.0#describe") (result i32) (i32.const 0)))"#;
     let package = Package::read(plugin(&foreign_component(text, wit, "guest"), &pack_manifest())).unwrap();
     let error = host_with(None).load(&package).map(|_| ()).unwrap_err();
     assert_eq!(error.step, InstallStep::InterfaceVersion);

@@ -78,13 +78,13 @@ fn text() -> String {
         (param i32 i32 i32 i32 i32) (param i32 i32 i32 i32 i32) (param $columns i32) (param $columns_length i32)";
     format!(
         r#"(module
-        (import "[export]daftar:plugin/eligibility@0.2.0" "[resource-new]rule" (func $rule_new (param i32) (result i32)))
+        (import "[export]daftar:plugin/eligibility@0.1.0" "[resource-new]rule" (func $rule_new (param i32) (result i32)))
         (memory (export "memory") 160)
         {data}
         (global $room (mut i32) (i32.const 131072))
         (func $deeper (param i32) (result i32)
             (i32.add (call $deeper (i32.add (local.get 0) (i32.const 1))) (i32.const 1)))
-        (func (export "daftar:plugin/eligibility@0.2.0#compile")
+        (func (export "daftar:plugin/eligibility@0.1.0#compile")
             (param $expression i32) (param $length i32) (param i32 i32 i32 i32 i32) (result i32)
             (local $letter i32)
             (local.set $letter (i32.load8_u (local.get $expression)))
@@ -94,20 +94,20 @@ fn text() -> String {
             (i32.store8 (i32.const {compiled}) (i32.const 0))
             (i32.store offset=4 (i32.const {compiled}) (call $rule_new (local.get $letter)))
             (i32.const {compiled}))
-        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.references") (param $rule i32) (result i32)
+        (func (export "daftar:plugin/eligibility@0.1.0#[method]rule.references") (param $rule i32) (result i32)
             (if (i32.eq (local.get $rule) (i32.const {f})) (then (return (i32.const {unknown_field}))))
             (i32.const {empty}))
-        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.questions") (param i32) (result i32) (i32.const {empty}))
-        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.warnings") (param i32) (result i32) (i32.const {empty}))
-        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.summary") (param i32) (result i32) (i32.const {summary}))
-        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.explain") {evaluate_parameters} (param $row i32) (result i32)
+        (func (export "daftar:plugin/eligibility@0.1.0#[method]rule.questions") (param i32) (result i32) (i32.const {empty}))
+        (func (export "daftar:plugin/eligibility@0.1.0#[method]rule.warnings") (param i32) (result i32) (i32.const {empty}))
+        (func (export "daftar:plugin/eligibility@0.1.0#[method]rule.summary") (param i32) (result i32) (i32.const {summary}))
+        (func (export "daftar:plugin/eligibility@0.1.0#[method]rule.explain") {evaluate_parameters} (param $row i32) (result i32)
             (i32.const {unexplained}))
-        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.bind") (param i32 i32 i32 i32 i32) (result i32)
+        (func (export "daftar:plugin/eligibility@0.1.0#[method]rule.bind") (param i32 i32 i32 i32 i32) (result i32)
             (if (i32.ne (local.get 2) (i32.const 0)) (then
                 (i32.store8 (i32.const {bound}) (i32.const 1))
                 (return (i32.const {bound}))))
             (i32.const {bound}))
-        (func (export "daftar:plugin/eligibility@0.2.0#[method]rule.evaluate") {evaluate_parameters} (result i32)
+        (func (export "daftar:plugin/eligibility@0.1.0#[method]rule.evaluate") {evaluate_parameters} (result i32)
             (if (i32.eq (local.get $rule) (i32.const {e})) (then (loop $again (br $again))))
             (if (i32.eq (local.get $rule) (i32.const {m})) (then
                 (loop $again (drop (memory.grow (i32.const 16))) (br $again))))

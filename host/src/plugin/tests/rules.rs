@@ -50,16 +50,12 @@ pub fn verdicts(test: &TestLibrary, expression: &str, rows: u32) -> Result<Vec<V
 }
 
 /// What a rule says of itself, and how it explains one row of a batch of one.
-pub fn told(
-    test: &TestLibrary,
-    expression: &str,
-    row: u32,
-) -> (Option<RuleSummary>, Result<Option<Explanation>, EngineError>) {
+pub fn told(test: &TestLibrary, expression: &str, row: u32) -> (RuleSummary, Result<Explanation, EngineError>) {
     let (sender, receiver) = sync_channel(1);
     let task = move |session: Result<&mut dyn crate::plugin::RuleSession, EngineError>| {
         let rule = session.unwrap();
         rule.bind(&Bindings::default()).unwrap();
-        sender.send((rule.summary().cloned(), rule.explain(&batch(1), row))).unwrap();
+        sender.send((rule.summary().clone(), rule.explain(&batch(1), row))).unwrap();
     };
     test.library.submit(request(expression), Cancellation::default(), Box::new(task)).unwrap();
     receiver.recv().unwrap()
@@ -96,7 +92,7 @@ fn budgets_are_charged_to_the_expression() {
         ("m", EngineError::Exhausted { budget: "memory", allowed: memory }),
         ("s", EngineError::Exhausted { budget: "stack", allowed: 1 << 20 }),
         ("o", EngineError::Exhausted { budget: "output", allowed: 8 << 20 }),
-        ("x", EngineError::EngineBudget { budget: "width".to_owned(), allowed: Some(80) }),
+        ("x", EngineError::EngineBudget { budget: "width".to_owned(), allowed: 80 }),
     ] {
         assert_eq!(verdicts(&test, expression, 5).unwrap_err(), expected, "{expression}");
     }
@@ -196,7 +192,7 @@ fn a_rule_tells_its_type_and_cost_and_must_explain_what_there_is() {
     let test = with_engine(None);
     let (summary, explanation) = told(&test, "all", 0);
     let cost = Cost { steps_min: 1, steps_max: 1, list_items: 100 };
-    assert_eq!(summary, Some(RuleSummary { result_type: "bool".to_owned(), cost }));
+    assert_eq!(summary, RuleSummary { result_type: "bool".to_owned(), cost });
     // This engine explains nothing, which breaks the interface.
     let error = explanation.unwrap_err();
     assert!(matches!(&error, EngineError::Fault(fault) if fault.kind == FaultKind::InvalidAnswer), "{error:?}");

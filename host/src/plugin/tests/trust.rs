@@ -36,13 +36,13 @@ fn refusal(library: &PluginLibrary, file: &[u8]) -> InstallError {
 fn importing() -> Vec<u8> {
     let wit = "
         package foreign:guest@1.0.0;
-        world guest { import disk: func() -> u32; export daftar:plugin/vocabulary@0.2.0; }
-        package daftar:plugin@0.2.0 { interface vocabulary { describe: func() -> u32; } }
+        world guest { import disk: func() -> u32; export daftar:plugin/vocabulary@0.1.0; }
+        package daftar:plugin@0.1.0 { interface vocabulary { describe: func() -> u32; } }
     ";
     let text = r#"(module
         (import "$root" "disk" (func (result i32)))
         (memory (export "memory") 1)
-        (func (export "daftar:plugin/vocabulary@0.2.0#describe") (result i32) (i32.const 0)))"#;
+        (func (export "daftar:plugin/vocabulary@0.1.0#describe") (result i32) (i32.const 0)))"#;
     plugin(&foreign_component(text, wit, "guest"), &manifest("test", "1.0.0", PluginKind::VocabularyPack))
 }
 

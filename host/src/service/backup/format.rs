@@ -2,7 +2,7 @@
 //! `host/docs/BACKUP.md` tells it to others.
 //!
 //! ```text
-//! daftar-backup 1 {"daftar": …, "sequence": …}\n
+//! daftar-backup-file 1 {"daftar": …, "sequence": …}\n
 //! block: kind, packing, 0, 0, items (u32), bytes unpacked (u32), bytes packed (u32), payload, checksum (32)
 //! daftar-backup-signature 1 <key id> <base64>\n      where it is signed
 //! ```
@@ -23,7 +23,9 @@ use super::problem::BackupProblem;
 /// The format that this daftar writes, and the only one that it reads.
 pub const FORMAT: u64 = 1;
 /// How the first line begins.
-pub(super) const MAGIC: &str = "daftar-backup ";
+pub(super) const MAGIC: &str = "daftar-backup-file ";
+/// How it began before the first release.
+pub(super) const MAGIC_BEFORE_FIRST_RELEASE: &str = "daftar-backup ";
 /// The longest first line, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The bytes of a block's head.

@@ -4,14 +4,17 @@ use std::io;
 
 use super::format::FORMAT;
 use crate::domain::plugin_key::PluginKeyId;
-use crate::store::StoreError;
+use crate::store::{BEFORE_FIRST_RELEASE, StoreError};
 
 /// Why a backup cannot be read, or not be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupProblem {
     /// It is something else.
-    #[error("this is no backup of daftar's: its first line does not begin with `daftar-backup`")]
+    #[error("this is no backup of daftar's: its first line does not begin with `daftar-backup-file`")]
     Foreign,
+    /// A daftar from before the first release made it.
+    #[error("the backup {BEFORE_FIRST_RELEASE}")]
+    BeforeFirstRelease,
     /// A newer daftar made it.
     #[error(
         "the backup is of format {found}, and this daftar reads formats up to {FORMAT}: use the daftar that made it, or a newer one"

@@ -6,7 +6,8 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::format::{
-    BLOCK_HEAD_BYTES, BlockHead, BlockKind, CHECKSUM_BYTES, Chain, End, HEAD_BYTES_MAX, Head, MAGIC, Packing,
+    BLOCK_HEAD_BYTES, BlockHead, BlockKind, CHECKSUM_BYTES, Chain, End, HEAD_BYTES_MAX, Head, MAGIC,
+    MAGIC_BEFORE_FIRST_RELEASE, Packing,
 };
 use super::item::Item;
 use super::problem::BackupProblem;
@@ -245,6 +246,9 @@ fn first_line(from: &mut impl Read) -> Result<Vec<u8>, BackupProblem> {
             Ok(_) => line.extend_from_slice(&byte),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error.into()),
+        }
+        if line == MAGIC_BEFORE_FIRST_RELEASE.as_bytes() {
+            return Err(BackupProblem::BeforeFirstRelease);
         }
         if line.len() == MAGIC.len() && line != MAGIC.as_bytes() {
             return Err(BackupProblem::Foreign);

@@ -34,12 +34,9 @@ async fn store() -> MemoryStore {
     let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
     let audit = vec![record::samples::audit_entries().remove(0)];
     for operations in [
-        vec![
-            Operation::CreateIndividual(IndividualDetails::default()),
-            Operation::CreateClient(record::samples::full_client()),
-        ],
-        vec![Operation::PutPhoto(photo), Operation::UpdateIndividual(RecordId(1), VersionId(1), pictured)],
-        vec![Operation::CreateIndividual(IndividualDetails::default())],
+        vec![Operation::create(IndividualDetails::default()), Operation::CreateClient(record::samples::full_client())],
+        vec![Operation::PutPhoto(photo), Operation::update(RecordId(1), VersionId(1), pictured)],
+        vec![Operation::create(IndividualDetails::default())],
     ] {
         store.commit(Write { at, source: None, operations, audit: audit.clone(), rests_on: Vec::new() }).await.unwrap();
     }
@@ -186,16 +183,18 @@ async fn what_cannot_be_restored_is_told() {
 #[test]
 fn a_backup_of_tomorrow_and_what_is_none_are_refused() {
     let problem = |bytes: &[u8]| read(bytes, Depth::Blocks).unwrap_err().to_string();
-    let newer = problem(b"daftar-backup 7 {\"whatever\": true}\n");
+    let newer = problem(b"daftar-backup-file 7 {\"whatever\": true}\n");
     assert!(
         newer.contains("of format 7, and this daftar reads formats up to 1: use the daftar that made it"),
         "{newer}"
     );
-    assert!(problem(b"daftar-backup 0 {}\n").contains("no such format"));
-    assert!(problem(b"daftar-backup x {}\n").contains("its format is no number"));
-    assert!(problem(b"daftar-backup 1 {}\n").contains("missing field"));
-    assert!(problem(b"{\"daftar-backup\": 1}\n").contains("this is no backup"));
-    let endless = [b"daftar-backup 1 ".as_slice(), &[b' '; 70_000]].concat();
+    assert!(problem(b"daftar-backup-file 0 {}\n").contains("no such format"));
+    assert!(problem(b"daftar-backup-file x {}\n").contains("its format is no number"));
+    assert!(problem(b"daftar-backup-file 1 {}\n").contains("missing field"));
+    assert!(problem(b"{\"daftar-backup-file\": 1}\n").contains("this is no backup"));
+    let before = problem(b"daftar-backup 1 {\"daftar\":\"0.1.0\"}\n");
+    assert!(before.starts_with("the backup was made before the first release"), "{before}");
+    let endless = [b"daftar-backup-file 1 ".as_slice(), &[b' '; 70_000]].concat();
     assert!(problem(&endless).contains("longer than 65536 bytes"));
 }
 

@@ -12,7 +12,7 @@ use crate::error::AppError;
 use crate::service::audit::AuditLog;
 use crate::service::registry::Registry;
 use crate::store::Store;
-use crate::store::rehearsal::Rehearsal;
+use crate::store::overlay::Overlay;
 
 /// How long an import may be silent before another one may begin.
 pub const KEPT_FOR: SignedDuration = SignedDuration::from_secs(30);
@@ -30,7 +30,7 @@ struct Current {
     id: ImportId,
     is_running: bool,
     since: Timestamp,
-    rehearsal: Option<Arc<Rehearsal>>,
+    dry_run: Option<Arc<Overlay>>,
 }
 
 /// The turn of one request; ends when it is dropped.
@@ -62,8 +62,8 @@ impl ImportDesk {
             );
             return Err(AppError::Conflict(detail));
         }
-        let rehearsal = current.take().filter(|current| current.id == *id).and_then(|current| current.rehearsal);
-        *current = Some(Current { id: id.clone(), is_running: true, since: now, rehearsal });
+        let dry_run = current.take().filter(|current| current.id == *id).and_then(|current| current.dry_run);
+        *current = Some(Current { id: id.clone(), is_running: true, since: now, dry_run });
         Ok(Turn { desk: Arc::clone(self) })
     }
 
@@ -71,7 +71,7 @@ impl ImportDesk {
     #[must_use]
     pub fn interrupted(&self, now: Timestamp) -> Option<Timestamp> {
         let current = self.lock();
-        let silent = current.as_ref().filter(|current| !current.is_running && current.rehearsal.is_none())?;
+        let silent = current.as_ref().filter(|current| !current.is_running && current.dry_run.is_none())?;
         (now.duration_since(silent.since) >= KEPT_FOR).then_some(silent.since)
     }
 
@@ -94,13 +94,13 @@ impl Turn {
     #[must_use]
     pub fn rehearsed(&self, registry: &Registry) -> Registry {
         let mut current = self.desk.lock();
-        let made = || Arc::new(Rehearsal::on(Arc::clone(&registry.store)));
-        let rehearsal = match current.as_mut() {
-            Some(current) => Arc::clone(current.rehearsal.get_or_insert_with(made)),
+        let made = || Arc::new(Overlay::dry_run(Arc::clone(&registry.store)));
+        let dry_run = match current.as_mut() {
+            Some(current) => Arc::clone(current.dry_run.get_or_insert_with(made)),
             None => made(),
         };
         drop(current);
-        let store: Arc<dyn Store> = rehearsal;
+        let store: Arc<dyn Store> = dry_run;
         Registry { audit: AuditLog::new(Arc::clone(&store)), store, bodies: Arc::default(), ..registry.clone() }
     }
 }

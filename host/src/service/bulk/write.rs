@@ -1,5 +1,6 @@
 //! Writes one line: makes its record, passes it over, or changes what is there.
 
+use crate::domain::group::GroupDetails;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ use crate::service::individual::{self, IndividualView};
 use crate::service::program_membership::{MembershipAddress, MembershipDraft, MembershipView};
 use crate::service::written::Spoken;
 use crate::service::{consent, identifiers, program, program_membership, records};
-use crate::store::REHEARSED;
-use crate::store::rehearsal::is_rehearsed;
+use crate::store::overlay::is_of_dry_run;
+use crate::store::{REHEARSED, TypedReads};
 use crate::vocab::LanguagePreference;
 
 /// Why a membership that is only checked goes against its program, which is not asked.
@@ -94,7 +95,7 @@ impl Importer {
         if on_existing == OnExisting::Skip {
             return Ok(Done::Skipped);
         }
-        if is_rehearsed(existing) {
+        if is_of_dry_run(existing) {
             // What an earlier line would make is not there to be compared with.
             return Ok(Done::Updated);
         }
@@ -297,7 +298,7 @@ impl Importer {
         let today = utc_day(ctx.now);
         let mut done = Done::Skipped;
         for (at, member) in draft.members.into_iter().flatten().enumerate() {
-            let group = registry.store.group(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
+            let group = registry.store.find::<GroupDetails>(id).await?.ok_or(AppError::NotFound(RecordKind::Group))?;
             let person = self.found(RecordKind::Individual, &member.individual).await?;
             if group.details.active_members(today).any(|present| Some(present.individual) == person) {
                 continue;

@@ -63,7 +63,7 @@ pub(super) fn gaps(ctx: &OpContext, kind: Subject, references: &[Reference]) -> 
                     severity: Severity::Warning,
                     code: code.to_owned(),
                     message,
-                    // An engine of interface 0.1.0 does not say where: then it is the rule as a whole.
+                    // An engine may say nothing of use: then it is the rule as a whole.
                     line: reference.line.max(1),
                     column: reference.column.max(1),
                     length: reference.length,

@@ -24,7 +24,7 @@ use crate::service::registry::Registry;
 /// What is known of an expression before it is evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// The type of its value and what it costs; nothing, where the engine could not make a rule of it or cannot tell.
+    /// The type of its value and what it costs; nothing, where the engine could not make a rule of it.
     pub summary: Option<RuleSummary>,
     /// The fields that it reads, named as missing facts are: `me.birth_date`, `members`.
     pub references: Vec<String>,
@@ -101,7 +101,7 @@ impl Checking {
         diagnostics.extend(self.about_codes(session.questions())?);
         diagnostics.extend(access::gaps(&self.ctx, self.schema.subject, session.references()));
         diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
-        Ok(Checked { summary: session.summary().cloned(), references: names(session.references()), diagnostics })
+        Ok(Checked { summary: Some(session.summary().clone()), references: names(session.references()), diagnostics })
     }
 
     /// What is wrong with codes and concept groups that the expression names, or doubtful.

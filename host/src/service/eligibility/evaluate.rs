@@ -284,13 +284,13 @@ impl Evaluation {
             // Alone in its batch: a part is told once, and not with everybody else's columns around it.
             let batch = layout::batch(&self.schema, references, &[*subject], days_since_epoch(self.as_of))?;
             let explanation = session.explain(&batch, 0)?;
-            parts += explanation.as_ref().map_or(0, |explanation| explanation.parts.len());
+            parts += explanation.parts.len();
             if parts > EXPLAINED_PARTS_MAX {
                 return Err(Failure::App(budget_problem(format!(
                     "its explanations exhausted the budget of {EXPLAINED_PARTS_MAX} for `explained_parts`; ask about fewer subjects"
                 ))));
             }
-            trees.push(explanation.and_then(|told| tree(&self.request.expression, generation, told)));
+            trees.push(tree(&self.request.expression, generation, explanation));
         }
         Ok(trees)
     }

@@ -82,11 +82,8 @@ fn exhaustion(error: &EngineError) -> Option<String> {
         EngineError::Exhausted { budget, allowed } => Some(format!(
             "it exhausted its budget of {allowed} for `{budget}`; make it simpler or ask about fewer subjects"
         )),
-        EngineError::EngineBudget { budget, allowed: Some(allowed) } => {
+        EngineError::EngineBudget { budget, allowed } => {
             Some(format!("it exhausted the engine's own budget of {allowed} for `{budget}`; make it simpler"))
-        }
-        EngineError::EngineBudget { budget, allowed: None } => {
-            Some(format!("it exhausted the engine's own budget for `{budget}`; make it simpler"))
         }
         EngineError::Diagnostics(_)
         | EngineError::Fault(_)

@@ -3,6 +3,7 @@
 mod inline;
 mod reads;
 
+use crate::store::TypedReads;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -169,11 +170,11 @@ impl Loader<'_> {
     /// A group as it is looked at; nothing, where it is hidden.
     async fn group(&self, id: RecordId) -> Result<Option<Seen<GroupDetails>>, AppError> {
         let Some(fields) = self.seen(RecordKind::Group, id).await? else { return Ok(None) };
-        let Some(present) = self.registry.store.group(id).await? else { return Ok(None) };
+        let Some(present) = self.registry.store.find::<GroupDetails>(id).await? else { return Ok(None) };
         let version = present.meta.version;
         let record = match self.version_then(RecordKind::Group, &present.details.identifiers, version) {
             Some(then) if then == version => Some(present),
-            Some(then) => self.registry.store.group_version(id, then).await?,
+            Some(then) => self.registry.store.find_version::<GroupDetails>(id, then).await?,
             None => None,
         };
         Ok(record.map(|record| Seen { record, fields }))
@@ -185,13 +186,13 @@ impl Loader<'_> {
             return Ok(Some(known.clone()));
         }
         let Some(fields) = self.seen(RecordKind::Individual, id).await? else { return Ok(None) };
-        let Some(present) = self.registry.store.individual(id).await? else {
+        let Some(present) = self.registry.store.find::<IndividualDetails>(id).await? else {
             return Err(AppError::internal("a person that others refer to is not there"));
         };
         let version = present.meta.version;
         let record = match self.version_then(RecordKind::Individual, &present.details.identifiers, version) {
             Some(then) if then == version => Some(present),
-            Some(then) => self.registry.store.individual_version(id, then).await?,
+            Some(then) => self.registry.store.find_version::<IndividualDetails>(id, then).await?,
             None => None,
         };
         let Some(record) = record else { return Ok(None) };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::check::{check_members, check_relationships, resolve_references};
 use super::hidden::Hidden;
 use super::shown::Shown;
-use super::{GroupDraft, GroupView, Wanted, answer, codes_of, find, reference, view, with_lasting};
+use super::{GroupDraft, GroupView, Wanted, answer, codes_of, find, reference, view};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditEntry, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -19,7 +19,7 @@ use crate::service::codes::{Held, resolve_group, with_undeclared};
 use crate::service::registry::Registry;
 use crate::service::written::{self, Spoken};
 use crate::service::{audit, changed, identifiers, open, records};
-use crate::store::{Operation, Write, Written};
+use crate::store::Operation;
 use crate::vocab::LanguagePreference;
 
 /// Changes what is said of a group: `make` says what it is to be, given what the client knows of it and what it writes. What
@@ -37,12 +37,8 @@ pub async fn change(
     make: &(dyn Fn(&GroupView) -> Result<GroupDraft, AppError> + Send + Sync),
 ) -> Result<GroupView, AppError> {
     let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), spoken, make);
-    let outcome = records::retried(condition, attempt).await;
-    if outcome.is_err() {
-        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
-        registry.audit.record(ctx, entry).await?;
-    }
-    outcome
+    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
+    records::changed(ctx, registry, condition, refusal, attempt).await
 }
 
 async fn change_once(
@@ -93,8 +89,7 @@ async fn change_once(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let kept = if consulted.has_asked() { Some(consulted.keep(ctx, registry).await?) } else { None };
-    let details = kept.iter().fold(details, with_lasting);
+    let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let details = written::keep_group(&before.details, details, &written);
     let extension = with_undeclared(&generation, &before.details.extension, details.extension);
     let details = GroupDetails { extension, ..details };
@@ -113,22 +108,9 @@ pub(super) async fn write_change(
     entry: AuditEntry,
 ) -> Result<GroupView, AppError> {
     let entry = audit::with_changes(ctx, entry, changed::of_group(&before.details, &details));
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: std::iter::once(Operation::UpdateGroup(before.id, before.meta.version, details))
-            .chain(kept.as_ref().and_then(open::Kept::operation))
-            .collect(),
-        audit: vec![entry],
-        rests_on: Vec::new(),
-    };
-    let committed = registry.store.commit(write).await?;
+    let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
+        .chain(kept.as_ref().and_then(open::Kept::operation));
+    let group = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
     drop(kept);
-    match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => answer(ctx, registry, languages, (group, fields), Wanted::ALL).await,
-        Some(
-            Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
-        )
-        | None => Err(AppError::internal("the store answered the change of a group with something else")),
-    }
+    answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
 }

@@ -3,7 +3,7 @@
 use super::check::{check_members, check_relationships, resolve_references};
 use super::hidden::Hidden;
 use super::shown::Shown;
-use super::{GroupView, Wanted, answer, codes_of, reference, with_lasting};
+use super::{GroupView, Wanted, answer, codes_of, reference};
 use crate::context::OpContext;
 use crate::domain::audit::{AuditAction, AuditOutcome};
 use crate::domain::calendar::utc_day;
@@ -16,7 +16,7 @@ use crate::error::AppError;
 use crate::service::codes::{Held, resolve_group};
 use crate::service::registry::Registry;
 use crate::service::{audit, changed, identifiers, open, records, visibility, written};
-use crate::store::{Operation, Write, Written};
+use crate::store::{Operation, Write};
 use crate::vocab::LanguagePreference;
 
 /// Registers a group.
@@ -33,21 +33,13 @@ pub async fn create(
     // Others may give the numbers that its codes were to get.
     let attempt = async || {
         let (write, kept) = prepare(ctx, registry, draft.clone()).await?;
-        let committed = registry.store.commit(write).await?;
+        let group = records::commit::<GroupDetails>(registry, write).await?;
         drop(kept);
-        Ok(committed)
+        Ok(group)
     };
-    let committed = records::retried(&VersionCondition::Any, attempt).await?;
-    match committed.written.into_iter().next() {
-        Some(Written::Group(group)) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id).await?;
-            answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
-        }
-        Some(
-            Written::Individual(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_),
-        )
-        | None => Err(AppError::internal("the store answered the creation of a group with something else")),
-    }
+    let group = records::retried(&VersionCondition::Any, attempt).await?;
+    let fields = visibility::of_written(ctx, registry, RecordKind::Group, group.id).await?;
+    answer(ctx, registry, languages, (group, fields), Wanted::ALL).await
 }
 
 /// Whether packs must be asked about codes of a group: those get numbers when it is written.
@@ -80,18 +72,9 @@ pub(in crate::service) async fn prepare(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let kept = if consulted.has_asked() { Some(consulted.keep(ctx, registry).await?) } else { None };
-    let details = kept.iter().fold(details, with_lasting);
+    let (details, kept) = consulted.finalise(ctx, registry, details).await?;
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
-    let operations = std::iter::once(Operation::CreateGroup(details));
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: operations.chain(kept.as_ref().and_then(open::Kept::operation)).collect(),
-        audit: vec![
-            audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
-        ],
-        rests_on: Vec::new(),
-    };
-    Ok((write, kept))
+    let operations = std::iter::once(Operation::create(details)).chain(kept.as_ref().and_then(open::Kept::operation));
+    let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
+    Ok((records::write(ctx, operations.collect(), entry.with_fields(changed::of_new(&named))), kept))
 }

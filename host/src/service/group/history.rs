@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use super::{find, name_members, reference, seen_members};
 use crate::context::{Cancellation, OpContext};
 use crate::domain::audit::{AuditAction, AuditOutcome};
-use crate::domain::group::Member;
+use crate::domain::group::{GroupDetails, Member};
 use crate::domain::identifier::IdentifierKey;
 use crate::domain::individual::IndividualDetails;
 use crate::domain::record::{RecordId, RecordKind, RecordMeta, VersionId};
@@ -20,7 +20,7 @@ use crate::service::audit;
 use crate::service::codes::CodeView;
 use crate::service::registry::Registry;
 use crate::service::visibility::{self, Seen};
-use crate::store::Store;
+use crate::store::{Store, TypedReads};
 use crate::vocab::LanguagePreference;
 
 /// The most versions that are looked at, the newest ones.
@@ -116,7 +116,7 @@ async fn changes_here(
         if cancellation.is_cancelled() {
             return Err(AppError::Busy);
         }
-        let Some(stored) = store.group_version(group, VersionId(version)).await? else { continue };
+        let Some(stored) = store.find_version::<GroupDetails>(group, VersionId(version)).await? else { continue };
         let now = stored.details.members.clone().unwrap_or_default();
         if let Some(before) = &before {
             let changes = differences(before, &now);

@@ -1,5 +1,6 @@
 //! One member of a group at a time: added, changed, removed.
 
+use crate::store::TypedReads;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -82,13 +83,11 @@ pub async fn change_member(
     change: &MemberChange,
 ) -> Result<GroupView, AppError> {
     let attempt = || change_member_once(ctx, registry, languages.clone(), (key, condition), change);
-    let outcome = records::retried(condition, attempt).await;
-    if outcome.is_err() {
-        let mut entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets(key, change));
-        entry.note = Some(change.note().to_owned());
-        registry.audit.record(ctx, entry).await?;
-    }
-    outcome
+    let refusal = || {
+        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, targets(key, change));
+        entry.with_note(change.note())
+    };
+    records::changed(ctx, registry, condition, refusal, attempt).await
 }
 
 fn targets(key: &IdentifierKey, change: &MemberChange) -> Vec<String> {
@@ -348,7 +347,7 @@ pub async fn places_in_groups(
         let fields =
             visibility::of(ctx, registry, RecordKind::Group, id).await?.filter(|fields| fields.allows("member"));
         let Some(fields) = fields else { continue };
-        let Some(record) = registry.store.group(id).await? else { continue };
+        let Some(record) = registry.store.find::<GroupDetails>(id).await? else { continue };
         let group = Seen { record, fields };
         let members = group.record.details.members.iter().flatten();
         for member in members.filter(|member| member.individual == individual) {

@@ -1,5 +1,7 @@
 //! Searching groups.
 
+use crate::domain::group::GroupDetails;
+use crate::store::TypedReads;
 use std::sync::Arc;
 
 use super::{GroupView, Wanted, answer, reference};
@@ -63,7 +65,7 @@ pub async fn search(
     let mut views = Vec::with_capacity(found.ids.len());
     for (id, fields) in found.ids.into_iter().zip(seen) {
         let Some(fields) = fields else { continue };
-        let group = registry.store.group(id).await?;
+        let group = registry.store.find::<GroupDetails>(id).await?;
         let group = group.ok_or_else(|| AppError::internal("a search found a group that is not there"))?;
         views.push(answer(ctx, registry, languages.clone(), (group, fields), wanted).await?);
     }

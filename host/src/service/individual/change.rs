@@ -15,7 +15,7 @@ use crate::service::codes::{CodeView, Held, resolve_individual, with_undeclared}
 use crate::service::registry::Registry;
 use crate::service::written::{self, Spoken};
 use crate::service::{audit, changed, identifiers, open, records};
-use crate::store::{Operation, Write, Written};
+use crate::store::Operation;
 use crate::vocab::LanguagePreference;
 
 /// Changes what is said of a person: `make` says what it is to be, given what the client knows of it and what it writes. What
@@ -33,12 +33,8 @@ pub async fn change(
     make: &(dyn Fn(&IndividualView) -> Result<IndividualDraft, AppError> + Send + Sync),
 ) -> Result<IndividualView, AppError> {
     let attempt = || change_once(ctx, registry, languages.clone(), (key, condition), spoken, make);
-    let outcome = records::retried(condition, attempt).await;
-    if outcome.is_err() {
-        let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
-        registry.audit.record(ctx, entry).await?;
-    }
-    outcome
+    let refusal = || audit::entry(ctx, AuditAction::Update, AuditOutcome::Refused, vec![reference(key)]);
+    records::changed(ctx, registry, condition, refusal, attempt).await
 }
 
 async fn change_once(
@@ -89,12 +85,10 @@ async fn change_once(
         return Err(AppError::Invalid(problems));
     }
     // Before what the record holds is joined to it, in which a number that was good for the request only may be another code's.
-    let (details, codes, kept) = if consulted.has_asked() {
-        let kept = consulted.keep(ctx, registry).await?;
-        let codes = CodeView::new(Arc::clone(&kept.generation), languages);
-        (details.map_codes(|_, _, value| kept.lasting(value)), codes, Some(kept))
-    } else {
-        (details, present.codes, None)
+    let (details, kept) = consulted.finalise(ctx, registry, details).await?;
+    let codes = match &kept {
+        Some(kept) => CodeView::new(Arc::clone(&kept.generation), languages),
+        None => present.codes,
     };
     let details = written::keep_individual(&before.details, details, &written);
     let extension = with_undeclared(&generation, &before.details.extension, details.extension);
@@ -106,24 +100,11 @@ async fn change_once(
     let targets = records::references(RecordKind::Individual, &details.identifiers);
     let entry = audit::entry(ctx, AuditAction::Update, AuditOutcome::Allowed, targets);
     let entry = audit::with_changes(ctx, entry, changed::of_individual(&before.details, &details));
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: std::iter::once(Operation::UpdateIndividual(before.id, before.meta.version, details))
-            .chain(new_photo.map(Operation::PutPhoto))
-            .chain(kept.as_ref().and_then(open::Kept::operation))
-            .collect(),
-        audit: vec![entry],
-        rests_on: Vec::new(),
-    };
-    let committed = registry.store.commit(write).await?;
+    let operations = std::iter::once(Operation::update(before.id, before.meta.version, details))
+        .chain(new_photo.map(Operation::PutPhoto))
+        .chain(kept.as_ref().and_then(open::Kept::operation));
+    let individual = records::commit(registry, records::write(ctx, operations.collect(), entry)).await?;
     drop(kept);
-    match committed.written.into_iter().next() {
-        Some(Written::Individual(individual)) => {
-            let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
-            Ok(IndividualView { individual, fields, beside, codes })
-        }
-        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_))
-        | None => Err(AppError::internal("the store answered the change of an individual with something else")),
-    }
+    let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
+    Ok(IndividualView { individual, fields, beside, codes })
 }

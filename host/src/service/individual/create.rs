@@ -12,7 +12,7 @@ use crate::error::AppError;
 use crate::service::codes::{CodeView, Held, resolve_individual};
 use crate::service::registry::Registry;
 use crate::service::{audit, changed, identifiers, open, records, visibility, written};
-use crate::store::{Operation, Write, Written};
+use crate::store::{Operation, Write};
 use crate::vocab::{Generation, LanguagePreference};
 
 /// Registers a person.
@@ -28,20 +28,14 @@ pub async fn create(
     // Others may give the numbers that its codes were to get.
     let attempt = async || {
         let Prepared { write, generation, kept } = prepare(ctx, registry, draft.clone()).await?;
-        let committed = registry.store.commit(write).await?;
+        let individual = records::commit(registry, write).await?;
         drop(kept);
-        Ok((committed, generation))
+        Ok((individual, generation))
     };
-    let (committed, generation) = records::retried(&VersionCondition::Any, attempt).await?;
-    match committed.written.into_iter().next() {
-        Some(Written::Individual(individual)) => {
-            let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id).await?;
-            let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
-            Ok(IndividualView { individual, fields, beside, codes: CodeView::new(generation, languages) })
-        }
-        Some(Written::Group(_) | Written::Client(_) | Written::Record(_) | Written::Photo(_) | Written::Setting(_))
-        | None => Err(AppError::internal("the store answered the creation of an individual with something else")),
-    }
+    let (individual, generation) = records::retried(&VersionCondition::Any, attempt).await?;
+    let fields = visibility::of_written(ctx, registry, RecordKind::Individual, individual.id).await?;
+    let beside = beside(ctx, registry, (&individual, &fields), Wanted::ALL).await?;
+    Ok(IndividualView { individual, fields, beside, codes: CodeView::new(generation, languages) })
 }
 
 /// Whether packs must be asked about codes of a person: those get numbers when it is written, one record after the other.
@@ -80,24 +74,13 @@ pub(in crate::service) async fn prepare(
     if !problems.is_empty() {
         return Err(AppError::Invalid(problems));
     }
-    let (details, generation, kept) = if consulted.has_asked() {
-        let kept = consulted.keep(ctx, registry).await?;
-        (details.map_codes(|_, _, value| kept.lasting(value)), Arc::clone(&kept.generation), Some(kept))
-    } else {
-        (details, generation, None)
-    };
+    let (details, kept) = consulted.finalise(ctx, registry, details).await?;
+    let generation = kept.as_ref().map_or(generation, |kept| Arc::clone(&kept.generation));
     let targets = details.identifiers.iter().map(|identifier| reference(&identifier.key)).collect();
-    let write = Write {
-        at: ctx.now,
-        source: ctx.client().cloned(),
-        operations: std::iter::once(Operation::CreateIndividual(details))
-            .chain(photo.map(Operation::PutPhoto))
-            .chain(kept.as_ref().and_then(open::Kept::operation))
-            .collect(),
-        audit: vec![
-            audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets).with_fields(changed::of_new(&named)),
-        ],
-        rests_on: Vec::new(),
-    };
+    let operations = std::iter::once(Operation::create(details))
+        .chain(photo.map(Operation::PutPhoto))
+        .chain(kept.as_ref().and_then(open::Kept::operation));
+    let entry = audit::entry(ctx, AuditAction::Create, AuditOutcome::Allowed, targets);
+    let write = records::write(ctx, operations.collect(), entry.with_fields(changed::of_new(&named)));
     Ok(Prepared { write, generation, kept })
 }

@@ -19,7 +19,7 @@ use crate::service::registry::Registry;
 use crate::service::search::{self, CodeFilter, FoundPage, Paging, Reach};
 use crate::service::visibility::{self, Seen};
 use crate::service::{audit, open, records};
-use crate::store::IDENTIFIER_OWNERS_MAX;
+use crate::store::{IDENTIFIER_OWNERS_MAX, TypedReads};
 use crate::vocab::{Generation, LanguagePreference};
 
 /// Which groups a person is asked to belong to.
@@ -81,7 +81,7 @@ pub async fn search(
     let ranks = search::code_ranks(&generation, &paging.sort);
     let sorting = search::sorting(paging, &ranks);
     let found = registry.index.search_individuals(&query, visibility::sees(ctx), sorting, &paging.window).await?;
-    let individuals = registry.store.individuals(&found.ids).await?;
+    let individuals = registry.store.find_all::<IndividualDetails>(&found.ids).await?;
     let targets = individuals.iter().filter_map(|individual| records::called(&individual.details.identifiers));
     let targets = targets.map(reference).collect();
     let entry = audit::entry(ctx, AuditAction::Search, AuditOutcome::Allowed, targets);

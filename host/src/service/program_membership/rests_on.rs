@@ -2,12 +2,13 @@
 //! anew. So two programs that exclude each other never both take somebody whom two clients enrol at the same time.
 
 use crate::domain::change::Sequence;
+use crate::domain::group::GroupDetails;
 use crate::domain::record::{RecordId, RecordKind};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::error::AppError;
 use crate::service::registry::Registry;
 use crate::service::standing;
-use crate::store::RestsOn;
+use crate::store::{RestsOn, TypedReads};
 
 /// Somebody who enters a program: that it is open, and what its expression may look at, where that decides.
 ///
@@ -28,7 +29,7 @@ pub(super) async fn of_entry(
         };
         for id in groups {
             records.push((RecordKind::Group, id));
-            let Some(group) = registry.store.group(id).await? else { continue };
+            let Some(group) = registry.store.find::<GroupDetails>(id).await? else { continue };
             let members = group.details.members.iter().flatten();
             records.extend(members.map(|member| (RecordKind::Individual, member.individual)));
         }

@@ -22,7 +22,7 @@ use crate::service::eligibility::access::may_be_told;
 use crate::service::eligibility::program_rule::{RuleWord, ask_program};
 use crate::service::registry::Registry;
 use crate::service::{audit, changed, identifiers, records, subjects, visibility, written};
-use crate::store::{Operation, RecordDetails, StoreError, Write};
+use crate::store::{Operation, StoreError, Write};
 
 /// Enrols a beneficiary, or writes down that it applied, left, or was refused.
 ///
@@ -157,18 +157,16 @@ pub(super) async fn write(
     }
     targets.extend(records::references(RecordKind::ProgramMembership, &details.identifiers));
     let fields = changed::of_membership(before.map(|before| &before.details), &details);
-    let details = RecordDetails::ProgramMembership(details);
     let (action, operation) = match before {
-        None => (AuditAction::Create, Operation::Create(details)),
-        Some(before) => (AuditAction::Update, Operation::Update(before.id, before.meta.version, details)),
+        None => (AuditAction::Create, Operation::create(details)),
+        Some(before) => (AuditAction::Update, Operation::update(before.id, before.meta.version, details)),
     };
     let entry = audit::entry(ctx, action, AuditOutcome::Allowed, targets).with_note(note);
     let entry = match before {
         None => entry.with_fields(fields),
         Some(_) => audit::with_changes(ctx, entry, fields),
     };
-    let write =
-        Write { at: ctx.now, source: ctx.client().cloned(), operations: vec![operation], audit: vec![entry], rests_on };
+    let write = Write { rests_on, ..records::write(ctx, vec![operation], entry) };
     match registry.store.commit(write).await {
         Ok(committed) => records::written(committed),
         Err(error @ StoreError::MembershipOpen) => {

@@ -51,22 +51,6 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
     /// Works one operation out, on top of those before it.
     pub(super) fn perform(&mut self, operation: Operation) -> Result<Written, StoreError> {
         match operation {
-            Operation::CreateIndividual(details) => {
-                self.last.individual = self.last.individual.saturating_add(1);
-                self.put(RecordId(self.last.individual), None, details).map(Written::Individual)
-            }
-            Operation::UpdateIndividual(id, expected, details) => {
-                let before = self.at_version(id, expected)?;
-                self.put(id, Some(before), details).map(Written::Individual)
-            }
-            Operation::CreateGroup(details) => {
-                self.last.group = self.last.group.saturating_add(1);
-                self.put(RecordId(self.last.group), None, details).map(Written::Group)
-            }
-            Operation::UpdateGroup(id, expected, details) => {
-                let before = self.at_version(id, expected)?;
-                self.put(id, Some(before), details).map(Written::Group)
-            }
             Operation::Create(details) => self.create(details),
             Operation::Update(id, expected, details) => self.update(id, expected, details),
             Operation::CreateClient(client) => {
@@ -110,7 +94,10 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
 
     fn create(&mut self, details: RecordDetails) -> Result<Written, StoreError> {
         let last = match &details {
-            RecordDetails::Program(_) if self.last.program >= PROGRAMS_MAX => {
+            RecordDetails::Individual(_) => &mut self.last.individual,
+            RecordDetails::Group(_) => &mut self.last.group,
+            // The keys of parts of a write are no counts.
+            RecordDetails::Program(_) if self.planner.origin.is_none() && self.last.program >= PROGRAMS_MAX => {
                 return Err(StoreError::LimitReached("the register has as many programs as it keeps"));
             }
             RecordDetails::Program(_) => &mut self.last.program,
@@ -120,27 +107,30 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         *last = last.saturating_add(1);
         let id = RecordId(*last);
         match details {
-            RecordDetails::Program(details) => self.put(id, None, details).map(other),
+            RecordDetails::Individual(details) => self.put(id, None, details),
+            RecordDetails::Group(details) => self.put(id, None, details),
+            RecordDetails::Program(details) => self.put(id, None, details),
             RecordDetails::ProgramMembership(details) => self.put_membership(id, None, details),
-            RecordDetails::Consent(details) => self.put(id, None, details).map(other),
+            RecordDetails::Consent(details) => self.put(id, None, details),
         }
     }
 
     fn update(&mut self, id: RecordId, expected: VersionId, details: RecordDetails) -> Result<Written, StoreError> {
         match details {
-            RecordDetails::Program(details) => {
-                let before = self.at_version(id, expected)?;
-                self.put(id, Some(before), details).map(other)
-            }
+            RecordDetails::Individual(details) => self.replace(id, expected, details),
+            RecordDetails::Group(details) => self.replace(id, expected, details),
+            RecordDetails::Program(details) => self.replace(id, expected, details),
             RecordDetails::ProgramMembership(details) => {
                 let before = self.at_version(id, expected)?;
                 self.put_membership(id, Some(before), details)
             }
-            RecordDetails::Consent(details) => {
-                let before = self.at_version(id, expected)?;
-                self.put(id, Some(before), details).map(other)
-            }
+            RecordDetails::Consent(details) => self.replace(id, expected, details),
         }
+    }
+
+    fn replace<D: Details>(&mut self, id: RecordId, expected: VersionId, details: D) -> Result<Written, StoreError> {
+        let before = self.at_version(id, expected)?;
+        self.put(id, Some(before), details)
     }
 
     /// The record to be replaced, if it is still at that version.
@@ -155,17 +145,16 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         id: RecordId,
         before: Option<Arc<Record<D>>>,
         details: D,
-    ) -> Result<Arc<Record<D>>, StoreError> {
+    ) -> Result<Written, StoreError> {
         let carried = before.as_ref().map(|record| record.details.identifiers()).unwrap_or_default();
         self.claim(D::KIND, id, &carried, &details.identifiers())?;
         let meta = self.meta(before.as_ref().map(|record| record.meta.version));
         drop(carried);
-        let now = Arc::new(Record { id, meta, details });
-        let record = D::any(Arc::clone(&now));
+        let record = D::any(Arc::new(Record { id, meta, details }));
         self.outcome.records.insert((D::KIND, id), record.clone());
-        self.changes.push(Change { sequence: self.last.sequence, record });
+        self.changes.push(Change { sequence: self.last.sequence, record: record.clone() });
         self.replaced.extend(before.map(D::any));
-        Ok(now)
+        Ok(Written::Record(record))
     }
 
     /// Puts a membership, if no other one is open in its slot.
@@ -186,7 +175,7 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         } else {
             self.outcome.open_memberships.insert(details.slot(), Some(id));
         }
-        self.put(id, before, details).map(other)
+        self.put(id, before, details)
     }
 
     /// Frees a slot, if that membership holds it.
@@ -207,11 +196,6 @@ impl<'d, 'p, P: Present> Draft<'d, 'p, P> {
         let version = before.map_or(VersionId::FIRST, VersionId::next);
         RecordMeta { version, last_updated: self.at, source: self.source.clone() }
     }
-}
-
-/// A program, a membership or a consent, as it is told to who wrote it.
-fn other<D: Details>(record: Arc<Record<D>>) -> Written {
-    Written::Record(D::any(record))
 }
 
 fn check_version(actual: VersionId, expected: VersionId) -> Result<(), StoreError> {

@@ -20,20 +20,12 @@ impl<P: Present> Draft<'_, '_, P> {
     /// [`StoreError::NotFound`] where no operation before it has created the record.
     pub(super) fn settle(&self, operation: Operation) -> Result<Operation, StoreError> {
         Ok(match operation {
-            Operation::UpdateIndividual(id, version, details) => {
-                Operation::UpdateIndividual(self.key(RecordKind::Individual, id)?, version, details)
-            }
-            Operation::CreateGroup(details) => Operation::CreateGroup(self.group_settled(details)?),
-            Operation::UpdateGroup(id, version, details) => {
-                Operation::UpdateGroup(self.key(RecordKind::Group, id)?, version, self.group_settled(details)?)
-            }
             Operation::Create(details) => Operation::Create(self.details_settled(details)?),
             Operation::Update(id, version, details) => {
                 let details = self.details_settled(details)?;
                 Operation::Update(self.key(details.kind(), id)?, version, details)
             }
-            Operation::CreateIndividual(_)
-            | Operation::CreateClient(_)
+            Operation::CreateClient(_)
             | Operation::UpdateClient(..)
             | Operation::PutPhoto(_)
             | Operation::PutSetting(_)
@@ -79,6 +71,7 @@ impl<P: Present> Draft<'_, '_, P> {
 
     fn details_settled(&self, details: RecordDetails) -> Result<RecordDetails, StoreError> {
         Ok(match details {
+            RecordDetails::Group(details) => RecordDetails::Group(self.group_settled(details)?),
             RecordDetails::ProgramMembership(details) => {
                 let program = self.key(RecordKind::Program, details.program)?;
                 let beneficiary = self.subject(details.beneficiary)?;
@@ -87,7 +80,7 @@ impl<P: Present> Draft<'_, '_, P> {
             RecordDetails::Consent(details) => {
                 RecordDetails::Consent(ConsentDetails { subject: self.subject(details.subject)?, ..details })
             }
-            RecordDetails::Program(_) => details,
+            RecordDetails::Individual(_) | RecordDetails::Program(_) => details,
         })
     }
 

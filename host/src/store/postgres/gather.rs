@@ -35,10 +35,6 @@ impl Asked {
     pub(super) fn add(&mut self, operations: &[Operation], request: Option<&RememberedRequest>) {
         for operation in operations {
             match operation {
-                Operation::CreateIndividual(details) => self.add_record(None, details),
-                Operation::UpdateIndividual(id, _, details) => self.add_record(Some(*id), details),
-                Operation::CreateGroup(details) => self.add_record(None, details),
-                Operation::UpdateGroup(id, _, details) => self.add_record(Some(*id), details),
                 Operation::Create(details) => self.add_any(None, details),
                 Operation::Update(id, _, details) => self.add_any(Some(*id), details),
                 Operation::CreateClient(client) | Operation::UpdateClient(client, _) => {
@@ -55,6 +51,8 @@ impl Asked {
 
     fn add_any(&mut self, id: Option<RecordId>, details: &RecordDetails) {
         match details {
+            RecordDetails::Individual(details) => self.add_record(id, details),
+            RecordDetails::Group(details) => self.add_record(id, details),
             RecordDetails::Program(details) => self.add_record(id, details),
             RecordDetails::Consent(details) => self.add_record(id, details),
             RecordDetails::ProgramMembership(details) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
+use crate::store::BEFORE_FIRST_RELEASE;
 use crate::store::change_log::RegisterId;
 
 use super::database::{Database, Link};
@@ -13,8 +14,10 @@ use super::failure::{Failure, Meaning};
 use super::locks;
 use super::rows::signed;
 
-/// The tables in which it is noted which steps were done.
-const HISTORY: &str = "daftar.schema_history";
+/// The table in which it is noted which steps were done.
+const HISTORY: &str = "daftar.layout_history";
+/// The table in which it was noted before the first release.
+const HISTORY_BEFORE_FIRST_RELEASE: &str = "daftar.schema_history";
 /// The longest that another process which changes tables is waited for.
 const LOCK_WAIT: Duration = Duration::from_secs(120);
 
@@ -95,6 +98,12 @@ pub enum OpenError {
         /// The newest one that is known.
         known: i64,
     },
+    /// A daftar from before the first release made its tables.
+    #[error("the {place} {BEFORE_FIRST_RELEASE}")]
+    BeforeFirstRelease {
+        /// Which database.
+        place: String,
+    },
     /// Its tables cannot be made as they should be.
     #[error("the tables of the {place} cannot be made ready: {reason}")]
     Tables {
@@ -148,6 +157,9 @@ pub(super) async fn open(database: &Database) -> Result<RegisterId, OpenError> {
         | Meaning::Conflict
         | Meaning::Refused => OpenError::Tables { place: place(), reason: failure.to_string() },
     };
+    if has_table(&link.client, HISTORY_BEFORE_FIRST_RELEASE).await.map_err(failed)? {
+        return Err(OpenError::BeforeFirstRelease { place: place() });
+    }
     let known = known_layout();
     let found = layout(&link.client).await.map_err(failed)?;
     let is_ready = found > Some(known) || (found == Some(known) && has_row(&link.client).await.map_err(failed)?);
@@ -177,12 +189,15 @@ async fn checked(database: &Database, link: &Link, found: Option<i64>, known: i6
 
 /// The layout that the database has; none where there is none yet.
 async fn layout(client: &Client) -> Result<Option<i64>, Failure> {
-    let there = client.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&HISTORY]).await?;
-    if !there.try_get::<_, bool>(0)? {
+    if !has_table(client, HISTORY).await? {
         return Ok(None);
     }
-    let newest = client.query_one("SELECT max(version)::bigint FROM daftar.schema_history", &[]).await?;
+    let newest = client.query_one(&format!("SELECT max(version)::bigint FROM {HISTORY}"), &[]).await?;
     Ok(newest.try_get(0)?)
+}
+
+async fn has_table(client: &Client, name: &str) -> Result<bool, Failure> {
+    Ok(client.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&name]).await?.try_get(0)?)
 }
 
 /// Whether there is the row that everything begins with. It is put in after the tables were made: another process may be about to, or was

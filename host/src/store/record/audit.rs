@@ -1,16 +1,11 @@
 //! How lines of the audit log are stored: many in one value, so that reads cost little.
 
-mod v1;
-mod v2;
-
 use crate::domain::audit::{Actor, AuditEntry};
 use crate::store::StoreError;
 
-pub use self::v1::StoredAuditV1;
-pub use self::v2::StoredAuditV2;
+use super::audit_form::StoredAuditV1;
 use super::instant::as_stored;
-use super::parts::each;
-use super::{StoredForm, VALUE_BYTES_MAX, decode_as, version_of};
+use super::{VALUE_BYTES_MAX, decode_as};
 
 /// The most lines of one stored value.
 pub const ENTRIES_PER_VALUE_MAX: usize = 256;
@@ -52,7 +47,7 @@ pub fn encode_each(entries: &[AuditEntry]) -> Result<Vec<EncodedLines<'_>>, Stor
     let mut rest = entries;
     while !rest.is_empty() {
         let (lines, after) = rest.split_at(fitting(rest));
-        values.push((super::encode(&StoredAuditV2::of(lines))?, lines));
+        values.push((super::encode(&StoredAuditV1::of(lines))?, lines));
         rest = after;
     }
     Ok(values)
@@ -73,10 +68,7 @@ fn fitting(lines: &[AuditEntry]) -> usize {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Vec<AuditEntry>, StoreError> {
-    if version_of(bytes) == Some(StoredAuditV1::VERSION) {
-        return decode_as(bytes, |stored: StoredAuditV1| each(stored.entries));
-    }
-    decode_as(bytes, StoredAuditV2::lines)
+    decode_as(bytes, StoredAuditV1::lines)
 }
 
 /// The line as it will be read back: its instant to the millisecond, and cut when it would not fit into a value. A note

@@ -8,10 +8,10 @@ use crate::domain::client::ClientId;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::store::StoreError;
 
+use super::StoredForm;
 use super::instant::milliseconds;
-use super::{StoredForm, version_of};
 
-/// What one write touched, version 1.
+/// What one write touched, version 1: records of every kind, and clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredChangeV1 {
     at_ms: i64,
@@ -26,26 +26,6 @@ impl StoredForm for StoredChangeV1 {
 /// One thing that a write touched: a record with the version that it made, or a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum StoredTouchedV1 {
-    Individual { id: u64, version: u64 },
-    Group { id: u64, version: u64 },
-    Client { id: String },
-}
-
-/// What one write touched, version 2: records of every kind. Written only where version 1 has no word for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredChangeV2 {
-    at_ms: i64,
-    touched: Vec<StoredTouchedV2>,
-}
-
-impl StoredForm for StoredChangeV2 {
-    const VERSION: u8 = 2;
-    const WHAT: &'static str = "change";
-}
-
-/// One thing that a write touched: a record with the version that it made, or a client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum StoredTouchedV2 {
     Individual { id: u64, version: u64 },
     Group { id: u64, version: u64 },
     Program { id: u64, version: u64 },
@@ -63,36 +43,20 @@ pub fn encode<'c>(
     changes: &[Change],
     clients: impl Iterator<Item = &'c ClientId>,
 ) -> Result<Vec<u8>, StoreError> {
-    let clients: Vec<String> = clients.map(|client| client.as_str().to_owned()).collect();
-    let at_ms = milliseconds(at);
-    let of_version_1: Option<Vec<StoredTouchedV1>> = changes.iter().map(|change| touched_v1(&change.record)).collect();
-    let Some(mut touched) = of_version_1 else {
-        let records = changes.iter().map(|change| touched_v2(&change.record));
-        let clients = clients.into_iter().map(|id| StoredTouchedV2::Client { id });
-        return super::encode(&StoredChangeV2 { at_ms, touched: records.chain(clients).collect() });
-    };
-    touched.extend(clients.into_iter().map(|id| StoredTouchedV1::Client { id }));
-    super::encode(&StoredChangeV1 { at_ms, touched })
+    let records = changes.iter().map(|change| stored_touched(&change.record));
+    let clients = clients.map(|client| StoredTouchedV1::Client { id: client.as_str().to_owned() });
+    super::encode(&StoredChangeV1 { at_ms: milliseconds(at), touched: records.chain(clients).collect() })
 }
 
-fn touched_v1(record: &ChangedRecord) -> Option<StoredTouchedV1> {
-    let (_, id, version) = record.place();
-    match record {
-        ChangedRecord::Individual(_) => Some(StoredTouchedV1::Individual { id: id.0, version: version.0 }),
-        ChangedRecord::Group(_) => Some(StoredTouchedV1::Group { id: id.0, version: version.0 }),
-        ChangedRecord::Program(_) | ChangedRecord::ProgramMembership(_) | ChangedRecord::Consent(_) => None,
-    }
-}
-
-fn touched_v2(record: &ChangedRecord) -> StoredTouchedV2 {
+fn stored_touched(record: &ChangedRecord) -> StoredTouchedV1 {
     let (kind, id, version) = record.place();
     let (id, version) = (id.0, version.0);
     match kind {
-        RecordKind::Individual => StoredTouchedV2::Individual { id, version },
-        RecordKind::Group => StoredTouchedV2::Group { id, version },
-        RecordKind::Program => StoredTouchedV2::Program { id, version },
-        RecordKind::ProgramMembership => StoredTouchedV2::ProgramMembership { id, version },
-        RecordKind::Consent => StoredTouchedV2::Consent { id, version },
+        RecordKind::Individual => StoredTouchedV1::Individual { id, version },
+        RecordKind::Group => StoredTouchedV1::Group { id, version },
+        RecordKind::Program => StoredTouchedV1::Program { id, version },
+        RecordKind::ProgramMembership => StoredTouchedV1::ProgramMembership { id, version },
+        RecordKind::Consent => StoredTouchedV1::Consent { id, version },
     }
 }
 
@@ -116,22 +80,12 @@ impl From<StoredTouchedV1> for Touched {
         match stored {
             StoredTouchedV1::Individual { id, version } => Self::record(RecordKind::Individual, id, version),
             StoredTouchedV1::Group { id, version } => Self::record(RecordKind::Group, id, version),
-            StoredTouchedV1::Client { id } => Self::Client(id),
-        }
-    }
-}
-
-impl From<StoredTouchedV2> for Touched {
-    fn from(stored: StoredTouchedV2) -> Self {
-        match stored {
-            StoredTouchedV2::Individual { id, version } => Self::record(RecordKind::Individual, id, version),
-            StoredTouchedV2::Group { id, version } => Self::record(RecordKind::Group, id, version),
-            StoredTouchedV2::Program { id, version } => Self::record(RecordKind::Program, id, version),
-            StoredTouchedV2::ProgramMembership { id, version } => {
+            StoredTouchedV1::Program { id, version } => Self::record(RecordKind::Program, id, version),
+            StoredTouchedV1::ProgramMembership { id, version } => {
                 Self::record(RecordKind::ProgramMembership, id, version)
             }
-            StoredTouchedV2::Consent { id, version } => Self::record(RecordKind::Consent, id, version),
-            StoredTouchedV2::Client { id } => Self::Client(id),
+            StoredTouchedV1::Consent { id, version } => Self::record(RecordKind::Consent, id, version),
+            StoredTouchedV1::Client { id } => Self::Client(id),
         }
     }
 }
@@ -165,10 +119,6 @@ pub fn touched_versions(bytes: &[u8]) -> Result<Vec<(RecordKind, RecordId, Versi
 /// # Errors
 /// [`StoreError::Corrupt`] when the bytes cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Touched>, StoreError> {
-    if version_of(bytes) == Some(StoredChangeV2::VERSION) {
-        let stored: StoredChangeV2 = super::decode(bytes)?;
-        return Ok(stored.touched.into_iter().map(Touched::from).collect());
-    }
     let stored: StoredChangeV1 = super::decode(bytes)?;
     Ok(stored.touched.into_iter().map(Touched::from).collect())
 }

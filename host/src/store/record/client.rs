@@ -11,7 +11,7 @@ use crate::domain::scope::Scope;
 use crate::store::StoreError;
 
 use super::instant::{as_stored, instant, milliseconds};
-use super::{StoredForm, Unreadable, decode_as, version_of};
+use super::{StoredForm, Unreadable, decode_as};
 
 /// A client, version 1. Scopes are kept as they are written: `<resource>:<action>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,10 @@ pub struct StoredClientV1 {
     rate_limit_per_day: Option<u32>,
     created_at_ms: i64,
     updated_at_ms: i64,
+    organization: Option<String>,
+    restrictions: Vec<StoredRestrictionV1>,
+    legal_basis: Option<String>,
+    purpose: Option<String>,
 }
 
 impl StoredForm for StoredClientV1 {
@@ -33,51 +37,11 @@ impl StoredForm for StoredClientV1 {
     const WHAT: &'static str = "client";
 }
 
-/// A client, version 2: one that belongs to an organization. Written only where version 1 has no word for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredClientV2 {
-    client: StoredClientV1,
-    organization: String,
-}
-
-impl StoredForm for StoredClientV2 {
-    const VERSION: u8 = 2;
-    const WHAT: &'static str = "client";
-}
-
-/// A client, version 3: one whose grants are restricted to fields. Written only where versions 1 and 2 have no word for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredClientV3 {
-    client: StoredClientV1,
-    organization: Option<String>,
-    restrictions: Vec<StoredRestrictionV3>,
-}
-
-impl StoredForm for StoredClientV3 {
-    const VERSION: u8 = 3;
-    const WHAT: &'static str = "client";
-}
-
 /// The fields of one of the grants; a grant without a restriction is on all fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredRestrictionV3 {
+struct StoredRestrictionV1 {
     scope: String,
     fields: Vec<String>,
-}
-
-/// A client, version 4: one with a legal basis, kept as it is written. Written only where versions 1 to 3 have no word for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredClientV4 {
-    client: StoredClientV1,
-    organization: Option<String>,
-    restrictions: Vec<StoredRestrictionV3>,
-    legal_basis: Option<String>,
-    purpose: Option<String>,
-}
-
-impl StoredForm for StoredClientV4 {
-    const VERSION: u8 = 4;
-    const WHAT: &'static str = "client";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,21 +62,7 @@ struct StoredClientSecretV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
-    let stored = StoredClientV1::from(client);
-    let organization = client.organization.as_ref().map(|organization| organization.as_str().to_owned());
-    let restrictions = restrictions(&client.grants);
-    if client.legal_basis.is_some() || client.purpose.is_some() {
-        let legal_basis = client.legal_basis.map(|basis| basis.name().to_owned());
-        let purpose = client.purpose.as_ref().map(ToString::to_string);
-        return super::encode(&StoredClientV4 { client: stored, organization, restrictions, legal_basis, purpose });
-    }
-    if !restrictions.is_empty() {
-        return super::encode(&StoredClientV3 { client: stored, organization, restrictions });
-    }
-    match organization {
-        None => super::encode(&stored),
-        Some(organization) => super::encode(&StoredClientV2 { client: stored, organization }),
-    }
+    super::encode(&StoredClientV1::from(client))
 }
 
 /// The client that the bytes hold.
@@ -120,50 +70,16 @@ pub fn encode(client: &Client) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(bytes: &[u8]) -> Result<Client, StoreError> {
-    match version_of(bytes) {
-        Some(StoredClientV4::VERSION) => decode_as(bytes, |stored: StoredClientV4| {
-            let client = with_restrictions(stored.client, stored.organization.as_deref(), &stored.restrictions)?;
-            let legal_basis = |name: String| LegalBasis::parse(&name).ok_or_else(|| Unreadable::field("legal_basis"));
-            let purpose = |text: String| Purpose::parse(&text).map_err(|_| Unreadable::field("purpose"));
-            Ok(Client {
-                legal_basis: stored.legal_basis.map(legal_basis).transpose()?,
-                purpose: stored.purpose.map(purpose).transpose()?,
-                ..client
-            })
-        }),
-        Some(StoredClientV3::VERSION) => decode_as(bytes, |stored: StoredClientV3| {
-            with_restrictions(stored.client, stored.organization.as_deref(), &stored.restrictions)
-        }),
-        Some(StoredClientV2::VERSION) => decode_as(bytes, |stored: StoredClientV2| {
-            Ok(Client { organization: Some(organization(&stored.organization)?), ..Client::try_from(stored.client)? })
-        }),
-        _ => decode_as(bytes, |stored: StoredClientV1| Client::try_from(stored)),
-    }
+    decode_as(bytes, |stored: StoredClientV1| Client::try_from(stored))
 }
 
-fn with_restrictions(
-    client: StoredClientV1,
-    of: Option<&str>,
-    restrictions: &[StoredRestrictionV3],
-) -> Result<Client, Unreadable> {
-    let mut client = Client::try_from(client)?;
-    for restriction in restrictions {
-        restrict(&mut client.grants, restriction)?;
-    }
-    Ok(Client { organization: of.map(organization).transpose()?, ..client })
-}
-
-fn organization(stored: &str) -> Result<Organization, Unreadable> {
-    Organization::parse(stored).map_err(|_| Unreadable::field("organization"))
-}
-
-fn restrictions(grants: &Grants) -> Vec<StoredRestrictionV3> {
+fn restrictions(grants: &Grants) -> Vec<StoredRestrictionV1> {
     let restricted = grants.iter().filter_map(|(scope, fields)| match fields {
         FieldSet::All => None,
         FieldSet::Only(names) => Some((scope, names)),
     });
     restricted
-        .map(|(scope, names)| StoredRestrictionV3 {
+        .map(|(scope, names)| StoredRestrictionV1 {
             scope: scope.to_string(),
             fields: names.iter().map(ToString::to_string).collect(),
         })
@@ -171,7 +87,7 @@ fn restrictions(grants: &Grants) -> Vec<StoredRestrictionV3> {
 }
 
 /// Puts a restriction on a grant that is there.
-fn restrict(grants: &mut Grants, stored: &StoredRestrictionV3) -> Result<(), Unreadable> {
+fn restrict(grants: &mut Grants, stored: &StoredRestrictionV1) -> Result<(), Unreadable> {
     let unreadable = || Unreadable::field("restrictions");
     let scope = Scope::parse(&stored.scope).map_err(|_| unreadable())?;
     let names = stored.fields.iter().map(|name| FieldName::parse(scope.resource, name));
@@ -212,6 +128,10 @@ impl From<&Client> for StoredClientV1 {
             rate_limit_per_day: client.rate_limit_per_day.map(RateLimit::requests),
             created_at_ms: milliseconds(client.created_at),
             updated_at_ms: milliseconds(client.updated_at),
+            organization: client.organization.as_ref().map(|organization| organization.as_str().to_owned()),
+            restrictions: restrictions(&client.grants),
+            legal_basis: client.legal_basis.map(|basis| basis.name().to_owned()),
+            purpose: client.purpose.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -221,18 +141,22 @@ impl TryFrom<StoredClientV1> for Client {
 
     fn try_from(stored: StoredClientV1) -> Result<Self, Unreadable> {
         let grants: Result<Grants, _> = stored.grants.iter().map(|scope| Scope::parse(scope)).collect();
+        let mut grants = grants.map_err(|_| Unreadable::field("grants"))?;
+        for restriction in &stored.restrictions {
+            restrict(&mut grants, restriction)?;
+        }
         let secrets: Result<Vec<ClientSecret>, _> = stored.secrets.into_iter().map(ClientSecret::try_from).collect();
         Ok(Self {
             id: ClientId::parse(&stored.id).map_err(|_| Unreadable::field("id"))?,
             name: ClientName::parse(&stored.name).map_err(|_| Unreadable::field("name"))?,
-            organization: None,
-            legal_basis: None,
-            purpose: None,
+            organization: optional(stored.organization, "organization", |text| Organization::parse(text).ok())?,
+            legal_basis: optional(stored.legal_basis, "legal_basis", LegalBasis::parse)?,
+            purpose: optional(stored.purpose, "purpose", |text| Purpose::parse(text).ok())?,
             status: match stored.status {
                 StoredClientStatusV1::Active => ClientStatus::Active,
                 StoredClientStatusV1::Disabled => ClientStatus::Disabled,
             },
-            grants: grants.map_err(|_| Unreadable::field("grants"))?,
+            grants,
             secrets: secrets?,
             not_before: stored.not_before_ms.map(instant).transpose()?,
             rate_limit_per_minute: rate_limit(stored.rate_limit_per_minute, "rate_limit_per_minute")?,
@@ -241,6 +165,14 @@ impl TryFrom<StoredClientV1> for Client {
             updated_at: instant(stored.updated_at_ms)?,
         })
     }
+}
+
+fn optional<T>(
+    stored: Option<String>,
+    field: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Unreadable> {
+    stored.map(|text| parse(&text).ok_or_else(|| Unreadable::field(field))).transpose()
 }
 
 fn rate_limit(stored: Option<u32>, field: &str) -> Result<Option<RateLimit>, Unreadable> {

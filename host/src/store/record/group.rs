@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::address::Address;
 use crate::domain::calendar::Period;
-use crate::domain::extension::Extension;
 use crate::domain::group::{Group, GroupDetails, Member, Relationship};
 use crate::domain::record::{RecordId, RecordMeta};
 use crate::store::StoreError;
@@ -12,10 +11,10 @@ use crate::store::StoreError;
 use super::address::StoredAddressV1;
 use super::extension::StoredExtensionFieldV1;
 use super::parts::{StoredCodedValueV1, StoredIdentifierV1, StoredMetaV1, StoredPeriodV1, each};
-use super::{StoredForm, Unreadable, decode_as, extension, version_of};
+use super::{StoredForm, Unreadable, decode_as, extension};
 
-/// A group, version 1. Absent members and none at all are kept apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A group, version 1. Absent lists and empty ones are kept apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredGroupV1 {
     meta: StoredMetaV1,
     identifiers: Vec<StoredIdentifierV1>,
@@ -24,35 +23,13 @@ pub struct StoredGroupV1 {
     group_type: Option<StoredCodedValueV1>,
     housing_type: Option<StoredCodedValueV1>,
     members: Option<Vec<StoredMemberV1>>,
-}
-
-impl StoredForm for StoredGroupV1 {
-    const VERSION: u8 = 1;
-    const WHAT: &'static str = "group";
-}
-
-/// A group, version 2: version 1 and what installed modules add.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredGroupV2 {
-    base: StoredGroupV1,
     extension: Vec<StoredExtensionFieldV1>,
-}
-
-impl StoredForm for StoredGroupV2 {
-    const VERSION: u8 = 2;
-    const WHAT: &'static str = "group";
-}
-
-/// A group, version 3: version 2, other groups and addresses. Absent lists and empty ones are kept apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredGroupV3 {
-    base: StoredGroupV2,
     relationships: Option<Vec<StoredRelationshipV1>>,
     address: Option<Vec<StoredAddressV1>>,
 }
 
-impl StoredForm for StoredGroupV3 {
-    const VERSION: u8 = 3;
+impl StoredForm for StoredGroupV1 {
+    const VERSION: u8 = 1;
     const WHAT: &'static str = "group";
 }
 
@@ -76,7 +53,7 @@ struct StoredMemberV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(group: &Group) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredGroupV3::from(group))
+    super::encode(&StoredGroupV1::from(group))
 }
 
 /// The group of that key that the bytes hold.
@@ -84,61 +61,13 @@ pub fn encode(group: &Group) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<Group, StoreError> {
-    match version_of(bytes) {
-        Some(StoredGroupV1::VERSION) => decode_as(bytes, |stored: StoredGroupV1| stored.into_group(id)),
-        Some(StoredGroupV2::VERSION) => decode_as(bytes, |stored: StoredGroupV2| stored.into_group(id)),
-        _ => decode_as(bytes, |stored: StoredGroupV3| stored.into_group(id)),
-    }
+    decode_as(bytes, |stored: StoredGroupV1| stored.into_group(id))
 }
 
-impl From<&Group> for StoredGroupV3 {
-    fn from(group: &Group) -> Self {
-        let details = &group.details;
-        let relationships = details.relationships.as_ref();
-        Self {
-            base: StoredGroupV2::from(group),
-            relationships: relationships.map(|all| all.iter().map(StoredRelationshipV1::from).collect()),
-            address: details.address.as_ref().map(|all| all.iter().map(StoredAddressV1::from).collect()),
-        }
-    }
-}
-
-impl StoredGroupV3 {
-    /// The group of that key.
-    ///
-    /// # Errors
-    /// Names the field that is not valid.
-    pub fn into_group(self, id: RecordId) -> Result<Group, Unreadable> {
-        let mut group = self.base.into_group(id)?;
-        group.details.relationships = self.relationships.map(each).transpose()?;
-        group.details.address = self.address.map(|all| all.into_iter().map(Address::from).collect());
-        Ok(group)
-    }
-}
-
-/// What version 2 has room for.
-impl From<&Group> for StoredGroupV2 {
-    fn from(group: &Group) -> Self {
-        Self { base: StoredGroupV1::from(group), extension: extension::as_stored(&group.details.extension) }
-    }
-}
-
-impl StoredGroupV2 {
-    /// The group of that key.
-    ///
-    /// # Errors
-    /// Names the field that is not valid.
-    pub fn into_group(self, id: RecordId) -> Result<Group, Unreadable> {
-        let mut group = self.base.into_group(id)?;
-        group.details.extension = extension::read(self.extension)?;
-        Ok(group)
-    }
-}
-
-/// What version 1 has room for.
 impl From<&Group> for StoredGroupV1 {
     fn from(group: &Group) -> Self {
         let details = &group.details;
+        let relationships = details.relationships.as_ref();
         Self {
             meta: StoredMetaV1::from(&group.meta),
             identifiers: details.identifiers.iter().map(StoredIdentifierV1::from).collect(),
@@ -147,16 +76,15 @@ impl From<&Group> for StoredGroupV1 {
             group_type: details.group_type.map(StoredCodedValueV1::from),
             housing_type: details.housing_type.map(StoredCodedValueV1::from),
             members: details.members.as_ref().map(|all| all.iter().map(StoredMemberV1::from).collect()),
+            extension: extension::as_stored(&details.extension),
+            relationships: relationships.map(|all| all.iter().map(StoredRelationshipV1::from).collect()),
+            address: details.address.as_ref().map(|all| all.iter().map(StoredAddressV1::from).collect()),
         }
     }
 }
 
 impl StoredGroupV1 {
-    /// The group of that key.
-    ///
-    /// # Errors
-    /// Names the field that is not valid.
-    pub fn into_group(self, id: RecordId) -> Result<Group, Unreadable> {
+    fn into_group(self, id: RecordId) -> Result<Group, Unreadable> {
         let details = GroupDetails {
             identifiers: each(self.identifiers)?,
             active: self.active,
@@ -164,9 +92,9 @@ impl StoredGroupV1 {
             group_type: self.group_type.map(Into::into),
             housing_type: self.housing_type.map(Into::into),
             members: self.members.map(each).transpose()?,
-            relationships: None,
-            address: None,
-            extension: Extension::default(),
+            relationships: self.relationships.map(each).transpose()?,
+            address: self.address.map(|all| all.into_iter().map(Address::from).collect()),
+            extension: extension::read(self.extension)?,
         };
         Ok(Group { id, meta: RecordMeta::try_from(self.meta)?, details })
     }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::domain::address::Address;
 use crate::domain::calendar::days_since_epoch;
 use crate::domain::code::CodedValue;
-use crate::domain::extension::Extension;
 use crate::domain::identifier::Identifier;
 use crate::domain::individual::{Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
 use crate::domain::person_name::PersonName;
@@ -16,7 +15,7 @@ use super::address::StoredAddressV1;
 use super::extension::StoredExtensionFieldV1;
 use super::parts::{StoredCodedValueV1, StoredIdentifierV1, StoredMetaV1, day, each};
 use super::photo::StoredPhotoReferenceV1;
-use super::{StoredForm, Unreadable, coded_field, decode_as, extension, version_of};
+use super::{StoredForm, Unreadable, coded_field, decode_as, extension};
 
 /// A person, version 1. Days count from 1970-01-01; an absent list and an empty one are kept apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,34 +32,12 @@ pub struct StoredIndividualV1 {
     telecom: Option<Vec<StoredTelecomV1>>,
     address: Option<Vec<StoredAddressV1>>,
     income: Option<StoredIncomeV1>,
+    extension: Vec<StoredExtensionFieldV1>,
+    photo: Option<StoredPhotoReferenceV1>,
 }
 
 impl StoredForm for StoredIndividualV1 {
     const VERSION: u8 = 1;
-    const WHAT: &'static str = "individual";
-}
-
-/// A person, version 2: version 1 and what installed modules add.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredIndividualV2 {
-    base: StoredIndividualV1,
-    extension: Vec<StoredExtensionFieldV1>,
-}
-
-impl StoredForm for StoredIndividualV2 {
-    const VERSION: u8 = 2;
-    const WHAT: &'static str = "individual";
-}
-
-/// A person, version 3: version 2 and which photo is the person's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredIndividualV3 {
-    base: StoredIndividualV2,
-    photo: Option<StoredPhotoReferenceV1>,
-}
-
-impl StoredForm for StoredIndividualV3 {
-    const VERSION: u8 = 3;
     const WHAT: &'static str = "individual";
 }
 
@@ -120,7 +97,7 @@ struct StoredIncomeV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(individual: &Individual) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredIndividualV3::from(individual))
+    super::encode(&StoredIndividualV1::from(individual))
 }
 
 /// The person of that key that the bytes hold.
@@ -128,52 +105,9 @@ pub fn encode(individual: &Individual) -> Result<Vec<u8>, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<Individual, StoreError> {
-    match version_of(bytes) {
-        Some(StoredIndividualV1::VERSION) => decode_as(bytes, |stored: StoredIndividualV1| stored.into_individual(id)),
-        Some(StoredIndividualV2::VERSION) => decode_as(bytes, |stored: StoredIndividualV2| stored.into_individual(id)),
-        _ => decode_as(bytes, |stored: StoredIndividualV3| stored.into_individual(id)),
-    }
+    decode_as(bytes, |stored: StoredIndividualV1| stored.into_individual(id))
 }
 
-impl From<&Individual> for StoredIndividualV3 {
-    fn from(individual: &Individual) -> Self {
-        Self { base: StoredIndividualV2::from(individual), photo: individual.details.photo.map(Into::into) }
-    }
-}
-
-impl StoredIndividualV3 {
-    /// The person of that key.
-    ///
-    /// # Errors
-    /// Names the field that is not valid.
-    pub fn into_individual(self, id: RecordId) -> Result<Individual, Unreadable> {
-        let mut individual = self.base.into_individual(id)?;
-        individual.details.photo = self.photo.map(Into::into);
-        Ok(individual)
-    }
-}
-
-/// What version 2 has room for.
-impl From<&Individual> for StoredIndividualV2 {
-    fn from(individual: &Individual) -> Self {
-        let extension = extension::as_stored(&individual.details.extension);
-        Self { base: StoredIndividualV1::from(individual), extension }
-    }
-}
-
-impl StoredIndividualV2 {
-    /// The person of that key.
-    ///
-    /// # Errors
-    /// Names the field that is not valid.
-    pub fn into_individual(self, id: RecordId) -> Result<Individual, Unreadable> {
-        let mut individual = self.base.into_individual(id)?;
-        individual.details.extension = extension::read(self.extension)?;
-        Ok(individual)
-    }
-}
-
-/// What version 1 has room for.
 impl From<&Individual> for StoredIndividualV1 {
     fn from(individual: &Individual) -> Self {
         let details = &individual.details;
@@ -190,16 +124,14 @@ impl From<&Individual> for StoredIndividualV1 {
             telecom: details.telecom.as_ref().map(|all| all.iter().map(StoredTelecomV1::from).collect()),
             address: details.address.as_ref().map(|all| all.iter().map(StoredAddressV1::from).collect()),
             income: details.income.map(StoredIncomeV1::from),
+            extension: extension::as_stored(&details.extension),
+            photo: details.photo.map(Into::into),
         }
     }
 }
 
 impl StoredIndividualV1 {
-    /// The person of that key.
-    ///
-    /// # Errors
-    /// Names the field that is not valid.
-    pub fn into_individual(self, id: RecordId) -> Result<Individual, Unreadable> {
+    fn into_individual(self, id: RecordId) -> Result<Individual, Unreadable> {
         let mut codes = Vec::with_capacity(self.codes.len());
         for stored in self.codes {
             codes.push((coded_field::field(stored.field)?, stored.value.into()));
@@ -221,8 +153,8 @@ impl StoredIndividualV1 {
             telecom: self.telecom.map(|all| all.into_iter().map(Telecom::from).collect()),
             address: self.address.map(|all| all.into_iter().map(Address::from).collect()),
             income: self.income.map(Income::try_from).transpose()?,
-            photo: None,
-            extension: Extension::default(),
+            photo: self.photo.map(Into::into),
+            extension: extension::read(self.extension)?,
         };
         Ok(Individual { id, meta: RecordMeta::try_from(self.meta)?, details })
     }

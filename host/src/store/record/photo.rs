@@ -10,8 +10,6 @@ use super::StoredForm;
 /// The largest part, in bytes. Sixteen neighbours lie in one page of the embedded database, and a page of more than half a megabyte
 /// would be written to a file of its own.
 const PART_BYTES_MAX: usize = 16 * 1024;
-/// The largest part of photos that were stored first, in bytes.
-const FIRST_PART_BYTES_MAX: usize = 256 * 1024;
 
 /// Which photo a record has, version 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +65,7 @@ pub fn decode_part(value: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
 /// Whether a photo of that many bytes can lie in that many parts.
 #[must_use]
 pub fn can_be_kept_in(parts: u32, length: u32) -> bool {
-    [PART_BYTES_MAX, FIRST_PART_BYTES_MAX].iter().any(|part| (length as usize).div_ceil(*part) == parts as usize)
+    (length as usize).div_ceil(PART_BYTES_MAX) == parts as usize
 }
 
 /// The bytes of a photo, from its values in order.

@@ -8,9 +8,9 @@ use crate::domain::record::{RecordId, RecordMeta};
 use crate::store::StoreError;
 
 use super::parts::{StoredIdentifierV1, StoredMetaV1, StoredSubjectReferenceV1, day, each};
-use super::{StoredForm, Unreadable, decode_as, version_of};
+use super::{StoredForm, Unreadable, decode_as};
 
-/// A membership, version 1.
+/// A membership, version 1. `has_no_identifier` tells, of a membership without identifiers, whether it is known to have none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredProgramMembershipV1 {
     meta: StoredMetaV1,
@@ -22,22 +22,11 @@ pub struct StoredProgramMembershipV1 {
     exit_date: Option<i32>,
     exit_reason: Option<String>,
     override_reason: Option<String>,
+    has_no_identifier: bool,
 }
 
 impl StoredForm for StoredProgramMembershipV1 {
     const VERSION: u8 = 1;
-    const WHAT: &'static str = "program membership";
-}
-
-/// A membership, version 2: of one without identifiers it is told whether it is known to have none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredProgramMembershipV2 {
-    base: StoredProgramMembershipV1,
-    has_no_identifier: bool,
-}
-
-impl StoredForm for StoredProgramMembershipV2 {
-    const VERSION: u8 = 2;
     const WHAT: &'static str = "program membership";
 }
 
@@ -56,10 +45,7 @@ enum StoredMembershipStatusV1 {
 /// # Errors
 /// [`StoreError::TooLarge`] when they are too many.
 pub fn encode(membership: &ProgramMembership) -> Result<Vec<u8>, StoreError> {
-    super::encode(&StoredProgramMembershipV2 {
-        base: StoredProgramMembershipV1::from(membership),
-        has_no_identifier: membership.details.has_no_identifier,
-    })
+    super::encode(&StoredProgramMembershipV1::from(membership))
 }
 
 impl From<&ProgramMembership> for StoredProgramMembershipV1 {
@@ -82,6 +68,7 @@ impl From<&ProgramMembership> for StoredProgramMembershipV1 {
             exit_date: details.exit_date.map(days_since_epoch),
             exit_reason: details.exit_reason.clone(),
             override_reason: details.override_reason.clone(),
+            has_no_identifier: details.has_no_identifier,
         }
     }
 }
@@ -91,23 +78,14 @@ impl From<&ProgramMembership> for StoredProgramMembershipV1 {
 /// # Errors
 /// [`StoreError::Corrupt`] when they cannot be read.
 pub fn decode(id: RecordId, bytes: &[u8]) -> Result<ProgramMembership, StoreError> {
-    match version_of(bytes) {
-        Some(StoredProgramMembershipV1::VERSION) => {
-            decode_as(bytes, |stored: StoredProgramMembershipV1| stored.into_membership(id))
-        }
-        _ => decode_as(bytes, |stored: StoredProgramMembershipV2| {
-            let mut membership = stored.base.into_membership(id)?;
-            membership.details.has_no_identifier = stored.has_no_identifier;
-            Ok(membership)
-        }),
-    }
+    decode_as(bytes, |stored: StoredProgramMembershipV1| stored.into_membership(id))
 }
 
 impl StoredProgramMembershipV1 {
     fn into_membership(self, id: RecordId) -> Result<ProgramMembership, Unreadable> {
         let details = ProgramMembershipDetails {
             identifiers: each(self.identifiers)?,
-            has_no_identifier: false,
+            has_no_identifier: self.has_no_identifier,
             program: RecordId(self.program),
             beneficiary: self.beneficiary.into(),
             status: match self.status {

@@ -9,11 +9,11 @@ mod parts;
 mod program;
 mod request;
 
-pub use access::{by_consent, full_client, full_consent, restricted};
-pub use audit::{audit_entries, audit_segment, old_audit_entries};
+pub use access::{bare_client, full_client, full_consent};
+pub use audit::{audit_entries, audit_segment};
 pub use deployment::{concept_group, earlier_version, identifier_system, kept_concepts, local_code, starter_code};
-pub use group::{any_group, full_group, without_relationships};
-pub use individual::{any_individual, bare_individual, full_individual, without_extension, without_photo};
+pub use group::{any_group, full_group};
+pub use individual::{any_individual, bare_individual, full_individual};
 pub use parts::meta;
 pub use program::{full_membership, full_program};
 pub use request::remembered_request;

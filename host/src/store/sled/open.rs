@@ -20,10 +20,12 @@ use super::not_understood;
 use super::reader::Reader;
 use super::unfinished::{self, Unfinished};
 use crate::store::change_log::RegisterId;
-use crate::store::{StoreError, record};
+use crate::store::{BEFORE_FIRST_RELEASE, StoreError, record};
 
 /// The layout that this daftar reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
+/// How the mark of the layout begins; the number of the layout follows, in four bytes. Before the first release the mark was the number alone.
+const LAYOUT_MARK: &[u8] = b"daftar-store";
 /// Held while the folder is in use. Its content says nothing.
 const LOCK_FILE: &str = "daftar.lock";
 /// How often, and after which pause, it is tried again: a program that was started while the folder was in use holds the lock with us until it
@@ -68,6 +70,9 @@ pub enum OpenError {
         /// The layout found.
         found: u32,
     },
+    /// A daftar from before the first release has written it.
+    #[error("the data folder `{}` {BEFORE_FIRST_RELEASE}", .0.display())]
+    BeforeFirstRelease(PathBuf),
     /// It holds something else.
     #[error("the folder `{}` holds no registry of daftar's: {reason}", .path.display())]
     Foreign {
@@ -307,13 +312,21 @@ fn unknown_layout(path: &Path) -> OpenError {
 fn layout(path: &Path, database: &::sled::Db) -> Result<Option<u32>, OpenError> {
     let stored = database.get(keys::FORMAT).map_err(|error| database_error(path, &error))?;
     let Some(stored) = stored else { return Ok(None) };
-    let Ok(bytes) = <[u8; 4]>::try_from(stored.as_ref()) else { return Err(unknown_layout(path)) };
-    let found = u32::from_be_bytes(bytes);
+    if stored.len() == size_of::<u32>() {
+        return Err(OpenError::BeforeFirstRelease(path.to_owned()));
+    }
+    let number = stored.strip_prefix(LAYOUT_MARK).and_then(|number| number.try_into().ok());
+    let found = number.map_or(0, u32::from_be_bytes);
     match found {
         0 => Err(unknown_layout(path)),
         1..=FORMAT_VERSION => Ok(Some(found)),
         _ => Err(OpenError::Newer { path: path.to_owned(), found }),
     }
+}
+
+/// The mark of a layout.
+pub(super) fn layout_mark(layout: u32) -> Vec<u8> {
+    [LAYOUT_MARK, &layout.to_be_bytes()].concat()
 }
 
 fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
@@ -325,7 +338,6 @@ fn check_format(path: &Path, database: &::sled::Db) -> Result<(), OpenError> {
     }
     // Where something was acknowledged, an empty database is no new one.
     check_acknowledged(path, &Acknowledged::default())?;
-    let version = FORMAT_VERSION.to_be_bytes();
-    database.insert(keys::FORMAT, &version).map_err(|error| database_error(path, &error))?;
+    database.insert(keys::FORMAT, layout_mark(FORMAT_VERSION)).map_err(|error| database_error(path, &error))?;
     Ok(())
 }

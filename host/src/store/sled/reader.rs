@@ -13,10 +13,8 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::change::ChangedRecord;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::deployment::Setting;
-use crate::domain::group::Group;
 use crate::domain::idempotency::{IdempotencyKey, RememberedRequest, RequestName};
 use crate::domain::identifier::IdentifierKey;
-use crate::domain::individual::Individual;
 use crate::domain::photo::PhotoReference;
 use crate::domain::program_membership::MembershipSlot;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
@@ -65,38 +63,6 @@ impl Reader {
         item.map_err(|error| self.health.fail("scanning", &error))
     }
 
-    pub(super) fn individual(&self, id: RecordId) -> Result<Option<Arc<Individual>>, StoreError> {
-        let Some(bytes) = self.get(&keys::record(RecordKind::Individual, id))? else { return Ok(None) };
-        record::individual::decode(id, &bytes).map(Arc::new).map(Some)
-    }
-
-    pub(super) fn group(&self, id: RecordId) -> Result<Option<Arc<Group>>, StoreError> {
-        let Some(bytes) = self.get(&keys::record(RecordKind::Group, id))? else { return Ok(None) };
-        record::group::decode(id, &bytes).map(Arc::new).map(Some)
-    }
-
-    pub(super) fn individual_version(
-        &self,
-        id: RecordId,
-        version: VersionId,
-    ) -> Result<Option<Arc<Individual>>, StoreError> {
-        let present = self.individual(id)?;
-        if present.as_ref().is_none_or(|present| present.meta.version == version) {
-            return Ok(present);
-        }
-        let Some(bytes) = self.get(&keys::history(RecordKind::Individual, id, version))? else { return Ok(None) };
-        record::individual::decode(id, &bytes).map(Arc::new).map(Some)
-    }
-
-    pub(super) fn group_version(&self, id: RecordId, version: VersionId) -> Result<Option<Arc<Group>>, StoreError> {
-        let present = self.group(id)?;
-        if present.as_ref().is_none_or(|present| present.meta.version == version) {
-            return Ok(present);
-        }
-        let Some(bytes) = self.get(&keys::history(RecordKind::Group, id, version))? else { return Ok(None) };
-        record::group::decode(id, &bytes).map(Arc::new).map(Some)
-    }
-
     pub(super) fn record_version(
         &self,
         kind: RecordKind,
@@ -115,14 +81,6 @@ impl Reader {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             found.extend(self.record(kind, *id)?);
-        }
-        Ok(found)
-    }
-
-    pub(super) fn individuals(&self, ids: &[RecordId]) -> Result<Vec<Arc<Individual>>, StoreError> {
-        let mut found = Vec::with_capacity(ids.len());
-        for id in ids {
-            found.extend(self.individual(*id)?);
         }
         Ok(found)
     }

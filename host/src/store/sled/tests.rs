@@ -8,9 +8,10 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 use super::*;
+use crate::domain::individual::IndividualDetails;
 use crate::store::record::samples;
 use crate::store::suite::{Backend, Listener, audit_entry, commit, create, every_behaviour, everybody, person, write};
-use crate::store::{ChangeSink, Operation};
+use crate::store::{ChangeSink, Operation, TypedReads};
 
 /// A store in a folder that goes when the test ends.
 pub(super) struct Folder {
@@ -112,7 +113,7 @@ async fn what_was_acknowledged_is_there_after_a_crash() {
     let folder = TempDir::new().unwrap();
     let store = Folder::listening(folder.path());
     for number in 1..=40 {
-        let operations = vec![Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")]))];
+        let operations = vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))];
         let audited = Write { audit: vec![audit_entry(&number.to_string())], ..write(operations) };
         store.commit(audited).await.unwrap();
         if number % 8 != 0 {
@@ -145,11 +146,11 @@ async fn large_records_survive_a_crash() {
     assert!(files > 0, "the record is too large for the database's log");
     let crashed = copied(folder.path());
     let survivor = Folder::open(crashed.path());
-    assert_eq!(survivor.individual(stored.id).await.unwrap(), Some(stored));
+    assert_eq!(survivor.find::<IndividualDetails>(stored.id).await.unwrap(), Some(stored));
 
     details.identifiers.clear();
     details.telecom.as_mut().unwrap()[0].value = "longer ".repeat(180_000);
-    let refused = commit(&store, vec![Operation::CreateIndividual(details)]).await;
+    let refused = commit(&store, vec![Operation::create(details)]).await;
     assert!(matches!(refused, Err(StoreError::TooLarge { what: "individual", .. })));
     assert_eq!(create(&store, person(&[])).await.id, RecordId(2));
 }
@@ -182,7 +183,7 @@ fn writers_in_threads_find_everything_again() {
     drop(store);
     let store = Folder::open(folder.path());
     for (id, address) in given {
-        let found = handle.block_on(store.individual(RecordId(id))).unwrap().unwrap();
+        let found = handle.block_on(store.find::<IndividualDetails>(RecordId(id))).unwrap().unwrap();
         assert_eq!(found.details.identifiers[0].key.reveal(), address);
     }
 }
@@ -210,10 +211,29 @@ pub(super) fn with_database(path: &Path, change: impl FnOnce(&::sled::Db)) {
 fn a_folder_of_a_newer_daftar_is_refused() {
     let folder = TempDir::new().unwrap();
     with_database(folder.path(), |database| {
-        database.insert(keys::FORMAT, &2_u32.to_be_bytes()).unwrap();
+        database.insert(keys::FORMAT, open::layout_mark(2)).unwrap();
     });
     let error = SledStore::open(folder.path(), options()).err().unwrap();
     assert!(error.to_string().contains("has layout 2, and this daftar knows layouts up to 1"), "{error}");
+}
+
+#[test]
+fn a_folder_from_before_the_first_release_is_refused_and_left_as_it_is() {
+    for layout in [1_u32, 2, 7] {
+        let folder = TempDir::new().unwrap();
+        with_database(folder.path(), |database| {
+            database.insert(keys::FORMAT, &layout.to_be_bytes()).unwrap();
+        });
+        for _ in 0..2 {
+            let error = SledStore::open(folder.path(), options()).err().unwrap();
+            assert!(matches!(error, OpenError::BeforeFirstRelease(_)), "{error}");
+            let begin = format!("the data folder `{}` was made before the first release", folder.path().display());
+            assert!(error.to_string().starts_with(&begin), "{error}");
+            assert!(error.to_string().contains("`daftar export FILE`"), "{error}");
+        }
+        let refused = open::open_existing(folder.path(), 1024 * 1024).err().unwrap();
+        assert!(matches!(refused, OpenError::BeforeFirstRelease(_)), "{refused}");
+    }
 }
 
 #[test]
@@ -240,10 +260,10 @@ async fn a_value_that_cannot_be_read_is_named_and_harms_nothing_else() {
         database.insert(keys::record(RecordKind::Individual, RecordId(1)), &[9, 9]).unwrap();
     });
     let store = Folder::listening(folder.path());
-    let error = store.individual(RecordId(1)).await.unwrap_err();
+    let error = store.find::<IndividualDetails>(RecordId(1)).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { what: "individual", .. }), "{error}");
-    assert!(store.scan_individuals(RecordId(0), 9).await.is_err());
-    assert!(store.individual(RecordId(2)).await.unwrap().is_some());
+    assert!(store.scan::<IndividualDetails>(RecordId(0), 9).await.is_err());
+    assert!(store.find::<IndividualDetails>(RecordId(2)).await.unwrap().is_some());
     assert_eq!(create(&store, person(&["urn:x:a|3"])).await.id, RecordId(3));
 }
 
@@ -262,7 +282,7 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
     .unwrap();
     store.attach_sink(Arc::clone(&listener) as Arc<dyn ChangeSink>).unwrap();
     create(&store, person(&["urn:x:a|1"])).await;
-    let second = || vec![Operation::CreateIndividual(person(&["urn:x:a|2"]))];
+    let second = || vec![Operation::create(person(&["urn:x:a|2"]))];
     for is_broken in [true, false] {
         fails.store(is_broken, Ordering::SeqCst);
         let error = commit(&store, second()).await.unwrap_err();
@@ -273,7 +293,7 @@ async fn after_a_failure_of_the_disk_nothing_more_is_written() {
         assert!(matches!(store.append_audit(vec![audit_entry("x")]).await, Err(StoreError::Failed(_))));
     }
     assert_eq!(listener.0.lock().unwrap().len(), 1, "a change that may be lost is told to nobody");
-    assert!(store.individual(RecordId(1)).await.unwrap().is_some(), "reads go on");
+    assert!(store.find::<IndividualDetails>(RecordId(1)).await.unwrap().is_some(), "reads go on");
     drop(store);
     let store = Folder::listening(folder.path());
     let known = everybody(&store).await.len() as u64;
@@ -295,7 +315,7 @@ async fn a_panic_of_the_writer_is_a_failure_of_the_store() {
     let folder = TempDir::new().unwrap();
     let store = Folder::open(folder.path());
     store.attach_sink(Arc::new(Panicking)).unwrap();
-    let one = || vec![Operation::CreateIndividual(person(&[]))];
+    let one = || vec![Operation::create(person(&[]))];
     for _ in 0..2 {
         assert!(matches!(commit(&store, one()).await, Err(StoreError::Failed(_))));
     }
@@ -339,7 +359,7 @@ async fn a_full_queue_refuses_instead_of_growing() {
     is_slow.store(true, Ordering::SeqCst);
     let mut waiting = Vec::new();
     let refused = loop {
-        let (store, operations) = (Arc::clone(&store), vec![Operation::CreateIndividual(person(&[]))]);
+        let (store, operations) = (Arc::clone(&store), vec![Operation::create(person(&[]))]);
         let mut attempt = tokio::spawn(async move { commit(store.as_ref(), operations).await });
         match tokio::time::timeout(std::time::Duration::from_millis(50), &mut attempt).await {
             Ok(outcome) => break outcome.unwrap(),

@@ -12,9 +12,9 @@ use crate::domain::idempotency::{IdempotencyKey, RememberedAnswer, RememberedReq
 use crate::domain::photo::Photo;
 use crate::domain::record::{RecordKind, VersionId};
 use crate::domain::subject::{Subject, SubjectReference};
+use crate::store::StoreError;
 use crate::store::archive::{Entry, Kept, Snapshot};
 use crate::store::record::{self, samples};
-use crate::store::{RecordDetails, StoreError};
 
 use super::*;
 
@@ -73,24 +73,19 @@ pub(in crate::store) async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     let store = backend.store();
     let (portrait, other) = (photo(b"a portrait"), photo(b"another one"));
     let pictured = |photo: &Photo| IndividualDetails { photo: Some(photo.reference()), ..person(&["urn:x:a|1"]) };
-    commit(store, vec![Operation::PutPhoto(portrait.clone()), Operation::CreateIndividual(pictured(&portrait))])
-        .await
-        .unwrap();
+    commit(store, vec![Operation::PutPhoto(portrait.clone()), Operation::create(pictured(&portrait))]).await.unwrap();
     commit(
         store,
-        vec![
-            Operation::PutPhoto(other.clone()),
-            Operation::UpdateIndividual(RecordId(1), VersionId(1), pictured(&other)),
-        ],
+        vec![Operation::PutPhoto(other.clone()), Operation::update(RecordId(1), VersionId(1), pictured(&other))],
     )
     .await
     .unwrap();
     create(store, person(&["urn:x:a|2", "urn:x:b|2"])).await;
     // The identifier goes from the second to the third.
     let without = IndividualDetails { identifiers: vec![ended("urn:x:a|2")], ..person(&[]) };
-    commit(store, vec![Operation::UpdateIndividual(RecordId(2), VersionId(1), without)]).await.unwrap();
+    commit(store, vec![Operation::update(RecordId(2), VersionId(1), without)]).await.unwrap();
     create(store, person(&["urn:x:a|2"])).await;
-    commit(store, vec![Operation::CreateGroup(group(&["urn:x:g|1"]))]).await.unwrap();
+    commit(store, vec![Operation::create(group(&["urn:x:g|1"]))]).await.unwrap();
     let membership = samples::full_membership().details;
     let of = |number| SubjectReference { kind: Subject::Individual, id: RecordId(number) };
     let open = crate::domain::program_membership::ProgramMembershipDetails {
@@ -110,10 +105,10 @@ pub(in crate::store) async fn furnished<B: Backend>() -> (B, Arc<Listener>) {
     commit(
         store,
         vec![
-            Operation::Create(RecordDetails::Program(samples::full_program().details)),
-            Operation::Create(RecordDetails::ProgramMembership(open)),
-            Operation::Create(RecordDetails::ProgramMembership(closed)),
-            Operation::Create(RecordDetails::Consent(samples::full_consent().details)),
+            Operation::create(samples::full_program().details),
+            Operation::create(open),
+            Operation::create(closed),
+            Operation::create(samples::full_consent().details),
             Operation::CreateClient(samples::full_client()),
             Operation::PutSetting(crate::domain::deployment::Setting::LocalCode(samples::local_code())),
             Operation::PutSetting(crate::domain::deployment::Setting::IdentifierSystem(samples::identifier_system())),
@@ -140,7 +135,7 @@ pub async fn a_snapshot_holds_everything_that_is_kept<B: Backend>() {
     let (backend, _) = furnished::<B>().await;
     let store = backend.store();
     let first = request("k", Some((RecordKind::Individual, RecordId::pending(1), VersionId(1))));
-    store.commit_once(write(vec![Operation::CreateIndividual(person(&[]))]), first).await.unwrap();
+    store.commit_once(write(vec![Operation::create(person(&[]))]), first).await.unwrap();
     let mut snapshot = snapshot(&backend).await;
     let mark = snapshot.mark().clone();
     assert_eq!(mark.sequence, Sequence(8));
@@ -182,13 +177,13 @@ pub async fn what_is_written_after_the_snapshot_is_not_in_it<B: Backend>() {
     for step in 0..4 {
         let (one, two) = (format!("urn:x:new|{step}"), format!("urn:x:group|{step}"));
         let made = request(&one, Some((RecordKind::Individual, RecordId::pending(1), VersionId(1))));
-        store.commit_once(write(vec![Operation::CreateIndividual(person(&[&one]))]), made).await.unwrap();
+        store.commit_once(write(vec![Operation::create(person(&[&one]))]), made).await.unwrap();
         let again = IndividualDetails { active: Some(step % 2 == 0), ..person(&["urn:x:a|1"]) };
-        let update = Operation::UpdateIndividual(RecordId(1), VersionId(2 + step), again);
+        let update = Operation::update(RecordId(1), VersionId(2 + step), again);
         let changed = request(&two, Some((RecordKind::Individual, RecordId(1), VersionId(3 + step))));
         store.commit_once(write(vec![update]), changed).await.unwrap();
-        let update = Operation::UpdateGroup(RecordId(1), VersionId(1 + step), group(&["urn:x:g|1"]));
-        commit(store, vec![update, Operation::CreateGroup(group(&[&two]))]).await.unwrap();
+        let update = Operation::update(RecordId(1), VersionId(1 + step), group(&["urn:x:g|1"]));
+        commit(store, vec![update, Operation::create(group(&[&two]))]).await.unwrap();
         store.append_audit(vec![audit_entry("late")]).await.unwrap();
         store.raise_counter("day/2026-01-02/c", 100 + step).await.unwrap();
         let uri = crate::domain::code::CodeUri::from_parts("urn:x:late", &step.to_string()).unwrap();
@@ -214,10 +209,10 @@ pub async fn a_snapshot_under_writes_is_what_stood_after_one_write<B: Backend>()
         let mut round = 0;
         while !is_over.load(Ordering::Acquire) && round < 2_000 {
             let id = RecordId(1 + (writer * 10 + round % 10));
-            let now = store.individual(id).await.unwrap().unwrap();
+            let now = store.find::<IndividualDetails>(id).await.unwrap().unwrap();
             let changed = IndividualDetails { active: Some(round % 2 == 0), ..now.details.clone() };
-            let fresh = Operation::CreateIndividual(person(&[&format!("urn:x:w{writer}|{round}")]));
-            let update = Operation::UpdateIndividual(id, now.meta.version, changed);
+            let fresh = Operation::create(person(&[&format!("urn:x:w{writer}|{round}")]));
+            let update = Operation::update(id, now.meta.version, changed);
             commit(store, vec![update, fresh]).await.unwrap();
             round += 1;
             tokio::task::yield_now().await;
@@ -282,15 +277,15 @@ pub async fn a_filled_store_holds_what_the_other_one_held<B: Backend>() {
     assert_eq!(two.clients().await.unwrap(), one.clients().await.unwrap());
     assert_eq!(two.counters("").await.unwrap(), one.counters("").await.unwrap());
     assert_eq!(two.code_table().await.unwrap().codes, one.code_table().await.unwrap().codes);
-    let older = two.individual_version(RecordId(1), VersionId(1)).await.unwrap().unwrap();
-    assert_eq!(older, one.individual_version(RecordId(1), VersionId(1)).await.unwrap().unwrap());
+    let older = two.find_version::<IndividualDetails>(RecordId(1), VersionId(1)).await.unwrap().unwrap();
+    assert_eq!(older, one.find_version::<IndividualDetails>(RecordId(1), VersionId(1)).await.unwrap().unwrap());
     let portrait = older.details.photo.unwrap();
     assert_eq!(two.photo(portrait).await.unwrap(), one.photo(portrait).await.unwrap());
 
     // It goes on where the other one stood.
-    let created = commit(two, vec![Operation::CreateIndividual(person(&[]))]).await.unwrap();
+    let created = commit(two, vec![Operation::create(person(&[]))]).await.unwrap();
     assert_eq!((created.sequence, individual_of(&created.written[0]).id), (Sequence(8), RecordId(4)));
-    let taken_already = commit(two, vec![Operation::CreateIndividual(person(&["urn:x:a|2"]))]).await;
+    let taken_already = commit(two, vec![Operation::create(person(&["urn:x:a|2"]))]).await;
     assert!(matches!(taken_already, Err(StoreError::IdentifierInUse(_))));
 }
 

@@ -7,9 +7,9 @@ use super::*;
 
 pub async fn the_order_of_writes_tells_what_each_touched<B: Backend>() {
     let (mut backend, _) = listening::<B>();
-    let both = vec![Operation::CreateIndividual(person(&[])), Operation::CreateGroup(group(&[]))];
+    let both = vec![Operation::create(person(&[])), Operation::create(group(&[]))];
     commit(backend.store(), both).await.unwrap();
-    let change = vec![Operation::UpdateIndividual(RecordId(1), VersionId(1), person(&["urn:x:a|1"]))];
+    let change = vec![Operation::update(RecordId(1), VersionId(1), person(&["urn:x:a|1"]))];
     commit(backend.store(), change).await.unwrap();
     let (somebody, household) = ((RecordKind::Individual, RecordId(1)), (RecordKind::Group, RecordId(1)));
     let touched = |sequence, records: &[_]| Touched { sequence: Sequence(sequence), records: records.to_vec() };
@@ -29,8 +29,8 @@ pub async fn a_mark_tells_one_history_from_every_other<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     let (other, _) = listening::<B>();
     for store in [backend.store(), other.store()] {
-        commit(store, vec![Operation::CreateIndividual(person(&[]))]).await.unwrap();
-        commit(store, vec![Operation::CreateIndividual(person(&[]))]).await.unwrap();
+        commit(store, vec![Operation::create(person(&[]))]).await.unwrap();
+        commit(store, vec![Operation::create(person(&[]))]).await.unwrap();
     }
     let mut marks = Vec::new();
     for log in [backend.change_log(), other.change_log()] {

@@ -28,12 +28,12 @@ pub async fn an_open_identifier_has_one_owner<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     create(backend.store(), person(&["urn:x:a|1", "urn:x:a|2"])).await;
     reopened(&mut backend).await;
-    let again = vec![Operation::CreateIndividual(person(&["urn:x:a|3", "urn:x:a|2"]))];
+    let again = vec![Operation::create(person(&["urn:x:a|3", "urn:x:a|2"]))];
     assert!(is_in_use(commit(backend.store(), again).await, "urn:x:a|2"));
     create(backend.store(), person(&["urn:x:b|1"])).await;
-    let taking = vec![Operation::UpdateIndividual(RecordId(2), VersionId(1), person(&["urn:x:b|1", "urn:x:a|1"]))];
+    let taking = vec![Operation::update(RecordId(2), VersionId(1), person(&["urn:x:b|1", "urn:x:a|1"]))];
     assert!(is_in_use(commit(backend.store(), taking).await, "urn:x:a|1"));
-    let keeping = vec![Operation::UpdateIndividual(RecordId(1), VersionId(1), person(&["urn:x:a|1", "urn:x:a|2"]))];
+    let keeping = vec![Operation::update(RecordId(1), VersionId(1), person(&["urn:x:a|1", "urn:x:a|2"]))];
     commit(backend.store(), keeping).await.unwrap();
     assert_eq!(owners(backend.store(), "urn:x:a|1").await, [(1, true)]);
     assert_eq!(owners(backend.store(), "urn:x:a|3").await, []);
@@ -46,23 +46,22 @@ pub async fn an_ended_identifier_can_be_taken_up<B: Backend>() {
     create(backend.store(), person(&["urn:x:a|1"])).await;
     reopened(&mut backend).await;
     assert_eq!(owners(backend.store(), "urn:x:a|1").await, [(3, true), (1, false), (2, false)]);
-    let another = vec![Operation::CreateIndividual(person(&["urn:x:a|1"]))];
+    let another = vec![Operation::create(person(&["urn:x:a|1"]))];
     assert!(is_in_use(commit(backend.store(), another).await, "urn:x:a|1"));
     // An open period that begins some day is open.
     let mut details = person(&["urn:x:a|1"]);
     details.identifiers[0].period = Some(Period { start: Some(Date::constant(2020, 1, 1)), end: None });
-    assert!(is_in_use(commit(backend.store(), vec![Operation::CreateIndividual(details)]).await, "urn:x:a|1"));
+    assert!(is_in_use(commit(backend.store(), vec![Operation::create(details)]).await, "urn:x:a|1"));
 }
 
 pub async fn one_write_cannot_give_an_identifier_twice<B: Backend>() {
     let (backend, _) = listening::<B>();
-    let twice =
-        vec![Operation::CreateIndividual(person(&["urn:x:a|1"])), Operation::CreateIndividual(person(&["urn:x:a|1"]))];
+    let twice = vec![Operation::create(person(&["urn:x:a|1"])), Operation::create(person(&["urn:x:a|1"]))];
     assert!(is_in_use(commit(backend.store(), twice).await, "urn:x:a|1"));
     let handed_over = vec![
-        Operation::CreateIndividual(person(&["urn:x:a|1"])),
-        Operation::UpdateIndividual(RecordId(1), VersionId(1), past(&["urn:x:a|1"])),
-        Operation::CreateIndividual(person(&["urn:x:a|1"])),
+        Operation::create(person(&["urn:x:a|1"])),
+        Operation::update(RecordId(1), VersionId(1), past(&["urn:x:a|1"])),
+        Operation::create(person(&["urn:x:a|1"])),
     ];
     commit(backend.store(), handed_over).await.unwrap();
     assert_eq!(owners(backend.store(), "urn:x:a|1").await, [(2, true), (1, false)]);
@@ -76,19 +75,19 @@ pub async fn one_write_cannot_give_an_identifier_twice<B: Backend>() {
 pub async fn kinds_do_not_share_identifiers<B: Backend>() {
     let (backend, _) = listening::<B>();
     create(backend.store(), person(&["urn:x:a|1"])).await;
-    commit(backend.store(), vec![Operation::CreateGroup(group(&["urn:x:a|1"]))]).await.unwrap();
+    commit(backend.store(), vec![Operation::create(group(&["urn:x:a|1"]))]).await.unwrap();
     let owner = IdentifierOwner { id: RecordId(1), is_open: true };
     for kind in [RecordKind::Individual, RecordKind::Group] {
         assert_eq!(backend.store().identifier_owners(kind, &key("urn:x:a|1"), 9).await.unwrap(), [owner]);
     }
-    let again = vec![Operation::CreateGroup(group(&["urn:x:a|1"]))];
+    let again = vec![Operation::create(group(&["urn:x:a|1"]))];
     assert!(is_in_use(commit(backend.store(), again).await, "urn:x:a|1"));
 }
 
 pub async fn owners_keep_those_that_ended_it_and_those_that_dropped_it<B: Backend>() {
     let (mut backend, _) = listening::<B>();
     create(backend.store(), person(&["urn:x:a|1", "urn:x:a|2"])).await;
-    let dropped = vec![Operation::UpdateIndividual(RecordId(1), VersionId(1), past(&["urn:x:a|1"]))];
+    let dropped = vec![Operation::update(RecordId(1), VersionId(1), past(&["urn:x:a|1"]))];
     commit(backend.store(), dropped).await.unwrap();
     create(backend.store(), person(&["urn:x:a|1", "urn:x:a|2"])).await;
     reopened(&mut backend).await;
@@ -101,9 +100,9 @@ pub async fn an_ended_identifier_cannot_be_reopened_while_another_holds_it<B: Ba
     let (backend, _) = listening::<B>();
     create(backend.store(), past(&["urn:x:a|1"])).await;
     create(backend.store(), person(&["urn:x:a|1"])).await;
-    let reopening = |version| vec![Operation::UpdateIndividual(RecordId(1), version, person(&["urn:x:a|1"]))];
+    let reopening = |version| vec![Operation::update(RecordId(1), version, person(&["urn:x:a|1"]))];
     assert!(is_in_use(commit(backend.store(), reopening(VersionId(1))).await, "urn:x:a|1"));
-    let ended = vec![Operation::UpdateIndividual(RecordId(2), VersionId(1), past(&["urn:x:a|1"]))];
+    let ended = vec![Operation::update(RecordId(2), VersionId(1), past(&["urn:x:a|1"]))];
     commit(backend.store(), ended).await.unwrap();
     commit(backend.store(), reopening(VersionId(1))).await.unwrap();
     assert_eq!(owners(backend.store(), "urn:x:a|1").await, [(1, true), (2, false)]);
@@ -111,15 +110,15 @@ pub async fn an_ended_identifier_cannot_be_reopened_while_another_holds_it<B: Ba
 
 pub async fn owners_are_limited_and_the_holder_comes_first<B: Backend>() {
     let (backend, _) = listening::<B>();
-    let many = (1..IDENTIFIER_OWNERS_MAX).map(|_| Operation::CreateIndividual(past(&["urn:x:a|1"]))).collect();
+    let many = (1..IDENTIFIER_OWNERS_MAX).map(|_| Operation::create(past(&["urn:x:a|1"]))).collect();
     commit(backend.store(), many).await.unwrap();
     create(backend.store(), person(&["urn:x:a|1"])).await;
     let holder = RecordId(IDENTIFIER_OWNERS_MAX as u64);
     let first = backend.store().identifier_owners(RecordKind::Individual, &key("urn:x:a|1"), 1).await.unwrap();
     assert_eq!(first, [IdentifierOwner { id: holder, is_open: true }]);
     assert_eq!(owners(backend.store(), "urn:x:a|1").await.len(), IDENTIFIER_OWNERS_MAX);
-    let one_more = commit(backend.store(), vec![Operation::CreateIndividual(past(&["urn:x:a|1"]))]).await;
+    let one_more = commit(backend.store(), vec![Operation::create(past(&["urn:x:a|1"]))]).await;
     assert!(matches!(one_more, Err(StoreError::LimitReached(_))));
-    let update = vec![Operation::UpdateIndividual(holder, VersionId(1), past(&["urn:x:a|1"]))];
+    let update = vec![Operation::update(holder, VersionId(1), past(&["urn:x:a|1"]))];
     commit(backend.store(), update).await.unwrap();
 }

@@ -7,7 +7,7 @@ use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetai
 use crate::domain::record::{Record, RecordId, RecordKind, VersionId};
 use crate::domain::subject::Subject;
 use crate::store::record::samples;
-use crate::store::{Operation, RecordDetails, StoreError};
+use crate::store::{Operation, StoreError};
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn program(identifier: &str) -> ProgramDetails {
 }
 
 fn create(details: ProgramDetails) -> Operation {
-    Operation::Create(RecordDetails::Program(details))
+    Operation::create(details)
 }
 
 fn membership(program: u64, beneficiary: u64, status: MembershipStatus) -> ProgramMembershipDetails {
@@ -29,11 +29,11 @@ fn membership(program: u64, beneficiary: u64, status: MembershipStatus) -> Progr
 }
 
 fn enrol(details: ProgramMembershipDetails) -> Operation {
-    Operation::Create(RecordDetails::ProgramMembership(details))
+    Operation::create(details)
 }
 
 fn change(id: u64, version: u64, details: ProgramMembershipDetails) -> Operation {
-    Operation::Update(RecordId(id), VersionId(version), RecordDetails::ProgramMembership(details))
+    Operation::update(RecordId(id), VersionId(version), details)
 }
 
 async fn read<D: Details>(store: &dyn Store, id: u64) -> Arc<Record<D>> {
@@ -48,8 +48,8 @@ pub async fn every_kind_reads_back_with_its_older_versions<B: Backend>() {
     let operations = vec![
         create(program.clone()),
         enrol(place.clone()),
-        Operation::Create(RecordDetails::Consent(consent.clone())),
-        Operation::Update(RecordId(1), VersionId(1), RecordDetails::Consent(withdrawn.clone())),
+        Operation::create(consent.clone()),
+        Operation::update(RecordId(1), VersionId(1), withdrawn.clone()),
     ];
     commit(backend.store(), operations).await.unwrap();
     assert_eq!(listener.0.lock().unwrap().len(), 4);
@@ -80,9 +80,9 @@ pub async fn people_and_groups_are_records_too<B: Backend>() {
     let (backend, _) = listening::<B>();
     let store = backend.store();
     let operations = vec![
-        Operation::CreateIndividual(person(&[])),
-        Operation::CreateGroup(group(&[])),
-        Operation::UpdateGroup(RecordId(1), VersionId(1), group(&["urn:x:a|1"])),
+        Operation::create(person(&[])),
+        Operation::create(group(&[])),
+        Operation::update(RecordId(1), VersionId(1), group(&["urn:x:a|1"])),
     ];
     commit(store, operations).await.unwrap();
     let one = store.record(RecordKind::Individual, RecordId(1)).await.unwrap().unwrap();

@@ -29,7 +29,7 @@ fn request(name: RequestName, at: Timestamp) -> RememberedRequest {
 
 async fn make(store: &dyn Store, identifier: &str, request: RememberedRequest) -> Result<Committed, StoreError> {
     let at = request.at;
-    let write = Write { at, ..write(vec![Operation::CreateIndividual(person(&[identifier]))]) };
+    let write = Write { at, ..write(vec![Operation::create(person(&[identifier]))]) };
     store.commit_once(write, request).await
 }
 

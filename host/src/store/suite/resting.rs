@@ -6,7 +6,7 @@ use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::store::record::samples;
-use crate::store::{Operation, RecordDetails, RestsOn, StoreError};
+use crate::store::{Operation, RestsOn, StoreError};
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn enrol(program: u64, beneficiary: u64) -> Operation {
         beneficiary: SubjectReference { kind: Subject::Individual, id: RecordId(beneficiary) },
         ..samples::full_membership().details
     };
-    Operation::Create(RecordDetails::ProgramMembership(details))
+    Operation::create(details)
 }
 
 fn of(members: &[u64]) -> GroupDetails {
@@ -47,7 +47,7 @@ async fn resting(
 async fn register(store: &dyn Store) -> Sequence {
     create(store, person(&["urn:x:a|1"])).await;
     create(store, person(&["urn:x:a|2"])).await;
-    commit(store, vec![Operation::CreateGroup(of(&[1]))]).await.unwrap().sequence
+    commit(store, vec![Operation::create(of(&[1]))]).await.unwrap().sequence
 }
 
 pub async fn a_write_is_refused_when_what_it_rests_on_was_touched<B: Backend>() {
@@ -57,13 +57,12 @@ pub async fn a_write_is_refused_when_what_it_rests_on_was_touched<B: Backend>() 
     let mut newcomers = 0;
     let mut newcomer = || {
         newcomers += 1;
-        Operation::CreateIndividual(person(&[&format!("urn:x:new|{newcomers}")]))
+        Operation::create(person(&[&format!("urn:x:new|{newcomers}")]))
     };
-    let regrouped =
-        |version: u64, members: &[u64]| Operation::UpdateGroup(RecordId(1), VersionId(version), of(members));
+    let regrouped = |version: u64, members: &[u64]| Operation::update(RecordId(1), VersionId(version), of(members));
     for (what, touched) in [
         (enrol(1, 1), vec![PERSON]),
-        (Operation::UpdateIndividual(RecordId(2), VersionId(1), person(&["urn:x:a|2"])), vec![OTHER]),
+        (Operation::update(RecordId(2), VersionId(1), person(&["urn:x:a|2"])), vec![OTHER]),
         (regrouped(1, &[2]), vec![PERSON, OTHER, GROUP]),
         (regrouped(2, &[]), vec![OTHER, GROUP]),
         (enrol(1, 2), vec![OTHER]),

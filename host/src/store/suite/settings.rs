@@ -81,8 +81,7 @@ pub async fn settings_of_one_write_are_all_kept_or_none<B: Backend>() {
         })
         .collect();
     assert!(numbers.into_iter().eq(0..100));
-    let update =
-        Operation::UpdateIndividual(RecordId(9), crate::domain::record::VersionId::FIRST, person(&["urn:x:y|1"]));
+    let update = Operation::update(RecordId(9), crate::domain::record::VersionId::FIRST, person(&["urn:x:y|1"]));
     let failing = vec![Operation::PutSetting(group("new")), update];
     assert!(commit(backend.store(), failing).await.is_err());
     assert_eq!(kept(backend.store()).await.len(), 100, "nothing of a write that fails is kept");

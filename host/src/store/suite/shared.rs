@@ -26,7 +26,7 @@ pub async fn writers_at_once_all_get_keys_of_their_own<B: Backend>() {
         let address = key(&format!("urn:x:{writer}|{number}"));
         let owners = backend.store().identifier_owners(RecordKind::Individual, &address, 9).await.unwrap();
         assert_eq!(owners.iter().map(|owner| owner.id).collect::<Vec<_>>(), [id]);
-        let found = backend.store().individual(id).await.unwrap().unwrap();
+        let found = backend.store().find::<IndividualDetails>(id).await.unwrap().unwrap();
         assert_eq!(found.details.identifiers[0].key, address);
     }
 }
@@ -34,7 +34,7 @@ pub async fn writers_at_once_all_get_keys_of_their_own<B: Backend>() {
 pub async fn one_of_many_gets_the_identifier<B: Backend>() {
     let (backend, _) = listening::<B>();
     let store = backend.store();
-    let attempts = (0..16).map(|_| commit(store, vec![Operation::CreateIndividual(person(&["urn:x:a|1"]))]));
+    let attempts = (0..16).map(|_| commit(store, vec![Operation::create(person(&["urn:x:a|1"]))]));
     let outcomes = futures_join(attempts).await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(StoreError::IdentifierInUse(_)))));
@@ -45,7 +45,7 @@ pub async fn one_of_many_updates_a_version<B: Backend>() {
     let (backend, _) = listening::<B>();
     let store = backend.store();
     create(store, person(&[])).await;
-    let update = || vec![Operation::UpdateIndividual(RecordId(1), VersionId(1), person(&[]))];
+    let update = || vec![Operation::update(RecordId(1), VersionId(1), person(&[]))];
     let outcomes = futures_join((0..16).map(|_| commit(store, update()))).await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
     let lost =

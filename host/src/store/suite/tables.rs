@@ -56,7 +56,7 @@ pub async fn codes_get_numbers_with_the_write_that_holds_them_or_none<B: Backend
         Operation::NumberCodes(NewCodes { first: CodeNumber(first), codes, counters, heard: heard.clone() })
     };
     let of = |value: &str, new: Vec<Operation>| {
-        let created = Operation::CreateIndividual(person(&[&format!("urn:x:id|{value}")]));
+        let created = Operation::create(person(&[&format!("urn:x:id|{value}")]));
         std::iter::once(created).chain(new).collect::<Vec<_>>()
     };
     let written =
@@ -148,7 +148,7 @@ pub async fn the_audit_log_is_newest_first<B: Backend>() {
 
 pub async fn the_audit_log_keeps_the_lines_of_writes_and_of_refusals<B: Backend>() {
     let (mut backend, _) = listening::<B>();
-    let operations = vec![Operation::CreateIndividual(person(&[]))];
+    let operations = vec![Operation::create(person(&[]))];
     let audited = Write { audit: vec![audit_entry("1"), audit_entry("2")], ..write(operations) };
     backend.store().commit(audited).await.unwrap();
     backend.store().append_audit(vec![audit_entry("3")]).await.unwrap();

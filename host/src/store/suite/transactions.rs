@@ -7,7 +7,7 @@ use crate::domain::program_membership::ProgramMembershipDetails;
 use crate::domain::record::{RecordId, RecordKind, VersionId};
 use crate::domain::subject::{Subject, SubjectReference};
 use crate::store::record::samples;
-use crate::store::{Operation, RecordDetails, StoreError};
+use crate::store::{Operation, StoreError};
 
 use super::*;
 
@@ -25,16 +25,16 @@ fn enrol(program: RecordId, kind: Subject, beneficiary: RecordId) -> Operation {
         beneficiary: SubjectReference { kind, id: beneficiary },
         ..samples::full_membership().details
     };
-    Operation::Create(RecordDetails::ProgramMembership(details))
+    Operation::create(details)
 }
 
 fn program() -> Operation {
-    Operation::Create(RecordDetails::Program(samples::full_program().details))
+    Operation::create(samples::full_program().details)
 }
 
 /// Everybody by key, with the members of the groups and who is enrolled.
 async fn links(store: &dyn Store) -> (Vec<u64>, Vec<Vec<u64>>, Vec<(u64, u64)>) {
-    let groups = store.scan_groups(RecordId(0), 10).await.unwrap();
+    let groups = store.scan::<GroupDetails>(RecordId(0), 10).await.unwrap();
     let members =
         groups.iter().map(|group| group.details.members.iter().flatten().map(|member| member.individual.0).collect());
     let places = store.scan_records(RecordKind::ProgramMembership, RecordId(0), 10).await.unwrap();
@@ -49,13 +49,13 @@ pub async fn what_a_write_creates_can_be_referred_to_in_it<B: Backend>() {
     let pending = RecordId::pending;
     let operations = vec![
         program(),
-        Operation::CreateIndividual(person(&["urn:x:a|1"])),
-        Operation::CreateIndividual(person(&["urn:x:a|2"])),
-        Operation::CreateGroup(of(&[pending(2), RecordId(1), pending(1)])),
+        Operation::create(person(&["urn:x:a|1"])),
+        Operation::create(person(&["urn:x:a|2"])),
+        Operation::create(of(&[pending(2), RecordId(1), pending(1)])),
         enrol(pending(1), Subject::Group, pending(1)),
         enrol(pending(1), Subject::Individual, pending(2)),
-        Operation::UpdateIndividual(pending(2), VersionId(1), person(&["urn:x:a|2", "urn:x:a|3"])),
-        Operation::UpdateGroup(pending(1), VersionId(1), of(&[pending(2), RecordId(1), pending(1)])),
+        Operation::update(pending(2), VersionId(1), person(&["urn:x:a|2", "urn:x:a|3"])),
+        Operation::update(pending(1), VersionId(1), of(&[pending(2), RecordId(1), pending(1)])),
     ];
     commit(backend.store(), operations).await.unwrap();
     for _ in 0..2 {
@@ -80,20 +80,20 @@ pub async fn what_a_write_creates_can_be_referred_to_in_it<B: Backend>() {
 pub async fn writes_that_wait_together_each_count_their_own_records<B: Backend>() {
     let (backend, _) = listening::<B>();
     let family = |number: u64| {
-        let child = |of: &str| Operation::CreateIndividual(person(&[&format!("urn:x:{of}|{number}")]));
+        let child = |of: &str| Operation::create(person(&[&format!("urn:x:{of}|{number}")]));
         let members = of(&[RecordId::pending(2), RecordId::pending(1)]);
         let identifiers = group(&[&format!("urn:x:g|{number}")]).identifiers;
-        vec![child("a"), child("b"), Operation::CreateGroup(GroupDetails { identifiers, ..members })]
+        vec![child("a"), child("b"), Operation::create(GroupDetails { identifiers, ..members })]
     };
     let store = backend.store();
     let outcomes = futures_join((0..20).map(|number| commit(store, family(number)))).await;
     assert!(outcomes.iter().all(Result::is_ok));
-    let groups = store.scan_groups(RecordId(0), 100).await.unwrap();
+    let groups = store.scan::<GroupDetails>(RecordId(0), 100).await.unwrap();
     assert_eq!(groups.len(), 20);
     for group in groups {
         let number = group.details.identifiers[0].key.value.as_str().to_owned();
         let members: Vec<_> = group.details.members.iter().flatten().map(|member| member.individual).collect();
-        let people = store.individuals(&members).await.unwrap();
+        let people = store.find_all::<IndividualDetails>(&members).await.unwrap();
         let called: Vec<_> = people.iter().map(|person| person.details.identifiers[0].key.reveal()).collect();
         assert_eq!(called, [format!("urn:x:b|{number}"), format!("urn:x:a|{number}")]);
     }
@@ -103,9 +103,9 @@ pub async fn a_reference_to_what_was_not_created_yet_writes_nothing<B: Backend>(
     let (mut backend, listener) = listening::<B>();
     for wrong in [RecordId::pending(2), RecordId::pending(0), RecordId(u64::MAX)] {
         let operations = vec![
-            Operation::CreateIndividual(person(&["urn:x:a|1"])),
-            Operation::CreateGroup(of(&[wrong])),
-            Operation::CreateIndividual(person(&["urn:x:a|2"])),
+            Operation::create(person(&["urn:x:a|1"])),
+            Operation::create(of(&[wrong])),
+            Operation::create(person(&["urn:x:a|2"])),
         ];
         let error = commit(backend.store(), operations).await.unwrap_err();
         assert!(matches!(error, StoreError::NotFound(RecordKind::Individual)), "{error}");

@@ -47,7 +47,7 @@ use crate::plugin::pack::problem::{PackErrors, PackProblemKind};
 pub const SETTINGS_FILE: &str = "pack.toml";
 
 /// The plugin interface that the generic guest, hence every pack, is built for.
-const INTERFACE: PluginVersion = PluginVersion::new(0, 2, 0);
+const INTERFACE: PluginVersion = PluginVersion::new(0, 1, 0);
 
 /// The whole of `pack.toml`.
 #[derive(Debug, Deserialize)]

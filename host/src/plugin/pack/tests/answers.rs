@@ -10,7 +10,7 @@ use crate::plugin::pack::section::read_manifest;
 use crate::plugin::pack::{CODELIST_MODULE, PackBuildError, build, build_folder, check};
 
 mod bindings {
-    wasmtime::component::bindgen!({ path: "../wit/daftar-plugin/0.2.0", world: "vocabulary-pack" });
+    wasmtime::component::bindgen!({ path: "../wit/daftar-plugin/0.1.0", world: "vocabulary-pack" });
 }
 
 use bindings::VocabularyPack;
@@ -99,7 +99,7 @@ fn a_pack_carries_its_manifest() {
     let manifest = read_manifest(&component).unwrap();
     assert_eq!(manifest, check(&vocab_pack("gender")).unwrap().manifest);
     assert_eq!(manifest.name.as_str(), "gender");
-    assert_eq!(manifest.interface.to_string(), "0.2.0");
+    assert_eq!(manifest.interface.to_string(), "0.1.0");
 }
 
 #[test]

@@ -4,6 +4,9 @@ mod count;
 mod trace;
 mod turn;
 
+use crate::domain::group::GroupDetails;
+use crate::domain::individual::IndividualDetails;
+use crate::store::TypedReads;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -172,8 +175,12 @@ impl Run {
     async fn spelt(&self, record: RecordId, phrase: String) -> Result<String, AppError> {
         let store = &self.inquiry.registry.store;
         let addresses: Option<Vec<Address>> = match self.inquiry.kind {
-            Subject::Individual => store.individual(record).await?.and_then(|record| record.details.address.clone()),
-            Subject::Group => store.group(record).await?.and_then(|record| record.details.address.clone()),
+            Subject::Individual => {
+                store.find::<IndividualDetails>(record).await?.and_then(|record| record.details.address.clone())
+            }
+            Subject::Group => {
+                store.find::<GroupDetails>(record).await?.and_then(|record| record.details.address.clone())
+            }
         };
         let mut regions = addresses.into_iter().flatten().filter_map(|address| address.region);
         // The record may have moved since: then the region is told as it is compared.

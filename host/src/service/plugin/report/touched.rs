@@ -3,6 +3,7 @@
 //! Codes in coded fields are counted in memory. An ID type stands in no coded field but is the system of identifiers: for those
 //! the records are read through, which only a report about ID types does.
 
+use crate::store::TypedReads;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::context::OpContext;
@@ -57,25 +58,7 @@ impl Carriers {
             return Ok(carriers);
         }
         let store = &registry.store;
-        let mut after = RecordId(0);
-        loop {
-            let page = store.scan_individuals(after, PAGE_RECORDS).await?;
-            let Some(last) = page.last() else { break };
-            after = last.id;
-            for record in &page {
-                carriers.note(RecordKind::Individual, record.id, &record.details.identifiers, systems);
-            }
-        }
-        let mut after = RecordId(0);
-        loop {
-            let page = store.scan_groups(after, PAGE_RECORDS).await?;
-            let Some(last) = page.last() else { break };
-            after = last.id;
-            for record in &page {
-                carriers.note(RecordKind::Group, record.id, &record.details.identifiers, systems);
-            }
-        }
-        for kind in [RecordKind::Program, RecordKind::ProgramMembership] {
+        for kind in [RecordKind::Individual, RecordKind::Group, RecordKind::Program, RecordKind::ProgramMembership] {
             let mut after = RecordId(0);
             loop {
                 let page = store.scan_records(kind, after, PAGE_RECORDS).await?;
@@ -145,7 +128,7 @@ pub(super) async fn records(
     let of = Touching { generation, lost, carriers };
     let mut found = Vec::new();
     for page in individuals.chunks(PAGE_RECORDS) {
-        let records = registry.store.individuals(page).await?;
+        let records = registry.store.find_all::<IndividualDetails>(page).await?;
         found.extend(records.iter().filter_map(|record| of.individual(&record.details)));
         if found.len() >= limit {
             break;
@@ -155,7 +138,7 @@ pub(super) async fn records(
         if found.len() >= limit {
             break;
         }
-        let record = registry.store.group(id).await?;
+        let record = registry.store.find::<GroupDetails>(id).await?;
         found.extend(record.and_then(|record| of.group(&record.details)));
     }
     found.truncate(limit);

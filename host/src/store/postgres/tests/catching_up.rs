@@ -149,7 +149,7 @@ async fn whatever_is_written_to_the_folder_is_brought() {
         let store = database.store().await;
         store.attach_sink(Arc::new(Listener::default())).unwrap();
         let [one, other] = [&store as &dyn Store, &from].map(|store| async move {
-            let committed = commit(store, vec![Operation::CreateIndividual(person(&[]))]).await.unwrap();
+            let committed = commit(store, vec![Operation::create(person(&[]))]).await.unwrap();
             (committed.sequence, individual_of(&committed.written[0]).id)
         });
         assert_eq!(one.await, other.await);
@@ -264,7 +264,7 @@ async fn rows_may_be_written_in_the_middle_of_a_record_that_gave_something_up() 
         IndividualDetails { name: Some(name), ..person(identifiers) }
     };
     let giver = create(&from, large(&["urn:x:a|giver"])).await;
-    let update = |id, version, details| vec![Operation::UpdateIndividual(id, VersionId(version), details)];
+    let update = |id, version, details| vec![Operation::update(id, VersionId(version), details)];
     commit(&from, update(giver.id, 1, large(&["urn:x:a|giver", "urn:x:a|given"]))).await.unwrap();
     database.fill(&from).await;
     let mut ended = large(&["urn:x:a|giver", "urn:x:a|given"]);
@@ -304,7 +304,7 @@ async fn nobody_writes_to_the_database_until_it_is_brought_up() {
     store.attach_sink(Arc::new(Listener::default())).unwrap();
     let writing = tokio::spawn({
         let store = Arc::clone(&store);
-        async move { commit(&*store, vec![Operation::CreateIndividual(person(&["urn:x:a|3"]))]).await }
+        async move { commit(&*store, vec![Operation::create(person(&["urn:x:a|3"]))]).await }
     });
     while database.sql(is_locked).trim() == "0" {
         assert!(!writing.is_finished());

@@ -52,7 +52,7 @@ async fn a_register_goes_from_one_backend_to_the_other_and_back_byte_by_byte() {
     fill(Box::new(MemoryRefill::new(Arc::clone(&memory))), &second).await;
 
     store.attach_sink(Arc::new(Listener::default())).unwrap();
-    let next = commit(&store, vec![Operation::CreateIndividual(person(&["urn:x:new|1"]))]).await.unwrap();
+    let next = commit(&store, vec![Operation::create(person(&["urn:x:new|1"]))]).await.unwrap();
     assert_eq!(
         next.sequence.0,
         back.changes_after(crate::domain::change::Sequence(0), 100).await.unwrap().len() as u64 + 1

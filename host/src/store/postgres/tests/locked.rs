@@ -18,7 +18,7 @@ async fn opened() -> (Arc<Server>, String, PostgresStore) {
 }
 
 fn somebody(number: u64) -> Vec<Operation> {
-    vec![Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")]))]
+    vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]
 }
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {

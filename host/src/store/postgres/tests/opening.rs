@@ -40,11 +40,33 @@ async fn a_database_that_a_newer_daftar_changed_is_left_as_it_is() {
     let url = server.create_database();
     PostgresStore::open(options(&url)).await.unwrap().close().await;
     let newer =
-        "INSERT INTO daftar.schema_history SELECT 1000, name, applied_on, checksum FROM daftar.schema_history LIMIT 1";
+        "INSERT INTO daftar.layout_history SELECT 1000, name, applied_on, checksum FROM daftar.layout_history LIMIT 1";
     server.run_sql(name_of(&url), newer);
     let error = PostgresStore::open(options(&url)).await.err().unwrap();
     assert!(matches!(error, OpenError::Newer { found: 1000, .. }), "{error}");
     assert!(error.to_string().contains("use the newer daftar"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_from_before_the_first_release_is_refused_and_left_as_it_is() {
+    let server = Server::shared();
+    let url = server.create_database();
+    let before = "CREATE SCHEMA daftar; \
+                  CREATE TABLE daftar.schema_history (version int4 PRIMARY KEY, name text, applied_on text, checksum text); \
+                  INSERT INTO daftar.schema_history VALUES (1, 'records', '2026-01-01T00:00:00Z', '1'), (7, 'window', '2026-01-01T00:00:00Z', '2'); \
+                  CREATE TABLE daftar.last (is_only boolean PRIMARY KEY, register bytea NOT NULL)";
+    server.run_sql(name_of(&url), before);
+    for _ in 0..2 {
+        let error = PostgresStore::open(options(&url)).await.err().unwrap();
+        assert!(matches!(error, OpenError::BeforeFirstRelease { .. }), "{error}");
+        let told = error.to_string();
+        assert!(told.starts_with(&format!("the database `{}` at ", name_of(&url))), "{told}");
+        assert!(told.contains("was made before the first release") && told.contains("`daftar export FILE`"), "{told}");
+    }
+    let refill = PostgresRefill::open(options(&url)).await.err().unwrap();
+    assert!(matches!(refill, OpenError::BeforeFirstRelease { .. }), "{refill}");
+    let tables = server.run_sql(name_of(&url), "SELECT count(*) FROM pg_tables WHERE schemaname = 'daftar'");
+    assert_eq!(tables.trim(), "2");
 }
 
 /// The row is put in when the tables are there, in another transaction.

@@ -57,7 +57,7 @@ async fn what_was_begun_while_another_database_answered_is_not_written() {
     let shared = PostgresShared::of(Arc::clone(&store));
     let begun = |at_s: u32, number: u32| Write {
         at: format!("2026-01-02T03:04:{at_s:02}Z").parse().unwrap(),
-        ..write(vec![Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")]))])
+        ..write(vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))])
     };
     let history = store.generation().await.unwrap().history;
     shared.rest_on(history, None);

@@ -25,7 +25,7 @@ async fn two() -> (Arc<Server>, PostgresStore, PostgresStore) {
 }
 
 fn update(id: RecordId, version: u64, identifiers: &[&str]) -> Vec<Operation> {
-    vec![Operation::UpdateIndividual(id, VersionId(version), person(identifiers))]
+    vec![Operation::update(id, VersionId(version), person(identifiers))]
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn keys_and_the_order_of_writes_have_no_gaps_over_processes() {
 async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
     let (_server, one, two) = two().await;
     let person_of_one = create(&one, person(&["urn:x:a|1"])).await;
-    let taken = commit(&two, vec![Operation::CreateIndividual(person(&["urn:x:a|1"]))]).await;
+    let taken = commit(&two, vec![Operation::create(person(&["urn:x:a|1"]))]).await;
     assert!(matches!(taken, Err(StoreError::IdentifierInUse(in_use)) if in_use == key("urn:x:a|1")));
     commit(&two, update(person_of_one.id, 1, &["urn:x:a|2"])).await.unwrap();
     let stale = commit(&one, update(person_of_one.id, 1, &["urn:x:a|3"])).await;
@@ -94,7 +94,7 @@ async fn a_write_of_one_process_is_in_the_way_of_another_as_one_of_its_own() {
 
     let rests = |since, id| Write {
         rests_on: vec![RestsOn { since: Sequence(since), records: vec![(RecordKind::Individual, RecordId(id))] }],
-        ..write(vec![Operation::CreateIndividual(person(&[]))])
+        ..write(vec![Operation::create(person(&[]))])
     };
     assert!(matches!(one.commit(rests(1, 1)).await, Err(StoreError::Overtaken)), "the other one wrote it");
     assert!(one.commit(rests(2, 1)).await.is_ok());
@@ -112,12 +112,12 @@ async fn a_look_that_many_writes_of_another_process_followed_still_counts() {
     let looked_at = create(&one, person(&[])).await.id;
     let rests = |since: u64, id: RecordId| Write {
         rests_on: vec![RestsOn { since: Sequence(since), records: vec![(RecordKind::Individual, id)] }],
-        ..write(vec![Operation::CreateIndividual(person(&[]))])
+        ..write(vec![Operation::create(person(&[]))])
     };
     // As an import of another process does while a rule is asked here.
     let others = (0..3_000_u64).map(|number| {
         let store = &two;
-        async move { commit(store, vec![Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")]))]).await }
+        async move { commit(store, vec![Operation::create(person(&[&format!("urn:x:a|{number}")]))]).await }
     });
     let written = futures_join(others).await.into_iter().filter(Result::is_ok).count();
     assert!(written > 2_000, "{written}");
@@ -178,7 +178,7 @@ async fn what_one_process_changes_is_heard_by_the_other() {
     // Numbers that are there change nothing.
     two.number_codes(vec![CodeUri::parse("urn:x#a").unwrap()], Vec::new()).await.unwrap();
     assert_eq!(one.generation().await.unwrap(), two.generation().await.unwrap());
-    let found = commit(&one, vec![Operation::CreateIndividual(person(&[]))]).await.unwrap();
+    let found = commit(&one, vec![Operation::create(person(&[]))]).await.unwrap();
     assert_eq!(individual_of(&found.written[0]).id, RecordId(2));
     assert!(one.usage().groups >= 4 && one.usage().sequence == 3);
 }

@@ -31,8 +31,22 @@ pub fn full_consent() -> Consent {
     Consent { id: RecordId(9), meta: meta(), details }
 }
 
-/// A client with every field set.
+/// A client with every field set: one grant on some fields, one on all, and one on none.
 pub fn full_client() -> Client {
+    let mut client = bare_client();
+    let names = ["birth_date", "extension.farmer"].map(|name| FieldName::parse(Resource::Individual, name).unwrap());
+    client.grants.insert(Scope::parse("individual:read").unwrap(), FieldSet::only(names));
+    client.grants.insert(Scope::parse("program:search").unwrap(), FieldSet::none());
+    Client {
+        organization: Organization::parse("Ministry of Health").ok(),
+        legal_basis: Some(LegalBasis::Consent),
+        purpose: Purpose::parse("vaccination").ok(),
+        ..client
+    }
+}
+
+/// A client without an organization, a legal basis and restrictions.
+pub fn bare_client() -> Client {
     let instant = |text: &str| text.parse::<Timestamp>().unwrap();
     Client {
         id: client_id("demo-client_1"),
@@ -53,18 +67,4 @@ pub fn full_client() -> Client {
         created_at: instant("2026-01-01T00:00:00Z"),
         updated_at: instant("2026-01-15T12:00:00.5Z"),
     }
-}
-
-/// The same client with one grant on some fields and one on none.
-pub fn restricted(mut client: Client) -> Client {
-    let names = ["birth_date", "extension.farmer"].map(|name| FieldName::parse(Resource::Individual, name).unwrap());
-    client.grants.insert(Scope::parse("individual:read").unwrap(), FieldSet::only(names));
-    client.grants.insert(Scope::parse("program:search").unwrap(), FieldSet::none());
-    client
-}
-
-/// The same client as one that sees what is consented to.
-pub fn by_consent(client: Client) -> Client {
-    let purpose = Purpose::parse("vaccination").ok();
-    Client { legal_basis: Some(LegalBasis::Consent), purpose, ..client }
 }

@@ -15,8 +15,8 @@ pub fn audit_segment() -> AuditSegment {
     AuditSegment { first, last, lines, at_min_ms, at_max_ms, filter: vec![0x00, 0x80, 0xff, 0x01] }
 }
 
-/// Lines of the audit log as version 1 held them, by every kind of actor that it knew.
-pub fn old_audit_entries() -> Vec<AuditEntry> {
+/// Lines of the audit log that say little, by every known actor.
+fn short_entries() -> Vec<AuditEntry> {
     let entry = |actor, action, outcome, targets: &[&str], note: Option<&str>| AuditEntry {
         at: "2026-03-04T05:06:07.089Z".parse().unwrap(),
         actor,
@@ -44,7 +44,7 @@ pub fn old_audit_entries() -> Vec<AuditEntry> {
 
 /// Lines of the audit log with everything that they can hold.
 pub fn audit_entries() -> Vec<AuditEntry> {
-    let mut entries = old_audit_entries();
+    let mut entries = short_entries();
     let consents = ["123e4567-e89b-42d3-a456-426614174000", "00000000-0000-4000-8000-000000000001"];
     let [search, read, ..] = entries.as_mut_slice() else { unreachable!("there are four") };
     *search = AuditEntry {

@@ -39,12 +39,6 @@ pub fn full_group() -> Group {
     Group { id: RecordId(2), meta: meta(), details }
 }
 
-/// The same group without other groups and addresses: all that version 2 has room for.
-pub fn without_relationships(mut group: Group) -> Group {
-    (group.details.relationships, group.details.address) = (None, None);
-    group
-}
-
 /// Any group that can be stored.
 pub fn any_group() -> impl Strategy<Value = Group> {
     let member = (any::<u64>(), option::of(any_coded()), option::of(any_period()), any::<bool>()).prop_map(

@@ -7,7 +7,6 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::domain::calendar::Period;
-use crate::domain::extension::Extension;
 use crate::domain::identifier::{Identifier, IdentifierKey};
 use crate::domain::individual::{Income, IncomePeriod, Individual, IndividualDetails, Telecom, TelecomSystem};
 use crate::domain::person_name::PersonName;
@@ -66,19 +65,6 @@ pub fn bare_individual() -> Individual {
     let details = IndividualDetails { identifiers: vec![Identifier { key, period: None }], ..Default::default() };
     let meta = RecordMeta { version: VersionId::FIRST, last_updated: Timestamp::UNIX_EPOCH, source: None };
     Individual { id: RecordId(1), meta, details }
-}
-
-/// The same person without a photo: all that version 2 has room for.
-pub fn without_photo(mut individual: Individual) -> Individual {
-    individual.details.photo = None;
-    individual
-}
-
-/// The same person without a photo and what modules add: all that version 1 has room for.
-pub fn without_extension(individual: Individual) -> Individual {
-    let mut individual = without_photo(individual);
-    individual.details.extension = Extension::default();
-    individual
 }
 
 fn any_name() -> impl Strategy<Value = PersonName> {

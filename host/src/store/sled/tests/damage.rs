@@ -10,7 +10,7 @@ use crate::store::verify::{Pace, Verification};
 type Told = (Vec<(u64, String)>, usize, usize);
 
 async fn told(store: &SledStore) -> Result<Told, StoreError> {
-    let people = store.scan_individuals(RecordId(0), 10_000).await?;
+    let people = store.scan::<IndividualDetails>(RecordId(0), 10_000).await?;
     let people = people.iter().map(|person| (person.id.0, format!("{person:?}"))).collect();
     Ok((people, store.read_here(|reader| reader.audit(usize::MAX))?.len(), store.code_table().await?.codes.len()))
 }
@@ -25,7 +25,7 @@ async fn register() -> (TempDir, Told) {
         for number in 0..60 {
             let mut details = person(&[&format!("urn:x:{turn}|{number}")]);
             details.telecom.clone_from(&samples::full_individual().details.telecom);
-            let operations = vec![Operation::CreateIndividual(details)];
+            let operations = vec![Operation::create(details)];
             let audited = Write { audit: vec![audit_entry(&number.to_string())], ..write(operations) };
             store.commit(audited).await.unwrap();
         }
@@ -194,9 +194,12 @@ async fn older_files_put_back_are_noticed() {
 #[test]
 fn a_folder_of_an_unknown_layout_is_refused() {
     let folder = TempDir::new().unwrap();
-    with_database(folder.path(), |database| {
-        database.insert(keys::FORMAT, &0_u32.to_be_bytes()).unwrap();
-    });
-    let error = SledStore::open(folder.path(), options()).err().unwrap();
-    assert!(error.to_string().ends_with("its database does not say which layout it has"), "{error}");
+    for mark in [open::layout_mark(0), b"daftar-store".to_vec(), b"another-store\0\0\0\x01".to_vec()] {
+        let folder = folder.path().join(mark.len().to_string());
+        with_database(&folder, |database| {
+            database.insert(keys::FORMAT, mark.as_slice()).unwrap();
+        });
+        let error = SledStore::open(&folder, options()).err().unwrap();
+        assert!(error.to_string().ends_with("its database does not say which layout it has"), "{error}");
+    }
 }

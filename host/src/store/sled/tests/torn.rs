@@ -21,7 +21,7 @@ async fn a_write_that_fails_in_the_middle_is_whole_after_the_next_start() {
         // A line that is too long for the database's log goes to a file of its own, and there is no place for it.
         std::fs::remove_dir(path.join("blobs")).unwrap();
         let long = AuditEntry { targets: vec!["t".repeat(600_000)], ..audit_entry("long") };
-        let people = (2..=9).map(|number| Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")])));
+        let people = (2..=9).map(|number| Operation::create(person(&[&format!("urn:x:a|{number}")])));
         let refused = store.commit(Write { audit: vec![long], ..write(people.collect()) }).await;
         assert!(matches!(refused, Err(StoreError::Failed(_))), "{refused:?}");
         assert!(matches!(store.readiness(), Err(StoreError::Failed(_))));

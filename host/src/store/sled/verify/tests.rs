@@ -22,7 +22,7 @@ use crate::store::record::samples;
 use crate::store::sled::tests::{Folder, copied, with_database};
 use crate::store::sled::{SledOptions, keys};
 use crate::store::suite::{audit_entry, commit, create, group, key, person, write};
-use crate::store::{IdentifierOwner, Operation, RecordDetails, Store, record};
+use crate::store::{IdentifierOwner, Operation, Store, record};
 
 const ONE: RecordId = RecordId(1);
 const TWO: RecordId = RecordId(2);
@@ -67,21 +67,21 @@ async fn register() -> TempDir {
     consent.subject = SubjectReference { kind: Subject::Individual, id: ONE };
     let operations = vec![
         Operation::PutPhoto(photo()),
-        Operation::CreateIndividual(somebody()),
-        Operation::CreateIndividual(person(&["urn:x:a|2"])),
-        Operation::CreateGroup(household),
-        Operation::Create(RecordDetails::Program(program)),
-        Operation::Create(RecordDetails::ProgramMembership(place(MembershipStatus::Exited))),
-        Operation::Create(RecordDetails::ProgramMembership(place(MembershipStatus::Enrolled))),
-        Operation::Create(RecordDetails::Consent(consent)),
+        Operation::create(somebody()),
+        Operation::create(person(&["urn:x:a|2"])),
+        Operation::create(household),
+        Operation::create(program),
+        Operation::create(place(MembershipStatus::Exited)),
+        Operation::create(place(MembershipStatus::Enrolled)),
+        Operation::create(consent),
         Operation::CreateClient(samples::full_client()),
         Operation::PutSetting(Setting::LocalCode(samples::local_code())),
     ];
     commit(&store, operations).await.unwrap();
-    commit(&store, vec![Operation::UpdateIndividual(ONE, VersionId(1), somebody())]).await.unwrap();
+    commit(&store, vec![Operation::update(ONE, VersionId(1), somebody())]).await.unwrap();
     let answered = RememberedAnswer { status: 200, record: Some((RecordKind::Individual, TWO, VersionId(2))) };
     let request = RememberedRequest { answers: vec![answered], ..samples::remembered_request() };
-    let update = write(vec![Operation::UpdateIndividual(TWO, VersionId(1), person(&["urn:x:a|2"]))]);
+    let update = write(vec![Operation::update(TWO, VersionId(1), person(&["urn:x:a|2"]))]);
     store.commit_once(update, request).await.unwrap();
     store.raise_counter("day", 7).await.unwrap();
     for number in 0..17_u64 {
@@ -185,9 +185,9 @@ async fn what_is_written_meanwhile_is_never_told_as_damage() {
             // Each person has an identifier that ends, and one that begins; a membership opens and closes.
             let created = create(&store, person(&[&format!("urn:x:w|{number}")])).await;
             let other = person(&[&format!("urn:x:v|{number}")]);
-            let update = Operation::UpdateIndividual(created.id, VersionId(1), other);
+            let update = Operation::update(created.id, VersionId(1), other);
             let status = if number % 2 == 1 { MembershipStatus::Exited } else { MembershipStatus::Enrolled };
-            let moved = Operation::Update(TWO, VersionId(number), RecordDetails::ProgramMembership(place(status)));
+            let moved = Operation::update(TWO, VersionId(number), place(status));
             commit(&store, vec![update, moved]).await.unwrap();
             written.store(number, Ordering::SeqCst);
         }

@@ -1,5 +1,6 @@
 //! What is read of the records of some rows: fields that are no columns of the register.
 
+use crate::store::TypedReads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -132,7 +133,7 @@ impl Facts {
         let rows = self.ids(Subject::Individual, rows);
         let ids: Vec<RecordId> = rows.keys().copied().collect();
         let mut seen = BTreeMap::new();
-        for present in self.registry.store.individuals(&ids).await? {
+        for present in self.registry.store.find_all::<IndividualDetails>(&ids).await? {
             let Some(row) = rows.get(&present.id).copied() else { continue };
             let Some(fields) = self.seen(Subject::Individual, present.id) else { continue };
             let then = self.snapshot.version_at(Subject::Individual, row);
@@ -147,7 +148,7 @@ impl Facts {
         let mut seen = BTreeMap::new();
         for (id, row) in self.ids(Subject::Group, rows) {
             let Some(fields) = self.seen(Subject::Group, id) else { continue };
-            let Some(present) = self.registry.store.group(id).await? else { continue };
+            let Some(present) = self.registry.store.find::<GroupDetails>(id).await? else { continue };
             let then = self.snapshot.version_at(Subject::Group, row);
             let record: Arc<Group> = self.as_it_stood(RecordKind::Group, present, then).await?;
             seen.insert(row, (record, fields));

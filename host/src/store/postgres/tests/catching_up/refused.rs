@@ -1,6 +1,7 @@
 //! Databases that hold no earlier state of the register in the folder.
 
 use super::*;
+use crate::domain::group::GroupDetails;
 use crate::store::record;
 use crate::store::suite::audit_entry;
 
@@ -89,7 +90,7 @@ async fn a_folder_that_was_put_back_is_refused() {
     let told = refused(&put_back, &database).await;
     assert!(told.contains("the folder ends at write 1") && told.contains("was put back"), "{told}");
     // As many writes, and more; but not the same ones.
-    let committed = commit(&put_back, vec![Operation::CreateGroup(GroupDetails::default())]).await;
+    let committed = commit(&put_back, vec![Operation::create(GroupDetails::default())]).await;
     committed.unwrap();
     create(&put_back, person(&[])).await;
     let told = refused(&put_back, &database).await;
@@ -127,7 +128,7 @@ async fn an_identifier_that_nobody_gave_up_is_not_taken() {
     create(&from, person(&["urn:x:a|2"])).await;
     database.fill(&from).await;
     let before = database.everything();
-    commit(&from, vec![Operation::UpdateIndividual(RecordId(2), VersionId(1), person(&["urn:x:a|3"]))]).await.unwrap();
+    commit(&from, vec![Operation::update(RecordId(2), VersionId(1), person(&["urn:x:a|3"]))]).await.unwrap();
     let mut begun = Box::new(database.begin().await.unwrap());
     let mut snapshot = from.since(begun.held()).await.unwrap();
     let mark = snapshot.mark().clone();

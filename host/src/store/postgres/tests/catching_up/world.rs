@@ -13,16 +13,18 @@ use crate::domain::calendar::Period;
 use crate::domain::client::ClientStatus;
 use crate::domain::consent::{ConsentDetails, ConsentId};
 use crate::domain::deployment::SettingKey;
+use crate::domain::group::GroupDetails;
 use crate::domain::idempotency::{RememberedAnswer, RequestName};
 use crate::domain::identifier::{Identifier, SystemUri};
 use crate::domain::identifier_system::IdentifierSystem;
+use crate::domain::individual::IndividualDetails;
 use crate::domain::photo::Photo;
 use crate::domain::program_membership::{MembershipStatus, ProgramMembershipDetails};
 use crate::domain::subject::{Subject, SubjectReference};
+use crate::store::Operation;
 use crate::store::record::samples;
 use crate::store::sled::SledStore;
 use crate::store::suite::{audit_entry, key, write};
-use crate::store::{Operation, RecordDetails};
 
 /// What happens at random, the same each time.
 pub(super) struct World {
@@ -108,27 +110,27 @@ impl World {
 
     async fn operations(&mut self, store: &SledStore) -> Vec<Operation> {
         match self.below(14) {
-            0 | 1 => vec![Operation::CreateIndividual(self.person())],
+            0 | 1 => vec![Operation::create(self.person())],
             2 | 3 => self.changed_person(store).await,
-            4 => vec![Operation::CreateGroup(self.group())],
+            4 => vec![Operation::create(self.group())],
             5 | 6 => match self.one(store, RecordKind::Group).await {
-                Some((id, version, _)) => vec![Operation::UpdateGroup(id, version, self.group())],
+                Some((id, version, _)) => vec![Operation::update(id, version, self.group())],
                 None => Vec::new(),
             },
             7 => self.program(store).await,
-            8 => vec![Operation::Create(RecordDetails::ProgramMembership(self.membership()))],
+            8 => vec![Operation::create(self.membership())],
             9 => match self.one(store, RecordKind::ProgramMembership).await {
                 Some((id, version, _)) => {
                     let details = self.membership();
-                    vec![Operation::Update(id, version, RecordDetails::ProgramMembership(details))]
+                    vec![Operation::update(id, version, details)]
                 }
                 None => Vec::new(),
             },
-            10 => vec![Operation::Create(RecordDetails::Consent(self.consent()))],
+            10 => vec![Operation::create(self.consent())],
             11 => match self.one(store, RecordKind::Consent).await {
                 Some((id, version, ChangedRecord::Consent(consent))) => {
                     let details = ConsentDetails { is_withdrawn: self.below(2) == 0, ..consent.details.clone() };
-                    vec![Operation::Update(id, version, RecordDetails::Consent(details))]
+                    vec![Operation::update(id, version, details)]
                 }
                 _ => Vec::new(),
             },
@@ -153,12 +155,12 @@ impl World {
         let Some((id, version, _)) = self.one(store, RecordKind::Individual).await else { return Vec::new() };
         let details = self.person();
         if self.below(2) == 0 {
-            return vec![Operation::UpdateIndividual(id, version, details)];
+            return vec![Operation::update(id, version, details)];
         }
         let bytes = format!("portrait {}", self.below(5)).into_bytes();
         let photo = Photo::new(bytes, |bytes| Sha256::digest(bytes).into()).unwrap();
         let details = IndividualDetails { photo: Some(photo.reference()), ..details };
-        vec![Operation::PutPhoto(photo), Operation::UpdateIndividual(id, version, details)]
+        vec![Operation::PutPhoto(photo), Operation::update(id, version, details)]
     }
 
     fn group(&mut self) -> GroupDetails {
@@ -174,9 +176,9 @@ impl World {
         };
         match self.one(store, RecordKind::Program).await {
             Some((id, version, _)) if self.below(2) == 0 => {
-                vec![Operation::Update(id, version, RecordDetails::Program(details))]
+                vec![Operation::update(id, version, details)]
             }
-            _ => vec![Operation::Create(RecordDetails::Program(details))],
+            _ => vec![Operation::create(details)],
         }
     }
 
