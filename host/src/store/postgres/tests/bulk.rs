@@ -30,7 +30,7 @@ async fn written(server: &Server, bulk: BulkLimits, people: usize) -> (Vec<Entry
     let options = PostgresOptions { bulk, ..options(&server.create_database()) };
     let store = PostgresStore::open(options).await.unwrap();
     store.attach_sink(Arc::new(Listener::default())).unwrap();
-    let create = |number| Operation::CreateIndividual(person(&[&format!("urn:x:a|{number}")]));
+    let create = |number| Operation::create(person(&[&format!("urn:x:a|{number}")]));
     commit(&store, (0..people).map(create).collect()).await.unwrap();
     (all(store.snapshot().await.unwrap()).await, has_copied(&store).await)
 }
