@@ -47,7 +47,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     for connections in [1, 8] {
         let load = Load::new(server.address, connections, setup.window());
         let rounds = Rounds::measure(setup.rounds(), || server.processor_seconds(), || load.run(&make))?;
-        let what = format!("one code, {connections} connections");
+        let what = format!("one code, {}", crate::load::connections(connections));
         rounds.rows(report, &format!("codes.one-{connections}"), &what, [None, None]);
     }
     search(setup, report, &server, &token, &labels)?;

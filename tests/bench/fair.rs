@@ -52,7 +52,8 @@ fn measure(
     [modest, greedy]: &[String; 2],
 ) -> Result<(), String> {
     let mut row = |id: &str, what: &str, times: Vec<f64>, target: Option<&str>| {
-        let row = Row::new(format!("fair.{store}.{id}"), format!("{store}: {what}"), "ms", Spread::of(times));
+        let row = Row::new(format!("fair.{store}.{id}"), what, "ms", Spread::of(times))
+            .column(if store == "postgres" { "PostgreSQL" } else { store });
         report.row(target.into_iter().fold(row, Row::target));
     };
     let mut connection = Connection::to(address)?;

@@ -116,7 +116,7 @@ fn measure(
         }
         beside
     })?;
-    let described = format!("`{what}`, {} times: reads beside it", calls.load(Ordering::Relaxed));
+    let described = format!("reads beside `{what}` (rejected {} times)", calls.load(Ordering::Relaxed));
     for (part, name, target) in [(0.5, "median", Some("2 × alone")), (0.99, "p99", None)] {
         let row = Row::new(
             format!("hostile.{what}.{name}"),

@@ -37,6 +37,11 @@ pub fn once(requests: Vec<Vec<u8>>) -> Make {
     })
 }
 
+/// A number of connections in words.
+pub fn connections(count: usize) -> String {
+    if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") }
+}
+
 /// Where to send, over how many connections, for how long.
 #[derive(Clone)]
 pub struct Load {

@@ -119,9 +119,12 @@ fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String
         Spread::of([database.moved_per_second]),
     );
     report.row(row);
-    report.row(Row::new("postgres.disk", "PostgreSQL on disk", "MiB", Spread::of([mib(database.bytes())])));
     let store = bytes_below(&register.folder.join("data").join("store"))?;
-    report.row(Row::new("postgres.embedded.disk", "embedded store on disk", "MiB", Spread::of([mib(store)])));
+    report.row(Row::new("postgres.embedded.disk", "on disk", "MiB", Spread::of([mib(store)])).column("embedded"));
+    report.row(
+        Row::new("postgres.one.disk", "on disk", "MiB", Spread::of([mib(database.bytes())]))
+            .column("PostgreSQL, 1 server"),
+    );
 
     let server = Server::start(&register.folder)?;
     let worked = || (server.processor_seconds(), 0.0);
@@ -172,7 +175,7 @@ struct Measured<'m> {
 
 impl Measured<'_> {
     fn row(&self, report: &mut Report, id: &str, what: &str, unit: &'static str, value: Spread) {
-        report.row(Row::new(format!("postgres.{}.{id}", self.id), format!("{}: {what}", self.what), unit, value));
+        report.row(Row::new(format!("postgres.{}.{id}", self.id), what, unit, value).column(self.what));
     }
 
     fn run(&self, report: &mut Report, folder: &Path, config: Option<&Path>) -> Result<(), String> {
@@ -257,9 +260,8 @@ impl Measured<'_> {
             },
         )?;
         let id = format!("{id}-{connections}");
-        let plural = if connections == 1 { "connection" } else { "connections" };
-        let what = format!("{what}, {connections} {plural}");
-        rounds.rows(report, &format!("postgres.{}.{id}", self.id), &format!("{}: {what}", self.what), [None, None]);
+        let what = format!("{what}, {}", crate::load::connections(connections));
+        rounds.column(report, &format!("postgres.{}.{id}", self.id), &what, [None, None], Some(self.what));
         if self.id != "embedded" {
             let what = format!("{what}: processor time of the database for each");
             self.row(report, &format!("{id}.database"), &what, "µs", Spread::of(database.take()));

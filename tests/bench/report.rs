@@ -52,6 +52,7 @@ pub struct Row {
     description: String,
     unit: &'static str,
     value: Spread,
+    column: Option<String>,
     target: Option<String>,
     ratio: Option<(String, Spread)>,
 }
@@ -59,7 +60,13 @@ pub struct Row {
 impl Row {
     /// A figure, its identifier unique within the benchmark.
     pub fn new(id: impl Into<String>, description: impl Into<String>, unit: &'static str, value: Spread) -> Self {
-        Self { id: id.into(), description: description.into(), unit, value, target: None, ratio: None }
+        Self { id: id.into(), description: description.into(), unit, value, column: None, target: None, ratio: None }
+    }
+
+    /// The same in a column of its own beside figures with the same description, such as those of another backend.
+    pub fn column(mut self, column: impl Into<String>) -> Self {
+        self.column = Some(column.into());
+        self
     }
 
     /// The same with a target, such as `≥ 0.65 of bare axum`.
@@ -78,6 +85,9 @@ impl Row {
         let mut row = json!({"id": self.id, "description": self.description, "unit": self.unit});
         if let (Some(row), Value::Object(value)) = (row.as_object_mut(), self.value.json()) {
             row.extend(value);
+            if let Some(column) = &self.column {
+                row.insert("column".to_owned(), column.as_str().into());
+            }
             if let Some(target) = &self.target {
                 row.insert("target".to_owned(), target.as_str().into());
             }
@@ -176,6 +186,9 @@ fn line(row: &Value) -> String {
         format!("{:<34} {}: {} {}", text(row, "id"), text(row, "description"), spread(row), text(row, "unit"));
     if let Some(ratio) = row.get("ratio") {
         line.push_str(&format!("; {} of {}", spread(ratio), text(ratio, "to")));
+    }
+    if row.get("column").is_some() {
+        line.push_str(&format!("; {}", text(row, "column")));
     }
     if row.get("target").is_some() {
         line.push_str(&format!("; target {}", text(row, "target")));

@@ -67,16 +67,23 @@ impl Rounds {
     /// Adds the rows: how many a second, how long each took, and how long processors worked for it. `targets` are those of the rate
     /// and of the p99.
     pub fn rows(&self, report: &mut Report, id: &str, what: &str, targets: [Option<&str>; 2]) {
-        let with = |row: Row, target: Option<&str>| target.into_iter().fold(row, Row::target);
+        self.column(report, id, what, targets, None);
+    }
+
+    /// The same in a column of their own.
+    pub fn column(&self, report: &mut Report, id: &str, what: &str, targets: [Option<&str>; 2], column: Option<&str>) {
+        let with = |row: Row, target: Option<&str>| {
+            column.into_iter().fold(target.into_iter().fold(row, Row::target), Row::column)
+        };
         let of = |values: &[f64]| Spread::of(values.iter().copied());
         let mut row = with(Row::new(id, what, "1/s", of(&self.rates)), targets[0]);
         if !self.ratios.is_empty() {
             row = row.ratio(format!("bare axum ({:.0}/s)", of(&self.bare_rates).median), of(&self.ratios));
         }
         report.row(row);
-        report.row(Row::new(format!("{id}.median"), format!("{what}: median"), "ms", of(&self.medians_ms)));
+        report.row(with(Row::new(format!("{id}.median"), format!("{what}: median"), "ms", of(&self.medians_ms)), None));
         report.row(with(Row::new(format!("{id}.p99"), format!("{what}: p99"), "ms", of(&self.p99s_ms)), targets[1]));
         let what = format!("{what}: processor time of the server for each");
-        report.row(Row::new(format!("{id}.processor"), what, "µs", of(&self.processor_us)));
+        report.row(with(Row::new(format!("{id}.processor"), what, "µs", of(&self.processor_us)), None));
     }
 }

@@ -29,14 +29,15 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
 
 fn measure(setup: &Setup, report: &mut Report, register: &Register) -> Result<(), String> {
     let (people, id) = (register.people, format!("scale.{}", register.people));
+    let column = format!("{people} people");
     let row = |report: &mut Report, name: &str, what: &str, unit, value| {
-        report.row(Row::new(format!("{id}.{name}"), format!("{people} people: {what}"), unit, Spread::of([value])));
+        report.row(Row::new(format!("{id}.{name}"), what, unit, Spread::of([value])).column(&column));
     };
     let rates = Spread::of(register.import_rates.iter().copied());
-    report.row(Row::new(format!("{id}.import"), format!("{people} people: `daftar import`, records"), "1/s", rates));
+    report.row(Row::new(format!("{id}.import"), "`daftar import`, records", "1/s", rates).column(&column));
     let store = bytes_below(&register.folder.join("data").join("store"))?;
     row(report, "store", "store on disk", "MiB", mib(store));
-    start::measure(setup, report, register, &id)?;
+    start::measure(setup, report, register, &id, Some(&column))?;
     let server = Server::start(&register.folder)?;
     let token = server.token(&register.client)?;
     let reads = everybody(people, token.clone());
@@ -44,20 +45,20 @@ fn measure(setup: &Setup, report: &mut Report, register: &Register) -> Result<()
     for connections in [1, 16] {
         let load = Load::new(server.address, connections, setup.window());
         let rounds = Rounds::measure(setup.rounds(), worked, || load.run(&reads))?;
-        let what = format!("{people} people: reads of any of them, {connections} connections");
-        rounds.rows(report, &format!("{id}.read-{connections}"), &what, [None, None]);
+        let what = format!("reads of any of all people, {}", crate::load::connections(connections));
+        rounds.column(report, &format!("{id}.read-{connections}"), &what, [None, None], Some(&column));
     }
     let mut connection = Connection::to(server.address)?;
     let search = get("/api/v2/Individual?name=tra&_count=20", &token);
     let times: Result<Vec<f64>, String> =
         (0..setup.times(200)).map(|_| connection.timed(&search, 200).map(|(time_us, _)| time_us / 1e3)).collect();
-    let what = format!("{people} people: search by the beginning of a name");
-    report.row(Row::new(format!("{id}.search"), what, "ms", Spread::of(times?)));
+    let search = Row::new(format!("{id}.search"), "search by the beginning of a name", "ms", Spread::of(times?));
+    report.row(search.column(&column));
     let load = Load::new(server.address, 16, setup.window());
     let count = (CREATES_MAX as f64 * setup.window().as_secs_f64()) as u64;
     let rounds = Rounds::measure(setup.rounds(), worked, || load.run(&once(register.creates(&token, count))))?;
-    let what = format!("{people} people: creates with codes, 16 connections");
-    rounds.rows(report, &format!("{id}.create-16"), &what, [None, None]);
+    let what = "creates with codes, 16 connections";
+    rounds.column(report, &format!("{id}.create-16"), what, [None, None], Some(&column));
 
     let backup = register.folder.join("register.daftar");
     let path = backup.to_str().ok_or("a path is no text")?;

@@ -58,14 +58,14 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
         report.row(Row::new(format!("sign-in.{id}"), format!("{kind}: median, and quartiles"), "µs", middle));
     }
     let [unknown, wrong, disabled] = &times;
-    for (id, pair, one, other) in [
-        ("unknown-wrong", "unknown client than wrong secret", unknown, wrong),
-        ("unknown-disabled", "unknown than disabled client", unknown, disabled),
-        ("wrong-disabled", "wrong secret than disabled client", wrong, disabled),
+    for (id, (first, second), one, other) in [
+        ("unknown-wrong", ("an unknown client", "a wrong secret"), unknown, wrong),
+        ("unknown-disabled", ("an unknown client", "a disabled one"), unknown, disabled),
+        ("wrong-disabled", ("a wrong secret", "a disabled client"), wrong, disabled),
     ] {
         let chance = Spread::of([chance_of_longer(one, other) * 100.0]);
         let what = format!(
-            "pairs in which the {pair} takes longer; 50 tells nothing, chance strays by {:.1}",
+            "pairs in which {first} takes longer than {second}; 50 tells nothing, chance strays by {:.1}",
             spread(one.len()) * 100.0
         );
         report.row(Row::new(format!("sign-in.{id}"), what, "%", chance));

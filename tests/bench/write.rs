@@ -40,7 +40,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
             || ours.run(&once(register.creates(&token, count))),
             || theirs.run(&once(register.creates(&token, count * 2))),
         )?;
-        let what = format!("creates with codes, identifier and address, {connections} connections");
+        let what = format!("creates with codes, identifier and address, {}", crate::load::connections(connections));
         let target = if connections == 16 { Some("12,000/s") } else { None };
         rounds.rows(report, &format!("write.create-{connections}"), &what, [target, None]);
     }

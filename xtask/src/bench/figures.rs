@@ -36,6 +36,8 @@ struct Machine {
 struct Row {
     description: String,
     unit: String,
+    /// The column that it is in, beside the same of others.
+    column: Option<String>,
     #[serde(flatten)]
     value: Spread,
     target: Option<String>,
@@ -99,43 +101,100 @@ impl Figures {
         if !settings.is_empty() {
             let _ = write!(text, " Settings: {}.", settings.join("; "));
         }
-        let has_ratio = self.rows.iter().any(|row| row.ratio.is_some());
-        let has_target = self.rows.iter().any(|row| row.target.is_some());
-        let mut head = vec!["figure", "median", "low to high (n)", "unit"];
-        let mut rule = vec!["---", "---:", "---:", "---"];
-        for (is_there, name) in [(has_ratio, "ratio"), (has_target, "target")] {
-            if is_there {
-                head.push(name);
-                rule.push("---");
-            }
+        let (alone, beside): (Vec<&Row>, Vec<&Row>) = self.rows.iter().partition(|row| row.column.is_none());
+        for table in [one_each(&alone), in_columns(&beside)].into_iter().filter(|table| !table.is_empty()) {
+            let _ = write!(text, "\n\n{}", markdown(&table));
         }
-        let _ = write!(text, "\n\n| {} |\n|{}|\n", head.join(" | "), rule.join("|"));
-        for row in &self.rows {
-            let range = match row.value.n {
-                0 | 1 => String::new(),
-                n => format!("{} to {} ({n})", shown(row.value.low), shown(row.value.high)),
-            };
-            let mut cells = vec![row.description.clone(), shown(row.value.median), range, row.unit.clone()];
-            if has_ratio {
-                let ratio = row.ratio.as_ref().map(|ratio| match ratio.value.n {
-                    0 | 1 => format!("{} of {}", shown(ratio.value.median), ratio.to),
-                    _ => {
-                        let Spread { median, low, high, .. } = &ratio.value;
-                        format!("{} ({} to {}) of {}", shown(*median), shown(*low), shown(*high), ratio.to)
-                    }
-                });
-                cells.push(ratio.unwrap_or_default());
-            }
-            if has_target {
-                cells.push(row.target.clone().unwrap_or_default());
-            }
-            let _ = writeln!(
-                text,
-                "| {} |",
-                cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>().join(" | ")
-            );
-        }
+        text.push('\n');
         text
+    }
+}
+
+/// A table with a line for each figure.
+fn one_each(rows: &[&Row]) -> Vec<Vec<String>> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let has_ratio = rows.iter().any(|row| row.ratio.is_some());
+    let has_target = rows.iter().any(|row| row.target.is_some());
+    let head = [
+        (true, "figure"),
+        (true, "median"),
+        (true, "low to high (n)"),
+        (true, "unit"),
+        (has_ratio, "ratio"),
+        (has_target, "target"),
+    ];
+    let mut lines = vec![head.iter().filter(|(is_there, _)| *is_there).map(|(_, name)| (*name).to_owned()).collect()];
+    for row in rows {
+        let mut cells = vec![row.description.clone(), shown(row.value.median), row.value.range(), row.unit.clone()];
+        if has_ratio {
+            let ratio = |ratio: &Ratio| format!("{} of {}", ratio.value.with_range(), ratio.to);
+            cells.push(row.ratio.as_ref().map(ratio).unwrap_or_default());
+        }
+        if has_target {
+            cells.push(row.target.clone().unwrap_or_default());
+        }
+        lines.push(cells);
+    }
+    lines
+}
+
+/// A table with a line for all figures of the same description.
+fn in_columns(rows: &[&Row]) -> Vec<Vec<String>> {
+    let mut columns: Vec<&str> = Vec::new();
+    let mut descriptions: Vec<(&str, &str, Option<&str>)> = Vec::new();
+    for row in rows {
+        let column = row.column.as_deref().unwrap_or_default();
+        let description = (row.description.as_str(), row.unit.as_str(), row.target.as_deref());
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+        if !descriptions.contains(&description) {
+            descriptions.push(description);
+        }
+    }
+    if columns.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![["figure"].into_iter().chain(columns.iter().copied()).map(str::to_owned).collect()];
+    for (description, unit, target) in descriptions {
+        let target = target.map(|target| format!(" (target: {target})")).unwrap_or_default();
+        let cell = |column: &&str| {
+            let is_it = |row: &&&Row| row.description == description && row.column.as_deref() == Some(*column);
+            rows.iter().find(is_it).map(|row| row.value.with_range()).unwrap_or_default()
+        };
+        lines.push([format!("{description}, {unit}{target}")].into_iter().chain(columns.iter().map(cell)).collect());
+    }
+    lines
+}
+
+/// Lines of cells, the first of them the head, as a table of Markdown.
+fn markdown(lines: &[Vec<String>]) -> String {
+    let mut text = Vec::new();
+    for (at, cells) in lines.iter().enumerate() {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        text.push(format!("| {} |", cells.join(" | ")));
+        if at == 0 {
+            text.push(format!("|---|{}", "---|".repeat(cells.len().saturating_sub(1))));
+        }
+    }
+    text.join("\n")
+}
+
+impl Spread {
+    fn range(&self) -> String {
+        match self.n {
+            0 | 1 => String::new(),
+            n => format!("{} to {} ({n})", shown(self.low), shown(self.high)),
+        }
+    }
+
+    fn with_range(&self) -> String {
+        match self.n {
+            0 | 1 => shown(self.median),
+            _ => format!("{} ({} to {})", shown(self.median), shown(self.low), shown(self.high)),
+        }
     }
 }
 
@@ -173,7 +232,10 @@ pub mod tests {
             "fdatasync_most_ms": 3.0}}, "settings": {{"people": "1000000"}}, "rows": [{{"id": "read.warm", "description": "reads", "unit": "1/s",
             "median": 12345.6, "low": 12000.0, "high": 13000.4, "n": 5, "target": "0.65 of bare axum",
             "ratio": {{"to": "bare axum", "median": 0.5, "low": 0.4, "high": 0.6, "n": 5}}}},
-            {{"id": "read.start", "description": "start", "unit": "ms", "median": 3.25, "low": 3.25, "high": 3.25, "n": 1}}]}}"#
+            {{"id": "read.start", "description": "start", "unit": "ms", "median": 3.25, "low": 3.25, "high": 3.25, "n": 1}},
+            {{"description": "disk", "unit": "MiB", "column": "embedded", "median": 5.0, "low": 4.0, "high": 6.0, "n": 3}},
+            {{"description": "disk", "unit": "MiB", "column": "PostgreSQL", "median": 7.5, "low": 7.5, "high": 7.5, "n": 1}},
+            {{"description": "import", "unit": "1/s", "column": "PostgreSQL", "median": 10.0, "low": 10.0, "high": 10.0, "n": 1}}]}}"#
         )
     }
 
@@ -184,9 +246,14 @@ pub mod tests {
 Commit `0123456789ab`, 2026-03-01; 2 cores of A processor, 24 GiB, Linux 6.1, `fdatasync` 0.21 ms (at most 3.0 ms). Settings: people: 1000000.
 
 | figure | median | low to high (n) | unit | ratio | target |
-|---|---:|---:|---|---|---|
+|---|---|---|---|---|---|
 | reads | 12,346 | 12,000 to 13,000 (5) | 1/s | 0.500 (0.400 to 0.600) of bare axum | 0.65 of bare axum |
 | start | 3.25 |  | ms |  |  |
+
+| figure | embedded | PostgreSQL |
+|---|---|---|
+| disk, MiB | 5.00 (4.00 to 6.00) | 7.50 |
+| import, 1/s |  | 10.0 |
 ";
         assert_eq!(figures.table(), expected);
     }
