@@ -13,8 +13,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use crate::machine;
-
 /// The argument by which this program becomes the bare server; the file with the response to send follows.
 pub const MODE: &str = "bare";
 
@@ -40,11 +38,6 @@ impl Bare {
         }
         let address = line.trim().parse().map_err(|_| "the bare server did not start".to_owned())?;
         Ok(Self { child, address })
-    }
-
-    /// The seconds that processors have worked for it.
-    pub fn processor_seconds(&self) -> f64 {
-        machine::processor_seconds(self.child.id())
     }
 }
 

@@ -91,12 +91,16 @@ const BENCHMARKS: &[Benchmark] = &[
 /// Needs a browser: a smoke run has it only where it is wanted by name.
 const NEEDS_BROWSER: &str = "workbench";
 
-const USAGE: &str = "usage: bench [--smoke] (--baseline | --all | NAME...)";
+/// The argument by which this program sends one request again and again to a server that runs: to compare it with other generators.
+const LOAD: &str = "load";
+
+const USAGE: &str = "usage: bench [--smoke] (--baseline | --all | NAME...), or bench load ADDRESS PATH TOKEN";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
         Some((mode, [file])) if mode == bare::MODE => bare::serve(file.as_ref()),
+        Some((mode, [address, path, token])) if mode == LOAD => send(address, path, token),
         _ => run(&arguments),
     };
     match result {
@@ -160,6 +164,15 @@ fn run(arguments: &[String]) -> Result<(), String> {
         eprintln!("[{}/{}] {}: {seconds:.0} s, {}", at + 1, wanted.len(), benchmark.name, written.display());
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+/// Sends one request over 16 connections for five seconds.
+fn send(address: &str, path: &str, token: &str) -> Result<(), String> {
+    let address = address.parse().map_err(|_| format!("`{address}` is no address"))?;
+    let make = load::cycle(vec![http::get(path, token)]);
+    let taken = load::Load::new(address, 16, std::time::Duration::from_secs(5)).run(&make)?;
+    println!("{:.0}/s, median {:.3} ms, p99 {:.3} ms", taken.per_second(), taken.ms(0, 0.5), taken.ms(0, 0.99));
+    Ok(())
 }
 
 /// Shows what a benchmark is doing.

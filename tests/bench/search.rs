@@ -55,7 +55,7 @@ pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
     let token = server.token(&register.client)?;
     let mut connection = Connection::to(server.address)?;
     for (id, what, query) in SEARCHES {
-        let mut request = |number: u64| {
+        let request = |number: u64| {
             let mut dice = Dice::new(SEED, number);
             let query = query(&mut dice, register.people);
             let count = if query.contains("_count") { "" } else { "&_count=20" };
