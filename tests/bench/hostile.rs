@@ -1,195 +1,135 @@
-//! What an ordinary request notices while a plugin misbehaves, and how soon the plugin is stopped.
+//! What ordinary requests notice while a plugin misbehaves, and how soon an endless loop is stopped, all from outside.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use daftar::app::AppState;
-use daftar::domain::audit::Actor;
-use daftar::domain::eligibility::{Schema, Subject};
-use daftar::domain::manifest::PluginName;
-use daftar::plugin::{RuleRequest, run_rule};
-use tokio::task::JoinHandle;
+use serde_json::json;
 
-use crate::load::{self, Measured};
-use crate::read::{PEOPLE, fill, request};
-use crate::server::{Server, artifacts_folder};
+use crate::http::{Connection, get, send};
+use crate::load::{Load, cycle};
+use crate::people::path;
+use crate::report::{Report, Row, Spread};
+use crate::server::{Server, artifacts};
+use crate::setup::Setup;
 
 /// The engine that does what its expression says.
 const ENGINE: &str = "misbehaving-engine";
-/// What it is told to do, in turn.
+/// The misdeeds, in turn.
 const MISDEEDS: [&str; 6] = ["loop", "panic", "allocate", "recurse", "log", "flood"];
-/// The guests that are not refused, so that there is nothing to try again and again.
+/// The guests that are not rejected, so that there is nothing to try again and again.
 const ACCEPTED: [&str; 2] = [ENGINE, "chatty"];
 /// How many connections send ordinary requests.
 const CONNECTIONS: usize = 2;
-/// How long each guest is suffered.
-const ROUND: Duration = Duration::from_secs(3);
-/// The time budget of a call, in milliseconds.
-const CALL_MS: u64 = 200;
-/// How often it is measured how soon an endless loop is stopped.
-const STOPS: usize = 11;
+/// The time limit of a call, in milliseconds.
+const CALL_MS: u32 = 200;
 /// How many hostile requests there are at a time: one for each plugin thread of a machine with two cores, and as many that wait.
 const HOSTILE: usize = 4;
+/// How many people the register has.
+const PEOPLE: u64 = 10_000;
 
-/// Runs the benchmark and prints its figures.
-pub fn run() -> Result<(), String> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
-    runtime.block_on(measure())
-}
-
-async fn measure() -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let name = PluginName::parse(ENGINE).map_err(|error| error.to_string())?;
-    let server = Server::start_changed(folder.path(), |config| {
-        config.plugins.engine = Some(name.clone());
-        let limits = config.plugins.limits.entry(name).or_default();
-        // Fuel enough for the clock to be what stops it.
-        (limits.call_ms, limits.fuel_base) = (Some(CALL_MS), Some(50_000_000_000));
-    })
-    .await?;
-    let fixtures = artifacts_folder()?.join("fixtures");
-    let engine = read(&fixtures.join(format!("{ENGINE}.wasm")))?;
-    let context = server.app.system_context();
-    server.app.plugins.install(&context, engine).await.map_err(|error| error.to_string())?;
-    fill(&server).await?;
-    let requests = Arc::new((1..=PEOPLE).map(|number| request(&server.token, number)).collect::<Vec<_>>());
-    load::run(server.address, requests.clone(), CONNECTIONS, Duration::from_secs(1)).await?;
-
-    println!("hostile: GET Individual over {CONNECTIONS} connections, {HOSTILE} hostile requests at a time");
+/// Measures every misdeed.
+pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
+    let register = setup.filled("hostile", setup.people(PEOPLE))?;
+    report.setting("people", register.people);
+    report.setting("ordinary connections", CONNECTIONS);
+    report.setting("hostile requests at a time", HOSTILE);
+    // Fuel enough for the clock to be what stops it.
+    let config = format!(
+        "[plugins]\nengine = \"{ENGINE}\"\nallow_unsigned = true\n\n[plugins.limits.{ENGINE}]\ncall_ms = {CALL_MS}\nfuel_base = 50000000000\n"
+    );
+    let server = Server::start_configured(&register.folder, &config)?;
+    let fixtures = artifacts()?.join("fixtures");
+    let file = |name: &str| fixtures.join(format!("{name}.wasm")).display().to_string();
+    server.command(&["plugin", "install", "--allow-unsigned", &file(ENGINE)])?;
+    let token = server.token(&register.client)?;
+    let mut stopped = Vec::new();
     for misdeed in MISDEEDS {
-        let round = Round::begin();
-        let tasks = (0..HOSTILE).map(|_| evaluate_again_and_again(&server.app, misdeed, &round)).collect();
-        round.measure(misdeed, &server, &requests, tasks).await?;
+        let request = evaluate(&token, misdeed);
+        let again = || Ok(Connection::to(server.address)?.exchange(&request)?.0 >= 400);
+        measure(setup, report, &server, &token, misdeed, HOSTILE, &again)?;
     }
-    println!("hostile: the same while a plugin is installed again and again, and refused");
-    for (name, file) in refused_guests(&fixtures)? {
-        let round = Round::begin();
-        let task = install_again_and_again(&server.app, file, &round);
-        round.measure(&name, &server, &requests, vec![task]).await?;
+    let names = std::fs::read_dir(&fixtures).map_err(|error| error.to_string())?.flatten();
+    let names = names.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".wasm").map(str::to_owned));
+    let mut names: Vec<String> = names.filter(|name| !ACCEPTED.contains(&name.as_str())).collect();
+    names.sort();
+    for name in names.iter().take(if setup.is_smoke { 1 } else { usize::MAX }) {
+        let file = file(name);
+        let again = || Ok(server.command(&["plugin", "install", "--allow-unsigned", &file]).is_err());
+        measure(setup, report, &server, &token, &format!("install-{name}"), 1, &again)?;
     }
+    server.stop()?;
+    // A server of its own: an engine that kept failing is suspended for a while.
+    for _ in 0..setup.times(3) {
+        let server = Server::start_configured(&register.folder, &config)?;
+        let token = server.token(&register.client)?;
+        let started = std::time::Instant::now();
+        let mut connection = Connection::to(server.address)?;
+        let (status, _) = connection.exchange(&evaluate(&token, "loop"))?;
+        stopped.push(started.elapsed().as_secs_f64() * 1e3 / f64::from(CALL_MS));
+        if status < 400 {
+            return Err("an endless loop was not stopped".to_owned());
+        }
+        server.stop()?;
+    }
+    let what = "an endless loop is stopped after so many times its time limit";
+    report.row(Row::new("hostile.stop", what, "×", Spread::of(stopped)).target("1.2"));
+    setup.remove(register)
+}
 
-    let mut ratios = Vec::with_capacity(STOPS);
-    for _ in 0..STOPS {
-        let started = Instant::now();
-        let _ = run_rule(server.app.engine.as_ref(), rule("loop in compile"), |_| ()).await;
-        ratios.push(started.elapsed().as_secs_f64() * 1_000.0 / CALL_MS as f64);
+fn evaluate(token: &str, misdeed: &str) -> Vec<u8> {
+    let subjects = json!([{"type": "individual", "active": true}]);
+    let body = json!({"expression": format!("{misdeed} in compile"), "subjects": subjects}).to_string();
+    send("POST", "/api/v2/Eligibility/$evaluate", token, "", &body)
+}
+
+/// Measures ordinary reads alone and while something hostile is done again and again, which has to be rejected each time.
+fn measure(
+    setup: &Setup,
+    report: &mut Report,
+    server: &Server,
+    token: &str,
+    what: &str,
+    senders: usize,
+    again: &(dyn Fn() -> Result<bool, String> + Sync),
+) -> Result<(), String> {
+    let reads = cycle((1..=setup.people(PEOPLE)).map(|id| get(&path(id), token)).collect());
+    let load = Load::new(server.address, CONNECTIONS, setup.window());
+    let alone = load.run(&reads)?;
+    let (is_over, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+    let beside = std::thread::scope(|scope| {
+        let (is_over, calls) = (&is_over, &calls);
+        let senders: Vec<_> = (0..senders)
+            .map(|_| {
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        if !again()? {
+                            return Err("a misdeed was not rejected".to_owned());
+                        }
+                        calls.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let beside = load.run(&reads);
+        is_over.store(true, Ordering::Relaxed);
+        for sender in senders {
+            sender.join().map_err(|_| "a sender failed".to_owned())??;
+        }
+        beside
+    })?;
+    let described = format!("reads beside `{what}` (rejected {} times)", calls.load(Ordering::Relaxed));
+    for (part, name, target) in [(0.5, "median", Some("2 × alone")), (0.99, "p99", None)] {
+        let row = Row::new(
+            format!("hostile.{what}.{name}"),
+            format!("{described}: {name}"),
+            "ms",
+            Spread::of([beside.ms(0, part)]),
+        );
+        let row = row.ratio(
+            format!("alone ({:.3} ms)", alone.ms(0, part)),
+            Spread::of([beside.ms(0, part) / alone.ms(0, part)]),
+        );
+        report.row(target.into_iter().fold(row, Row::target));
     }
-    ratios.sort_unstable_by(f64::total_cmp);
-    let at = |index: usize| ratios.get(index).copied().unwrap_or_default();
-    let (median, most) = (at(STOPS / 2), at(STOPS - 1));
-    println!(
-        "hostile: an endless loop is stopped after {median:.3} of its {CALL_MS} ms, at most {most:.3} of {STOPS} times (target 1.2)"
-    );
-    server.stop().await;
     Ok(())
-}
-
-/// One misdeed for as long as it is measured.
-struct Round {
-    is_on: Arc<AtomicBool>,
-    is_over: Arc<AtomicBool>,
-}
-
-impl Round {
-    fn begin() -> Self {
-        Self { is_on: Arc::default(), is_over: Arc::default() }
-    }
-
-    /// Measures ordinary requests before the misdeed begins and while it goes on.
-    async fn measure(
-        self,
-        what: &str,
-        server: &Server,
-        requests: &Arc<Vec<Vec<u8>>>,
-        tasks: Vec<JoinHandle<Result<u32, String>>>,
-    ) -> Result<(), String> {
-        let quiet = load::run(server.address, requests.clone(), CONNECTIONS, ROUND).await?;
-        self.is_on.store(true, Ordering::Relaxed);
-        let suffered = load::run(server.address, requests.clone(), CONNECTIONS, ROUND).await?;
-        self.is_over.store(true, Ordering::Relaxed);
-        let mut calls = 0;
-        for task in tasks {
-            calls += task.await.map_err(|error| error.to_string())??;
-        }
-        tell(what, calls, &quiet, &suffered);
-        Ok(())
-    }
-}
-
-/// Waits until a round begins to be hostile.
-async fn begun(is_on: &AtomicBool) {
-    while !is_on.load(Ordering::Relaxed) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Sends an expression that misbehaves until the round is over; how often it was stopped.
-fn evaluate_again_and_again(app: &AppState, misdeed: &'static str, round: &Round) -> JoinHandle<Result<u32, String>> {
-    let (app, is_on, is_over) = (app.clone(), round.is_on.clone(), round.is_over.clone());
-    tokio::spawn(async move {
-        begun(&is_on).await;
-        let mut calls = 0;
-        while !is_over.load(Ordering::Relaxed) {
-            if run_rule(app.engine.as_ref(), rule(&format!("{misdeed} in compile")), |_| ()).await.is_ok() {
-                return Err(format!("`{misdeed}` was not refused"));
-            }
-            calls += 1;
-        }
-        Ok(calls)
-    })
-}
-
-/// Installs a guest that is refused until the round is over; how often it was refused.
-fn install_again_and_again(app: &AppState, file: Vec<u8>, round: &Round) -> JoinHandle<Result<u32, String>> {
-    let (app, is_on, is_over) = (app.clone(), round.is_on.clone(), round.is_over.clone());
-    tokio::spawn(async move {
-        begun(&is_on).await;
-        let context = app.system_context();
-        let mut calls = 0;
-        while !is_over.load(Ordering::Relaxed) {
-            if let Ok(installed) = app.plugins.install(&context, file.clone()).await {
-                return Err(format!("`{}` was not refused", installed.manifest().name));
-            }
-            calls += 1;
-        }
-        Ok(calls)
-    })
-}
-
-/// The misbehaving guests by name.
-fn refused_guests(fixtures: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let mut guests = Vec::new();
-    for entry in std::fs::read_dir(fixtures).map_err(|error| error.to_string())? {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let is_guest = path.extension().is_some_and(|extension| extension == "wasm");
-        if is_guest && !ACCEPTED.contains(&name.as_str()) {
-            guests.push((name, read(&path)?));
-        }
-    }
-    guests.sort();
-    Ok(guests)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
-}
-
-fn rule(expression: &str) -> RuleRequest {
-    let schema = Schema { version: "1".to_owned(), subject: Subject::Individual, fields: Vec::new() };
-    RuleRequest { actor: Actor::Administrator, expression: expression.to_owned(), schema: Arc::new(schema) }
-}
-
-fn tell(what: &str, calls: u32, quiet: &Measured, suffered: &Measured) {
-    println!(
-        "{what}: {calls} times stopped; median {:.0} us quiet, {:.0} us beside it, ratio {:.2} (target 2); p99 {:.0} us, {:.0} us",
-        quiet.median_us,
-        suffered.median_us,
-        suffered.median_us / quiet.median_us,
-        quiet.p99_us,
-        suffered.p99_us
-    );
 }

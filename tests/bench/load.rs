@@ -1,200 +1,255 @@
-//! Sends requests over kept connections and counts the answers.
+//! The load generator: a closed loop over kept connections on one thread, and an open loop that sends at a fixed rate.
+//!
+//! The closed loop sends a request on each connection as soon as the response to the last one is there. While the server stalls it sends
+//! nothing, so that its p99 is not that of clients who come independently of each other (coordinated omission). The open loop times each
+//! response from when its request was due.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use daftar_tests::fresh_address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// What a round of load measured.
-pub struct Measured {
-    /// Answers a second.
-    pub per_second: f64,
-    /// The median time of an answer, in microseconds.
-    pub median_us: f64,
-    /// The time that 99 of 100 answers stay below, in microseconds.
-    pub p99_us: f64,
-    /// The body of the last answer.
-    pub body: Vec<u8>,
+use crate::http::{Connection, Head};
+use crate::report::percentile;
+
+/// Writes the request of a number into the buffer; gives its kind, or none when there are no more.
+pub type Make = Arc<dyn Fn(u64, &mut Vec<u8>) -> Option<usize> + Send + Sync>;
+
+/// Requests of one kind, again and again in their order.
+pub fn cycle(requests: Vec<Vec<u8>>) -> Make {
+    Arc::new(move |number, buffer| {
+        let at = usize::try_from(number).ok()? % requests.len().max(1);
+        buffer.extend_from_slice(requests.get(at)?);
+        Some(0)
+    })
 }
 
-/// Sends `requests` in turn over `connections` connections for `duration`.
-pub async fn run(
-    address: SocketAddr,
-    requests: Arc<Vec<Vec<u8>>>,
-    connections: usize,
-    duration: Duration,
-) -> Result<Measured, String> {
-    let mut senders = JoinSet::new();
-    let started = Instant::now();
-    for at in 0..connections {
-        let requests = requests.clone();
-        senders.spawn(async move { send(address, &requests, at, started, duration).await });
+/// Requests of one kind, each once.
+pub fn once(requests: Vec<Vec<u8>>) -> Make {
+    Arc::new(move |number, buffer| {
+        buffer.extend_from_slice(requests.get(usize::try_from(number).ok()?)?);
+        Some(0)
+    })
+}
+
+/// A number of connections in words.
+pub fn connections(count: usize) -> String {
+    if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") }
+}
+
+/// Where to send, over how many connections, for how long.
+#[derive(Clone)]
+pub struct Load {
+    /// The servers; connections are divided evenly among them.
+    pub addresses: Vec<SocketAddr>,
+    /// How many connections are open at the same time.
+    pub connections: usize,
+    /// When no further request is sent.
+    pub duration: Duration,
+    /// The statuses that responses may have.
+    pub statuses: &'static [u16],
+    /// After how many requests a connection is replaced by one from a loopback address that was not used before; never where absent.
+    pub requests_per_address: Option<u32>,
+}
+
+impl Load {
+    /// A load of requests that succeed.
+    pub fn new(address: SocketAddr, connections: usize, duration: Duration) -> Self {
+        Self { addresses: vec![address], connections, duration, statuses: &[200, 201], requests_per_address: None }
     }
-    let mut times_us = Vec::new();
-    let mut body = Vec::new();
-    while let Some(sent) = senders.join_next().await {
-        let (mut times, last) = sent.map_err(|error| error.to_string())??;
-        times_us.append(&mut times);
-        body = last;
+
+    fn address(&self, place: usize) -> Result<SocketAddr, String> {
+        let address = self.addresses.get(place % self.addresses.len().max(1));
+        address.copied().ok_or_else(|| "there is no server".to_owned())
     }
-    let elapsed = started.elapsed().as_secs_f64();
-    times_us.sort_unstable_by(f64::total_cmp);
-    let at = |part: f64| {
-        let index = ((times_us.len() as f64 - 1.0) * part) as usize;
-        times_us.get(index).copied().unwrap_or_default()
-    };
-    Ok(Measured { per_second: times_us.len() as f64 / elapsed, median_us: at(0.5), p99_us: at(0.99), body })
-}
 
-/// A request of some kind, to be sent once.
-pub struct Request {
-    /// Which kind.
-    pub kind: usize,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// What the requests of one kind took.
-#[derive(Default)]
-pub struct OfKind {
-    /// Microseconds each, sorted.
-    pub times_us: Vec<f64>,
-    /// The body of the last answer.
-    pub body: Vec<u8>,
-}
-
-impl OfKind {
-    /// The time that this part of the answers stays below, in microseconds.
-    pub fn at(&self, part: f64) -> f64 {
-        let index = ((self.times_us.len() as f64 - 1.0) * part) as usize;
-        self.times_us.get(index).copied().unwrap_or_default()
+    fn source(&self) -> Ipv4Addr {
+        if self.requests_per_address.is_some() { fresh_address() } else { Ipv4Addr::LOCALHOST }
     }
-}
 
-/// Sends each request once, in their order, over `connections` connections until none is left or `duration` is over. Gives what each
-/// kind took, and how many seconds all took.
-pub async fn run_once(
-    address: SocketAddr,
-    requests: Arc<Vec<Request>>,
-    connections: usize,
-    duration: Duration,
-) -> Result<(Vec<OfKind>, f64), String> {
-    let kinds = requests.iter().map(|request| request.kind + 1).max().unwrap_or_default();
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut senders = JoinSet::new();
-    let started = Instant::now();
-    for _ in 0..connections {
-        let (requests, next) = (requests.clone(), next.clone());
-        senders.spawn(async move {
-            let mut stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
-            stream.set_nodelay(true).map_err(|error| error.to_string())?;
-            let mut buffer = Vec::with_capacity(16 * 1024);
-            let mut sent = Vec::new();
-            let mut body = (0, Vec::new());
-            while started.elapsed() < duration {
-                let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                let begun = Instant::now();
-                stream.write_all(&request.bytes).await.map_err(|error| error.to_string())?;
-                body = (request.kind, read_answer(&mut stream, &mut buffer).await?);
-                sent.push((request.kind, begun.elapsed().as_secs_f64() * 1e6));
+    fn check(&self, status: u16, body: &[u8]) -> Result<(), String> {
+        if self.statuses.contains(&status) {
+            return Ok(());
+        }
+        Err(format!("a response has the status {status}: {}", String::from_utf8_lossy(body)))
+    }
+
+    /// Sends requests in a closed loop.
+    pub fn run(&self, make: &Make) -> Result<Taken, String> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        runtime.block_on(async {
+            let next = Arc::new(AtomicU64::new(0));
+            let mut senders = JoinSet::new();
+            let started = Instant::now();
+            for place in 0..self.connections {
+                senders.spawn(self.clone().send_all(place, Arc::clone(make), Arc::clone(&next), started));
             }
-            Ok::<_, String>((sent, body))
-        });
+            let mut taken = Taken::default();
+            while let Some(sent) = senders.join_next().await {
+                taken.merge(sent.map_err(|error| error.to_string())??);
+            }
+            Ok(taken.finish(started))
+        })
     }
-    let mut all: Vec<OfKind> = (0..kinds).map(|_| OfKind::default()).collect();
-    while let Some(done) = senders.join_next().await {
-        let (sent, (kind, body)) = done.map_err(|error| error.to_string())??;
-        for (kind, time_us) in sent {
-            if let Some(of_kind) = all.get_mut(kind) {
-                of_kind.times_us.push(time_us);
+
+    async fn send_all(self, place: usize, make: Make, next: Arc<AtomicU64>, started: Instant) -> Result<Taken, String> {
+        let address = self.address(place)?;
+        let mut taken = Taken::default();
+        let (mut request, mut arrived) = (Vec::with_capacity(4 * 1_024), Vec::with_capacity(16 * 1_024));
+        'connections: loop {
+            let mut stream = connect(self.source(), address).await.map_err(|error| error.to_string())?;
+            for _ in 0..self.requests_per_address.unwrap_or(u32::MAX) {
+                if started.elapsed() >= self.duration {
+                    break 'connections;
+                }
+                request.clear();
+                let Some(kind) = make(next.fetch_add(1, Ordering::Relaxed), &mut request) else { break 'connections };
+                let sent = Instant::now();
+                stream.write_all(&request).await.map_err(|error| error.to_string())?;
+                let head = receive(&mut stream, &mut arrived).await?;
+                taken.push(kind, sent.elapsed(), head.status);
+                self.check(head.status, arrived.get(head.head_bytes..).unwrap_or_default())?;
             }
         }
-        if let Some(of_kind) = all.get_mut(kind) {
-            of_kind.body = body;
+        Ok(taken)
+    }
+
+    /// Sends `per_second` requests a second in all, each connection on a thread of its own.
+    pub fn run_open(&self, per_second: f64, make: &Make) -> Result<Taken, String> {
+        let next = AtomicU64::new(0);
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            let senders: Vec<_> = (0..self.connections)
+                .map(|place| {
+                    let next = &next;
+                    scope.spawn(move || self.send_paced(place, per_second, make, next, started))
+                })
+                .collect();
+            let mut taken = Taken::default();
+            for sender in senders {
+                taken.merge(sender.join().map_err(|_| "a sender failed".to_owned())??);
+            }
+            Ok(taken.finish(started))
+        })
+    }
+
+    fn send_paced(
+        &self,
+        place: usize,
+        per_second: f64,
+        make: &Make,
+        next: &AtomicU64,
+        started: Instant,
+    ) -> Result<Taken, String> {
+        let mut taken = Taken::default();
+        let mut request = Vec::with_capacity(4 * 1_024);
+        let every = self.connections as f64 / per_second;
+        let mut sent = 0_u32;
+        let address = self.address(place)?;
+        let mut connection = Connection::from(self.source(), address)?;
+        loop {
+            let due =
+                started + Duration::from_secs_f64(every * (f64::from(sent) + place as f64 / self.connections as f64));
+            // A server that cannot keep up is not waited for without end.
+            if due.duration_since(started) >= self.duration || started.elapsed() >= self.duration * 2 {
+                return Ok(taken);
+            }
+            if let Some(pause) = due.checked_duration_since(Instant::now()) {
+                std::thread::sleep(pause);
+            }
+            if self.requests_per_address.is_some_and(|most| sent > 0 && sent.is_multiple_of(most)) {
+                connection = Connection::from(self.source(), address)?;
+            }
+            request.clear();
+            let Some(kind) = make(next.fetch_add(1, Ordering::Relaxed), &mut request) else { return Ok(taken) };
+            let (status, body) = connection.exchange(&request)?;
+            self.check(status, body)?;
+            taken.push(kind, due.elapsed(), status);
+            sent += 1;
         }
     }
-    let elapsed = started.elapsed().as_secs_f64();
-    all.iter_mut().for_each(|of_kind| of_kind.times_us.sort_unstable_by(f64::total_cmp));
-    Ok((all, elapsed))
 }
 
-async fn send(
-    address: SocketAddr,
-    requests: &[Vec<u8>],
-    first: usize,
-    started: Instant,
-    duration: Duration,
-) -> Result<(Vec<f64>, Vec<u8>), String> {
-    let mut stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
-    stream.set_nodelay(true).map_err(|error| error.to_string())?;
-    let mut times_us = Vec::new();
-    let mut buffer = Vec::with_capacity(16 * 1024);
-    let mut body = Vec::new();
-    for request in requests.iter().cycle().skip(first * 97 % requests.len().max(1)) {
-        if started.elapsed() >= duration {
-            break;
-        }
-        let sent = Instant::now();
-        stream.write_all(request).await.map_err(|error| error.to_string())?;
-        body = read_answer(&mut stream, &mut buffer).await?;
-        times_us.push(sent.elapsed().as_secs_f64() * 1e6);
-    }
-    Ok((times_us, body))
+/// Connects from a loopback address.
+pub async fn connect(source: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((source, 0)))?;
+    let stream = socket.connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
-async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Vec<u8>, String> {
-    let (status, body) = read_any(stream, buffer).await?;
-    if !matches!(status, 200 | 201) {
-        return Err(format!("an answer has the status {status}: {}", String::from_utf8_lossy(&body)));
-    }
-    Ok(body)
-}
-
-/// Reads an answer, whatever it says: its status and its body.
-pub async fn read_any(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u16, Vec<u8>), String> {
-    buffer.clear();
+/// Reads one whole response.
+async fn receive(stream: &mut TcpStream, arrived: &mut Vec<u8>) -> Result<Head, String> {
+    arrived.clear();
     loop {
-        let mut headers = [httparse::EMPTY_HEADER; 32];
-        let mut answer = httparse::Response::new(&mut headers);
-        let parsed = answer.parse(buffer).map_err(|error| error.to_string())?;
-        if let httparse::Status::Complete(head) = parsed {
-            let length = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-            let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.parse::<usize>().ok());
-            let length = length.ok_or("an answer has no length")?;
-            if let Some(body) = buffer.get(head..head + length) {
-                return Ok((answer.code.unwrap_or_default(), body.to_vec()));
-            }
-        }
-        if stream.read_buf(buffer).await.map_err(|error| error.to_string())? == 0 {
+        if stream.read_buf(arrived).await.map_err(|error| error.to_string())? == 0 {
             return Err("the server closed a connection".to_owned());
         }
+        if let Some(head) = Head::parse(arrived)?
+            && arrived.len() >= head.whole_bytes
+        {
+            return Ok(head);
+        }
     }
 }
 
-/// Sends a request and waits for the whole answer, which has to have that status. Gives what it took, in microseconds.
-pub async fn time_us(stream: &mut TcpStream, buffer: &mut Vec<u8>, request: &[u8], status: u16) -> Result<f64, String> {
-    let sent = Instant::now();
-    stream.write_all(request).await.map_err(|error| error.to_string())?;
-    let (answered, body) = read_any(stream, buffer).await?;
-    let time_us = sent.elapsed().as_secs_f64() * 1e6;
-    if answered == status {
-        return Ok(time_us);
-    }
-    Err(format!("an answer has the status {answered} instead of {status}: {}", String::from_utf8_lossy(&body)))
+/// How long requests took.
+#[derive(Default)]
+pub struct Taken {
+    /// Microseconds of each by kind, sorted.
+    pub times_us: Vec<Vec<f64>>,
+    /// How many responses had which status.
+    pub statuses: std::collections::BTreeMap<u16, u64>,
+    /// How long all took, in seconds.
+    pub seconds: f64,
 }
 
-/// Connects from a loopback address, on which the server counts what comes without a token.
-pub async fn connect_from(source: Ipv4Addr, to: SocketAddr) -> Result<TcpStream, String> {
-    let connect = async {
-        let socket = TcpSocket::new_v4()?;
-        socket.bind(SocketAddr::from((source, 0)))?;
-        let stream = socket.connect(to).await?;
-        stream.set_nodelay(true)?;
-        Ok::<_, std::io::Error>(stream)
-    };
-    connect.await.map_err(|error| format!("cannot connect from {source}: {error}"))
+impl Taken {
+    fn push(&mut self, kind: usize, time: Duration, status: u16) {
+        if self.times_us.len() <= kind {
+            self.times_us.resize_with(kind + 1, Vec::new);
+        }
+        if let Some(times) = self.times_us.get_mut(kind) {
+            times.push(time.as_secs_f64() * 1e6);
+        }
+        *self.statuses.entry(status).or_default() += 1;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.times_us.resize_with(self.times_us.len().max(other.times_us.len()), Vec::new);
+        for (all, mut some) in self.times_us.iter_mut().zip(other.times_us) {
+            all.append(&mut some);
+        }
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+    }
+
+    fn finish(mut self, started: Instant) -> Self {
+        self.seconds = started.elapsed().as_secs_f64();
+        self.times_us.iter_mut().for_each(|times| times.sort_unstable_by(f64::total_cmp));
+        self
+    }
+
+    /// How many responses there were.
+    pub fn count(&self) -> usize {
+        self.times_us.iter().map(Vec::len).sum()
+    }
+
+    /// Responses a second.
+    pub fn per_second(&self) -> f64 {
+        self.count() as f64 / self.seconds
+    }
+
+    /// The time that this part of the responses of a kind stays below, in milliseconds.
+    pub fn ms(&self, kind: usize, part: f64) -> f64 {
+        self.times_us.get(kind).map_or(f64::NAN, |times| percentile(times, part) / 1e3)
+    }
 }

@@ -1,107 +1,108 @@
-//! The benchmarks: figures, not assertions. Ratios are taken within one run, since machines are noisy.
+//! The benchmarks: figures, not assertions. This program is the load generator; what is measured runs in processes of its own, but for what
+//! says that it is measured in process.
 
 #![expect(clippy::print_stdout, reason = "figures on standard output are what a benchmark is for")]
 
-mod access;
+mod bare;
 mod codes;
 mod consent;
-mod counts;
-mod cpu;
-mod eligibility;
+mod engine;
 mod fair;
 mod hostile;
+mod http;
 mod import;
+mod in_process;
+mod limits;
 mod load;
-mod mixed;
+mod machine;
 mod pairs;
 mod people;
 mod plugins;
 mod postgres;
-mod program;
+mod preview;
 mod read;
-mod register;
+mod report;
+mod rounds;
 mod scale;
 mod search;
 mod server;
+mod setup;
 mod sign_in;
 mod start;
+mod token;
 mod unread;
 mod workbench;
 mod write;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
 
-/// As the program has it, since most benchmarks run the server in this process.
+use crate::report::{Provenance, Report};
+use crate::setup::Setup;
+
+/// As the program has it: the bare server is this program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A benchmark by its name.
-type Benchmark = (&'static str, fn() -> Result<(), String>);
-
-const BENCHMARKS: &[Benchmark] = &[
-    ("access", access::run),
-    ("codes", codes::run),
-    ("consent", consent::run),
-    ("eligibility", || eligibility::run(&[])),
-    ("fair", fair::run),
-    ("hostile", hostile::run),
-    ("import", import::run),
-    ("mixed", mixed::run),
-    ("plugins", plugins::run),
-    ("read", read::run),
-    ("search", search::run),
-    ("sign-in", sign_in::run),
-    ("start", start::run),
-    ("unread", unread::run),
-    ("write", write::run),
-];
-
-/// Runs for an hour, so only where it is asked for by name; further arguments are how many people the registers have.
-const SCALE: &str = "scale";
-/// The same on both backends.
-const POSTGRES: &str = "postgres";
-/// Needs Redis, so only where it is asked for by name.
-const COUNTS: &str = "counts";
-/// Needs a browser, so only where it is asked for by name.
-const WORKBENCH: &str = "workbench";
-/// Further arguments that are numbers are how many people the registers have.
-const ELIGIBILITY: &str = "eligibility";
-
-fn main() -> ExitCode {
-    let names: Vec<String> = std::env::args().skip(1).collect();
-    if let Some((SCALE, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes)) {
-        return finish(scale::run(sizes));
-    }
-    if let Some((POSTGRES, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes)) {
-        return finish(postgres::run(sizes));
-    }
-    if let Some((ELIGIBILITY, sizes)) = names.split_first().map(|(name, sizes)| (name.as_str(), sizes))
-        && sizes.iter().all(|size| size.bytes().all(|byte| byte.is_ascii_digit()))
-    {
-        return finish(eligibility::run(sizes));
-    }
-    if names == [COUNTS] {
-        return finish(counts::run());
-    }
-    if names == [WORKBENCH] {
-        return finish(workbench::run());
-    }
-    let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
-    if let Some(unknown) = names.iter().find(|name| BENCHMARKS.iter().all(|(known, _)| known != name)) {
-        let known: Vec<&str> =
-            BENCHMARKS.iter().map(|(name, _)| *name).chain([COUNTS, POSTGRES, SCALE, WORKBENCH]).collect();
-        eprintln!("error: there is no benchmark `{unknown}`; there are: {}", known.join(", "));
-        return ExitCode::FAILURE;
-    }
-    for (_, run) in BENCHMARKS.iter().filter(|(name, _)| wanted(name)) {
-        if let Err(error) = run() {
-            return finish(Err(error));
-        }
-    }
-    ExitCode::SUCCESS
+/// A benchmark.
+struct Benchmark {
+    name: &'static str,
+    /// Whether `--baseline` runs it.
+    is_baseline: bool,
+    /// About how many minutes it takes on two cores.
+    minutes: f64,
+    run: fn(&Setup, &mut Report) -> Result<(), String>,
 }
 
-fn finish(result: Result<(), String>) -> ExitCode {
+impl Benchmark {
+    const fn baseline(name: &'static str, minutes: f64, run: fn(&Setup, &mut Report) -> Result<(), String>) -> Self {
+        Self { name, is_baseline: true, minutes, run }
+    }
+
+    const fn long(name: &'static str, minutes: f64, run: fn(&Setup, &mut Report) -> Result<(), String>) -> Self {
+        Self { name, is_baseline: false, minutes, run }
+    }
+}
+
+/// In the order in which they run: those of the shared register first, and its first start before every other.
+const BENCHMARKS: &[Benchmark] = &[
+    Benchmark::baseline("import", 3.0, import::run),
+    Benchmark::baseline("start", 3.0, start::run),
+    Benchmark::baseline("read", 3.5, read::run),
+    Benchmark::baseline("search", 2.0, search::run),
+    Benchmark::baseline("preview", 1.5, preview::run),
+    Benchmark::baseline("write", 3.0, write::run),
+    Benchmark::baseline("token", 1.0, token::run),
+    Benchmark::baseline("limits", 1.5, limits::run),
+    Benchmark::baseline("fair", 0.5, fair::run),
+    Benchmark::baseline("engine", 0.5, engine::run),
+    Benchmark::baseline("postgres", 4.0, postgres::run),
+    Benchmark::long("codes", 1.5, codes::run),
+    Benchmark::long("consent", 1.0, consent::run),
+    Benchmark::long("hostile", 3.0, hostile::run),
+    Benchmark::long("plugins", 2.0, plugins::run),
+    Benchmark::long("postgres-1m", 20.0, postgres::run_large),
+    Benchmark::long("scale", 12.0, scale::run),
+    Benchmark::long("sign-in", 1.0, sign_in::run),
+    Benchmark::long("unread", 0.5, unread::run),
+    Benchmark::long("workbench", 1.0, workbench::run),
+];
+
+/// Needs a browser: a smoke run has it only where it is wanted by name.
+const NEEDS_BROWSER: &str = "workbench";
+
+/// The argument by which this program sends one request again and again to a server that runs: to compare it with other generators.
+const LOAD: &str = "load";
+
+const USAGE: &str = "usage: bench [--smoke] (--baseline | --all | NAME...), or bench load ADDRESS PATH TOKEN";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.split_first() {
+        Some((mode, [file])) if mode == bare::MODE => bare::serve(file.as_ref()),
+        Some((mode, [address, path, token])) if mode == LOAD => send(address, path, token),
+        _ => run(&arguments),
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -109,4 +110,89 @@ fn finish(result: Result<(), String>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let (flags, names): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|given| given.starts_with("--"));
+    let has = |flag: &str| flags.iter().any(|given| *given == flag);
+    let is_smoke = has("--smoke");
+    let is_all = has("--all") || (is_smoke && !has("--baseline"));
+    let known = |name: &str| BENCHMARKS.iter().any(|benchmark| benchmark.name == name);
+    if let Some(unknown) = flags.iter().find(|flag| !["--smoke", "--all", "--baseline"].contains(&flag.as_str())) {
+        return Err(format!("`{unknown}` is no flag; {USAGE}"));
+    }
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+        return Err(format!("there is no benchmark `{unknown}`; there are {}", all.join(", ")));
+    }
+    let wanted: Vec<&Benchmark> = BENCHMARKS
+        .iter()
+        .filter(|benchmark| match names.as_slice() {
+            [] if is_smoke && is_all => benchmark.name != NEEDS_BROWSER,
+            [] => is_all || benchmark.is_baseline,
+            names => names.iter().any(|name| **name == benchmark.name),
+        })
+        .collect();
+    let folder = server::artifacts()?.join("bench");
+    // Where nobody takes them for figures.
+    let folder = if is_smoke { folder.join("smoke") } else { folder };
+    let setup = Setup::new(&folder, is_smoke)?;
+    let of = provenance(&setup)?;
+    println!("commit {}{}, {}", of.commit, if of.is_modified { ", modified" } else { "" }, of.machine.json());
+    let mut failed = Vec::new();
+    for (at, benchmark) in wanted.iter().enumerate() {
+        let rest: f64 = wanted.iter().skip(at).map(|benchmark| benchmark.minutes).sum();
+        let left = if is_smoke { String::new() } else { format!(", about {rest:.0} minutes left") };
+        eprintln!("[{}/{}] {}{left}", at + 1, wanted.len(), benchmark.name);
+        println!("{}:", benchmark.name);
+        let started = Instant::now();
+        let mut report = Report::default();
+        report.setting("rounds", setup.rounds());
+        report.setting("seconds a round", setup.window().as_secs_f64());
+        let result = (benchmark.run)(&setup, &mut report);
+        let seconds = started.elapsed().as_secs_f64();
+        // The others are measured all the same.
+        if let Err(error) = result {
+            eprintln!("[{}/{}] {} FAILED: {error}", at + 1, wanted.len(), benchmark.name);
+            failed.push(benchmark.name);
+            continue;
+        }
+        if report.len() == 0 {
+            return Err(format!("{} measured nothing", benchmark.name));
+        }
+        let written = report.write(&folder, benchmark.name, seconds, &of)?;
+        eprintln!("[{}/{}] {}: {seconds:.0} s, {}", at + 1, wanted.len(), benchmark.name, written.display());
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+/// Sends one request over 16 connections for five seconds.
+fn send(address: &str, path: &str, token: &str) -> Result<(), String> {
+    let address = address.parse().map_err(|_| format!("`{address}` is no address"))?;
+    let make = load::cycle(vec![http::get(path, token)]);
+    let taken = load::Load::new(address, 16, std::time::Duration::from_secs(5)).run(&make)?;
+    println!("{:.0}/s, median {:.3} ms, p99 {:.3} ms", taken.per_second(), taken.ms(0, 0.5), taken.ms(0, 0.99));
+    Ok(())
+}
+
+/// Shows what a benchmark is doing.
+pub fn progress(what: &str) {
+    eprintln!("  … {what}");
+}
+
+fn provenance(setup: &Setup) -> Result<Provenance, String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let profile = server::program()?;
+    let profile = profile.parent().and_then(|folder| folder.file_name()).unwrap_or_default();
+    Ok(Provenance {
+        commit: git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned()),
+        is_modified: git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|changes| !changes.is_empty()),
+        date: jiff::Zoned::now().date().to_string(),
+        profile: profile.to_string_lossy().into_owned(),
+        is_smoke: setup.is_smoke,
+        machine: machine::Machine::of(setup.scratch())?,
+    })
 }

@@ -1,22 +1,17 @@
-//! A made-up register: people with names of several languages and scripts, in households, all of it the same for the same seed.
+//! Made-up people with names of several languages and scripts, in households, as clients send them: the same for the same seed.
 
-pub mod bodies;
+use std::io::Write as _;
+use std::path::Path;
 
-use std::sync::Arc;
-
-use daftar::domain::address::Address;
-use daftar::domain::calendar::date_from_days;
-use daftar::domain::code::{CodeNumber, CodedValue, EditionNumber, Namespace};
-use daftar::domain::group::{Group, GroupDetails, Member};
-use daftar::domain::identifier::{Identifier, IdentifierKey};
-use daftar::domain::individual::{Income, Individual, IndividualDetails};
-use daftar::domain::person_name::PersonName;
-use daftar::domain::record::{Record, RecordId, RecordMeta, VersionId};
-use daftar::domain::vocabulary::CodedField;
-use daftar::vocab::Generation;
+use serde_json::{Map, Value, json};
 
 /// How many people live in one household.
 pub const HOUSEHOLD: u64 = 5;
+/// What all registers are made from.
+pub const SEED: u64 = 20_260_101;
+/// Sexes, the most frequent one first.
+const GENDERS: [&str; 4] =
+    ["urn:iso:std:iso:5218#2", "urn:iso:std:iso:5218#1", "urn:iso:std:iso:5218#0", "urn:iso:std:iso:5218#9"];
 
 /// Given and family names of one language each, written as its speakers write them.
 const NAMES: &[(&[&str], &[&str])] = &[
@@ -117,129 +112,117 @@ impl Dice {
     }
 }
 
-/// The codes that people hold, as the register numbers them.
+/// The codes that people hold besides their sex; the first ones are given far more often than the last.
+#[derive(Debug, Clone)]
 pub struct Codes {
-    /// The first ones are given far more often than the last.
-    pub genders: Vec<CodeNumber>,
-    pub marital_statuses: Vec<CodeNumber>,
-    pub occupations: Vec<CodeNumber>,
-    /// What the members of a household are, in their order: the last one stands for all that follow.
-    pub roles: Vec<CodeNumber>,
+    /// Codes of `urn:un:unsd:pop-census:marital-status`.
+    pub marital_statuses: Vec<String>,
+    /// Codes of `urn:ilo:isco-08`.
+    pub occupations: Vec<String>,
 }
 
-/// The vocabulary of sexes, the most frequent one first.
-const GENDERS: (&str, &[&str]) = ("urn:iso:std:iso:5218", &["2", "1", "0", "9"]);
-/// The vocabulary of roles, and those that made-up households have.
-const ROLES: (&str, &[&str]) = ("urn:svc:vocab:relationship", &["head", "spouse", "child"]);
-
-impl Codes {
-    /// The codes of a generation.
-    pub fn of(generation: &Generation) -> Result<Self, String> {
-        let numbers = |namespace: &str| {
-            let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;
-            let numbers = generation.table().numbers_in(&namespace).to_vec();
-            if numbers.is_empty() { Err(format!("the vocabulary `{namespace}` is not there")) } else { Ok(numbers) }
-        };
-        let named = |(namespace, codes): (&str, &[&str])| {
-            let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;
-            let number = |code: &&str| {
-                let number = generation.table().number_of(&namespace, code);
-                number.ok_or_else(|| format!("the code `{namespace}#{code}` is not there"))
-            };
-            codes.iter().map(number).collect::<Result<Vec<_>, _>>()
-        };
-        Ok(Self {
-            genders: named(GENDERS)?,
-            marital_statuses: numbers("urn:un:unsd:pop-census:marital-status")?,
-            occupations: numbers("urn:ilo:isco-08")?,
-            roles: named(ROLES)?,
-        })
-    }
+/// The value of the national identifier of a person.
+pub fn national_id(id: u64) -> String {
+    format!("{:010}", id.wrapping_mul(7_919) % 10_000_000_000)
 }
 
-fn value(number: CodeNumber) -> CodedValue {
-    CodedValue { number, edition: EditionNumber(0) }
+/// The path of a person.
+pub fn path(id: u64) -> String {
+    format!("/api/v2/Individual/urn:svc:vocab:id-type%23national_id%7C{}", national_id(id))
 }
 
-/// The national id of a person.
-pub fn national_id(id: u64) -> Result<IdentifierKey, String> {
-    IdentifierKey::parse(&format!("urn:svc:vocab:id-type#national_id|{:010}", id.wrapping_mul(7_919) % 10_000_000_000))
-        .map_err(|error| error.to_string())
+/// Any of the people from 1 to `people`, each as often as any other.
+pub fn any(number: u64, people: u64) -> u64 {
+    Dice::new(SEED, number).below(people) + 1
 }
 
-/// A name as somebody might be called.
-pub fn name(dice: &mut Dice) -> PersonName {
-    let Some((given, family)) = dice.often(NAMES) else { return PersonName::default() };
-    let text = |name: Option<&&str>| name.map(|name| (*name).to_owned());
-    PersonName {
-        given: text(dice.often(given)),
-        middle: if dice.below(2) == 0 { text(dice.often(given)) } else { None },
-        family: text(dice.often(family)),
-        ..PersonName::default()
-    }
+/// A name as somebody might be called: given, middle and family names.
+pub fn name(dice: &mut Dice) -> [Option<&'static str>; 3] {
+    let Some((given, family)) = dice.often(NAMES) else { return [None; 3] };
+    let first = dice.often(given).copied();
+    let middle = if dice.below(2) == 0 { dice.often(given).copied() } else { None };
+    [first, middle, dice.often(family).copied()]
 }
 
-/// The instant at which a record was last written.
-fn written(id: u64) -> jiff::Timestamp {
-    let at_ms = 1_700_000_000_000_i64.saturating_add(i64::try_from(id).unwrap_or_default().saturating_mul(50));
-    jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default()
+/// A day, counted from 1970.
+pub fn day(days: i64) -> String {
+    let day = jiff::civil::Date::constant(1970, 1, 1).checked_add(jiff::Span::new().days(days));
+    day.map(|day| day.to_string()).unwrap_or_default()
 }
 
-fn record<D>(id: u64, details: D) -> Arc<Record<D>> {
-    let meta = RecordMeta { version: VersionId::FIRST, last_updated: written(id), source: None };
-    Arc::new(Record { id: RecordId(id), meta, details })
-}
-
-/// The person of that key.
-pub fn person(seed: u64, id: u64, codes: &Codes) -> Result<Arc<Individual>, String> {
-    let mut dice = Dice::new(seed, id);
-    let day = i32::try_from(dice.below(34_000)).unwrap_or_default() - 14_000;
-    let mut coded = Vec::new();
-    let fields = [
-        (CodedField::Gender, &codes.genders, 1),
-        (CodedField::MaritalStatus, &codes.marital_statuses, 3),
-        (CodedField::Occupation, &codes.occupations, 2),
-    ];
-    for (field, numbers, of) in fields {
-        if dice.below(20) >= of {
-            coded.extend(dice.often(numbers).map(|number| (field, value(*number))));
+/// The person of a number, with an identifier, codes, an address and an income.
+pub fn person(id: u64, codes: &Codes) -> Map<String, Value> {
+    let mut dice = Dice::new(SEED, id);
+    let born = i64::try_from(dice.below(34_000)).unwrap_or_default() - 14_000;
+    let mut body = Map::new();
+    body.insert("identifier".to_owned(), identifier("national_id", &national_id(id)));
+    for (field, codes, one_in_20) in
+        [("marital_status", &codes.marital_statuses, 3), ("occupation", &codes.occupations, 2)]
+    {
+        if dice.below(20) >= one_in_20 {
+            body.extend(dice.often(codes).map(|code| (field.to_owned(), Value::from(code.as_str()))));
         }
+    }
+    if dice.below(20) > 0 {
+        body.extend(dice.often(&GENDERS).map(|code| ("gender".to_owned(), Value::from(*code))));
     }
     let region = dice.often(&REGIONS).copied().unwrap_or_default();
     let street = dice.often(&STREETS).copied().unwrap_or_default();
-    let address = Address {
-        line: Some(vec![format!("{} {street}", dice.below(200))]),
-        district: Some(format!("{region} {}", dice.below(30))),
-        region: Some(region.to_owned()),
-        ..Address::default()
-    };
-    let details = IndividualDetails {
-        identifiers: vec![Identifier { key: national_id(id)?, period: None }],
-        active: (dice.below(50) == 0).then_some(false),
-        name: Some(name(&mut dice)),
-        birth_date: if dice.below(30) == 0 { None } else { date_from_days(day) },
-        codes: coded,
-        address: Some(vec![address]),
-        income: (dice.below(20) > 0).then(|| Income {
-            amount: dice.below(10_000) as f64,
-            currency: None,
-            period: None,
-        }),
-        ..IndividualDetails::default()
-    };
-    Ok(record(id, details))
+    let address = json!({
+        "line": [format!("{} {street}", dice.below(200))],
+        "district": format!("{region} {}", dice.below(30)),
+        "region": region,
+    });
+    body.insert("address".to_owned(), json!([address]));
+    if dice.below(50) == 0 {
+        body.insert("active".to_owned(), false.into());
+    }
+    let parts = ["given", "middle", "family"].into_iter().zip(name(&mut dice));
+    let parts = parts.filter_map(|(part, text)| Some((part.to_owned(), Value::from(text?))));
+    body.insert("name".to_owned(), Value::Object(parts.collect()));
+    if dice.below(30) > 0 {
+        body.insert("birth_date".to_owned(), day(born).into());
+    }
+    if dice.below(20) > 0 {
+        body.insert("income".to_owned(), json!({"amount": dice.below(10_000)}));
+    }
+    body
 }
 
-/// The household of that key, with the people of five keys.
-pub fn household(id: u64, codes: &Codes) -> Arc<Group> {
-    let first = (id - 1) * HOUSEHOLD + 1;
-    let member = |(individual, role): (u64, Option<&CodeNumber>)| Member {
-        individual: RecordId(individual),
-        role: role.map(|role| value(*role)),
-        period: None,
-        is_inactive: false,
+fn identifier(kind: &str, value: &str) -> Value {
+    json!([{"system": format!("urn:svc:vocab:id-type#{kind}"), "value": value}])
+}
+
+/// The household of the five people from `first`.
+fn household(first: u64) -> Map<String, Value> {
+    let roles = ["head", "spouse", "child", "child", "child"];
+    let members = (first..).zip(roles).map(|(id, role)| {
+        let reference = format!("Individual/urn:svc:vocab:id-type#national_id|{}", national_id(id));
+        json!({"entity": {"reference": reference}, "role": format!("urn:svc:vocab:relationship#{role}")})
+    });
+    let mut body = Map::new();
+    body.insert("identifier".to_owned(), identifier("tax_id", &format!("H{first:010}")));
+    body.insert("group_type".to_owned(), "urn:svc:vocab:group-type#household".into());
+    body.insert("member".to_owned(), members.collect());
+    body
+}
+
+/// Writes people, and each household after its members, into a file for `daftar import`.
+pub fn write(path: &Path, numbers: std::ops::RangeInclusive<u64>, codes: &Codes) -> Result<(), String> {
+    let first = *numbers.start();
+    let write = || {
+        let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
+        let mut line = |kind: &str, mut body: Map<String, Value>| {
+            body.insert("type".to_owned(), kind.into());
+            writeln!(out, "{}", Value::Object(body))
+        };
+        for id in numbers {
+            line("Individual", person(id, codes))?;
+            if (id - first) % HOUSEHOLD == HOUSEHOLD - 1 {
+                line("Group", household(id + 1 - HOUSEHOLD))?;
+            }
+        }
+        out.flush()
     };
-    let roles = (0..).map(|place: usize| codes.roles.get(place.min(2)));
-    let members = (first..first + HOUSEHOLD).zip(roles).map(member).collect();
-    record(id, GroupDetails { members: Some(members), ..GroupDetails::default() })
+    write().map_err(|error| format!("`{}`: {error}", path.display()))
 }

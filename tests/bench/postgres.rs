@@ -1,39 +1,41 @@
-//! The same register in the embedded store and in PostgreSQL, with one process and with three: the second table of `host/docs/SCALE.md`.
+//! The same register in the embedded store and in PostgreSQL, with one server and with three: the same requests for all, each round reads
+//! other people than the one before.
 //!
-//! The database runs on the machine that it shares with the processes and with the load. In brackets stands for how long processors worked for
-//! one request, in the servers and in the database: what a machine for each would have to do.
+//! The database runs on the machine that it shares with the servers and with the load.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use daftar_test_postgres::Server as Database;
-use serde_json::{Value, json};
+use daftar_test_postgres::Server as Postgres;
+use serde_json::Value;
 
-use crate::cpu;
-use crate::import::write_from;
-use crate::load::{self, Request};
-use crate::mixed::{get, path};
-use crate::people::{Codes, Dice, bodies, person};
-use crate::program::Program;
-use crate::register::{SEED, bytes_below};
-use crate::server::program;
-use crate::start::{make, runtime};
+use crate::engine::RULES;
+use crate::http::{Connection, get};
+use crate::load::{Load, Make, once};
+use crate::machine::{bytes_below, mib, processor_seconds};
+use crate::people::{self, any, path};
+use crate::preview::{ask, preview};
+use crate::report::{Report, Row, Spread};
+use crate::rounds::Rounds;
+use crate::server::{Server, artifacts, run as run_command};
+use crate::setup::{Register, Setup, copy, import_rate};
 
-/// How many people the registers have, unless it is said.
-const SIZES: [u64; 3] = [10_000, 100_000, 1_000_000];
-/// How many requests of each kind are timed.
-const REQUESTS: u64 = 4_000;
-/// How long each kind may take.
-const ROUND: Duration = Duration::from_secs(10);
+/// How many people the register has, and in the benchmark that is named so.
+const PEOPLE: u64 = 100_000;
+const PEOPLE_LARGE: u64 = 1_000_000;
+/// How many connections send where it is not one: as many for each of three servers.
+const CONNECTIONS: usize = 18;
+/// How many creates a second a round is prepared for.
+const CREATES_MAX: u64 = 20_000;
+/// How often each search is asked in a round.
+const SEARCHES: u64 = 40;
+/// How often a preview is asked after the first.
+const PREVIEWS: u64 = 5;
 /// How many people are imported.
 const IMPORTED: u64 = 50_000;
-/// Where the numbers of imported people begin: far from those of the register.
-const FIRST: u64 = 50_000_000;
-/// How often each preview is made; the first finds nothing in memory.
-const PREVIEWS: usize = 3;
+/// Other numbers of people than any other register or import has.
+const FIRST: u64 = 600_000_001;
 /// What a machine of this size would be set up with. Writes are durable.
 const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
@@ -44,314 +46,269 @@ const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "15min"),
     ("max_connections", "200"),
 ];
-/// DESIGN's rules: over the columns of a person, and over households.
-const RULES: [(&str, &str); 2] = [
-    (
-        "preview of everybody, rule A, first / later, ms",
-        "me.gender == code('urn:iso:std:iso:5218#2') && age_years(me.birth_date) >= 18 && age_years(me.birth_date) < 60",
-    ),
-    (
-        "preview of everybody, rule B (households), first / later, ms",
-        "members.exists(m, is_head(m) && age_years(m.birth_date) >= 60)",
-    ),
-];
 
-const AFTER_A_WRITE: [&str; 2] = ["… rule A, after a write, ms", "… rule B, after a write, ms"];
-
-/// The seconds that processors have worked for the servers, and for the database.
-type Worked<'w> = &'w dyn Fn() -> (f64, f64);
-
-/// What was measured, by the name of its row.
-type Column = Vec<(&'static str, String)>;
-
-/// Measures registers of those sizes and prints a table of each.
-pub fn run(sizes: &[String]) -> Result<(), String> {
-    let sizes: Result<Vec<u64>, _> = sizes.iter().map(|size| size.parse()).collect();
-    let sizes = sizes.map_err(|error| format!("a number of people is wanted: {error}"))?;
-    let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
-    for people in sizes {
-        println!("\n{people} people and a fifth as many households:\n");
-        let columns = measure(people)?;
-        let Some((_, first)) = columns.first() else { continue };
-        let heads: Vec<&str> = columns.iter().map(|(head, _)| head.as_str()).collect();
-        println!("| | {} |\n|---|{}", heads.join(" | "), "---:|".repeat(columns.len()));
-        for (name, _) in first {
-            let cells = columns.iter().map(|(_, column)| {
-                let cell = column.iter().find(|(row, _)| row == name);
-                cell.map_or("", |(_, value)| value.as_str())
-            });
-            println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
-        }
-    }
-    Ok(())
+/// A database with a register.
+pub struct Database {
+    postgres: Postgres,
+    /// The configuration of a server of this register.
+    pub config: PathBuf,
+    name: String,
+    moved_per_second: f64,
 }
 
-fn measure(people: u64) -> Result<Vec<(String, Column)>, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let (_, token) = make(folder.path(), people)?;
-    let embedded = Program::start(folder.path())?;
-    eprintln!("postgres: {people} people, embedded");
-    let mut columns = Vec::new();
-    let disk = bytes_below(&folder.path().join("data").join("store"))?;
-    let mut column = vec![("on disk, MB", mb(disk)), ("copied by `daftar migrate`, things a second", String::new())];
-    column.push(("compared, things a second", String::new()));
-    column.push(("start, ms", format!("{:.0}", embedded.start_ms)));
-    let worked = || (embedded.cpu_seconds(), 0.0);
-    let rounds = Rounds { people, token: &token, base: 100_000_000, worked: &worked };
-    rounds.measure(&[embedded.address], folder.path(), &mut column)?;
-    column.push(("resident, MB", format!("{:.0}", embedded.resident_mb())));
-    columns.push(("embedded, 1 process".to_owned(), column));
-    embedded.stop()?;
+impl Database {
+    /// A database with a copy of the register, moved into it by `daftar migrate`.
+    pub fn of(register: &Register, settings: &[(&str, &str)]) -> Result<Self, String> {
+        crate::progress("move the register into PostgreSQL");
+        let postgres = Postgres::start(settings);
+        let url = postgres.create_database();
+        let config = register.folder.join("postgres.toml");
+        let text = format!("[store]\nbackend = \"postgres\"\n\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\n");
+        std::fs::write(&config, text).map_err(|error| error.to_string())?;
+        let moved = register.folder.join("moved");
+        std::fs::create_dir(&moved).map_err(|error| error.to_string())?;
+        copy(&register.folder.join("data"), &moved.join("data"))?;
+        let started = Instant::now();
+        let told = run_command(&moved, Some(&config), &["migrate", "--from", "sled", "--to", "postgres"])?;
+        let seconds = started.elapsed().as_secs_f64();
+        std::fs::remove_dir_all(moved).map_err(|error| error.to_string())?;
+        let same = told.get("same").and_then(Value::as_object).into_iter().flatten();
+        let records: f64 = same.filter_map(|(_, count)| count.as_f64()).sum();
+        let name = url.rsplit('/').next().unwrap_or_default().to_owned();
+        for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
+            postgres.run_sql(&name, statement);
+        }
+        Ok(Self { postgres, config, name, moved_per_second: records / seconds })
+    }
 
-    let database = Database::start(&SETTINGS);
-    let url = database.create_database();
-    let config = folder.path().join("daftar.toml");
-    // The keys are copied into each folder, as if it were a volume that all have.
-    let text = format!("[store]\nbackend = \"postgres\"\n\n[store.postgres]\nurl = \"{url}\"\npool_max = 8\n");
-    std::fs::write(&config, text).map_err(|error| error.to_string())?;
-    eprintln!("postgres: migrating");
-    let moved = migrate(&folder.path().join("data"), &config)?;
-    let name = url.rsplit('/').next().unwrap_or_default().to_owned();
-    for statement in ["VACUUM ANALYZE", "CHECKPOINT"] {
-        database.run_sql(&name, statement);
+    fn bytes(&self) -> u64 {
+        let size = self.postgres.run_sql(&self.name, &format!("SELECT pg_database_size('{}')", self.name));
+        size.parse().unwrap_or_default()
     }
-    let size = database.run_sql(&name, &format!("SELECT pg_database_size('{name}')"));
-    for processes in [1, 3] {
-        eprintln!("postgres: {people} people, {processes} processes");
-        let mut column = vec![("on disk, MB", mb(size.parse().unwrap_or_default()))];
-        if processes == 1 {
-            column.push(("copied by `daftar migrate`, things a second", format!("{:.0}", moved.copied_per_s)));
-            column.push(("compared, things a second", format!("{:.0}", moved.compared_per_s)));
-        }
-        let folders: Result<Vec<PathBuf>, String> =
-            (0..processes).map(|number| beside(folder.path(), processes, number)).collect();
-        let folders = folders?;
-        let programs: Result<Vec<Program>, String> = folders
-            .iter()
-            .map(|folder| Program::start_with(folder, &["--config".as_ref(), config.as_os_str()]))
-            .collect();
-        let programs = programs?;
-        let starts = programs.iter().map(|program| program.start_ms).fold(0.0, f64::max);
-        column.push(("start, ms", format!("{starts:.0}")));
-        let addresses: Vec<SocketAddr> = programs.iter().map(|program| program.address).collect();
-        let worked = || {
-            let servers = programs.iter().map(Program::cpu_seconds).sum();
-            (servers, database.pid().map_or(0.0, cpu::seconds))
-        };
-        let rounds = Rounds { people, token: &token, base: 200_000_000 * processes, worked: &worked };
-        let first = folders.first().ok_or("there is no process")?;
-        rounds.measure(&addresses, first, &mut column)?;
-        let resident = programs.iter().map(Program::resident_mb).fold(0.0, f64::max);
-        column.push(("resident, MB", format!("{resident:.0}")));
-        columns.push((format!("PostgreSQL, {processes} process{}", if processes == 1 { "" } else { "es" }), column));
-        for program in programs {
-            program.stop()?;
-        }
-    }
-    Ok(columns)
 }
 
-fn mb(bytes: u64) -> String {
-    format!("{:.1}", bytes as f64 / 1_048_576.0)
-}
-
-/// A data folder for one process: the keys are those of all.
-pub fn beside(folder: &Path, processes: u64, number: u64) -> Result<PathBuf, String> {
-    let own = folder.join(format!("process-{processes}-{number}"));
-    let data = own.join("data");
-    let io = |error: std::io::Error| error.to_string();
+/// The folder of one of several servers of a database: the keys are those of all.
+pub fn beside(register: &Register, database: &Database, servers: u64, number: u64) -> Result<PathBuf, String> {
+    let own = register.folder.join(format!("{}-{servers}-{number}", database.name));
+    std::fs::create_dir_all(own.join("data")).map_err(|error| error.to_string())?;
     for part in ["keys", "compiled", "plugins"] {
-        let (from, to) = (folder.join("data").join(part), data.join(part));
-        std::fs::create_dir_all(&to).map_err(io)?;
-        let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(&to).status().map_err(io)?;
-        if !copied.success() {
-            return Err(format!("`{}` cannot be copied", from.display()));
-        }
+        copy(&register.folder.join("data").join(part), &own.join("data").join(part))?;
     }
     Ok(own)
 }
 
-/// How fast a register was moved.
-pub struct Moved {
-    copied_per_s: f64,
-    compared_per_s: f64,
+/// Measures a register of ordinary size.
+pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
+    measure(setup, report, PEOPLE)
 }
 
-/// Moves the register as an operator does.
-pub fn migrate(data: &Path, config: &Path) -> Result<Moved, String> {
-    let run = |more: &[&str]| {
-        let started = Instant::now();
-        let mut command = Command::new(program()?);
-        command.args(["migrate", "--from", "sled", "--to", "postgres", "--json"]).args(more);
-        command.arg("--data-dir").arg(data).arg("--config").arg(config).stdin(Stdio::null());
-        let finished = command.output().map_err(|error| error.to_string())?;
-        if !finished.status.success() {
-            return Err(String::from_utf8_lossy(&finished.stderr).into_owned());
-        }
-        let told: Value = serde_json::from_slice(&finished.stdout).map_err(|error| error.to_string())?;
-        let same = told.get("same").and_then(Value::as_object).into_iter().flatten();
-        let things: f64 = same.filter_map(|(_, count)| count.as_f64()).sum();
-        Ok::<_, String>((things, started.elapsed().as_secs_f64()))
+/// Measures a large one.
+pub fn run_large(setup: &Setup, report: &mut Report) -> Result<(), String> {
+    measure(setup, report, PEOPLE_LARGE)
+}
+
+fn measure(setup: &Setup, report: &mut Report, people: u64) -> Result<(), String> {
+    let register = setup.filled("postgres", setup.people(people))?;
+    report.setting("people", register.people);
+    report.setting("settings of PostgreSQL", SETTINGS.map(|(name, value)| format!("{name} = {value}")).join(", "));
+    let database = Database::of(&register, &SETTINGS)?;
+    let row = Row::new(
+        "postgres.moved",
+        "`daftar migrate`, copied and compared",
+        "1/s",
+        Spread::of([database.moved_per_second]),
+    );
+    report.row(row);
+    let store = bytes_below(&register.folder.join("data").join("store"))?;
+    report.row(Row::new("postgres.embedded.disk", "on disk", "MiB", Spread::of([mib(store)])).column("embedded"));
+    report.row(
+        Row::new("postgres.one.disk", "on disk", "MiB", Spread::of([mib(database.bytes())]))
+            .column("PostgreSQL, 1 server"),
+    );
+
+    let server = Server::start(&register.folder)?;
+    let worked = || (server.processor_seconds(), 0.0);
+    let of = Measured {
+        setup,
+        register: &register,
+        id: "embedded",
+        what: "embedded",
+        servers: std::slice::from_ref(&server),
+        worked: &worked,
     };
-    let (things, both) = run(&[])?;
-    let (_, compared) = run(&["--compare"])?;
-    Ok(Moved { copied_per_s: things / (both - compared).max(0.001), compared_per_s: things / compared })
+    of.run(report, &register.folder, None)?;
+    server.stop()?;
+    for count in [1, 3] {
+        crate::progress(&format!("PostgreSQL with {count} servers"));
+        let folders: Result<Vec<PathBuf>, String> =
+            (0..count).map(|number| beside(&register, &database, count, number)).collect();
+        let folders = folders?;
+        let plugins = artifacts()?.join("plugins");
+        let servers: Result<Vec<Server>, String> =
+            folders.iter().map(|folder| Server::start_with(folder, Some(&database.config), &plugins)).collect();
+        let servers = servers?;
+        let worked = || {
+            let servers = servers.iter().map(Server::processor_seconds).sum();
+            (servers, database.postgres.pid().map_or(0.0, processor_seconds))
+        };
+        let (id, what) = if count == 1 { ("one", "PostgreSQL, 1 server") } else { ("three", "PostgreSQL, 3 servers") };
+        let first = folders.first().ok_or("there is no server")?;
+        let of = Measured { setup, register: &register, id, what, servers: &servers, worked: &worked };
+        of.run(report, first, Some(&database.config))?;
+        for server in servers {
+            server.stop()?;
+        }
+    }
+    drop(database);
+    setup.remove(register)
 }
 
-/// What is done with a register, whichever keeps it.
-struct Rounds<'r> {
-    people: u64,
-    token: &'r str,
-    /// Where the numbers of people begin that are created.
-    base: u64,
-    worked: Worked<'r>,
+/// Servers of a register, and the seconds that processors have worked for them and for the database.
+struct Measured<'m> {
+    setup: &'m Setup,
+    register: &'m Register,
+    id: &'m str,
+    what: &'m str,
+    servers: &'m [Server],
+    worked: &'m dyn Fn() -> (f64, f64),
 }
 
-impl Rounds<'_> {
-    fn measure(&self, addresses: &[SocketAddr], folder: &Path, column: &mut Column) -> Result<(), String> {
-        let runtime = runtime()?;
-        let mut time =
-            |what: [&'static str; 2], connections: usize, request: &dyn Fn(u64) -> Result<Vec<u8>, String>| {
-                let requests: Result<Vec<Request>, String> =
-                    (0..REQUESTS).map(|number| Ok(Request { kind: 0, bytes: request(number)? })).collect();
-                let before = (self.worked)();
-                let (taken, answers) = runtime.block_on(together(addresses, Arc::new(requests?), connections))?;
-                let cost = cost(before, (self.worked)(), answers as f64);
-                column.push((what[0], format!("{:.2} / {:.2}", taken.median_us / 1e3, taken.p99_us / 1e3)));
-                column.push((what[1], format!("{:.0} ({cost})", taken.per_second)));
-                Ok::<_, String>(())
-            };
-        let read = |number| Ok(get(&path(Dice::new(SEED, number).below(self.people) + 1)?, self.token));
-        time(["read by identifier, 1 connection, median / p99 ms", "… a second"], 1, &read)?;
-        time(["read by identifier, 18 connections, median / p99 ms", "… a second "], 18, &read)?;
-        let search = |query: &'static str| move |_| Ok(get(&format!("/Individual?{query}&_count=20"), self.token));
-        let everybody = search("active=true");
-        time(["search of everybody in use, exact total, median / p99 ms", "… a second  "], 1, &everybody)?;
-        let by_name = search("name=tra");
-        time(["search by the beginning of a name, median / p99 ms", "… a second   "], 1, &by_name)?;
-        let combined =
-            search("gender=urn:iso:std:iso:5218%232&birth_date=ge1980-01-01&region=central&_sort=-birth_date");
-        time(["search by gender, birth date and region, sorted, median / p99 ms", "… a second    "], 1, &combined)?;
-        let alone = |number| self.create(self.base + number);
-        let all = |number| self.create(self.base + 1_000_000 + number);
-        time(["create, 1 connection, median / p99 ms", "… a second     "], 1, &alone)?;
-        time(["create, 18 connections, median / p99 ms", "… a second      "], 18, &all)?;
-        for (name, rule) in RULES {
-            column.push((name, runtime.block_on(self.preview(addresses, rule))?));
+impl Measured<'_> {
+    fn row(&self, report: &mut Report, id: &str, what: &str, unit: &'static str, value: Spread) {
+        report.row(Row::new(format!("postgres.{}.{id}", self.id), what, unit, value).column(self.what));
+    }
+
+    fn run(&self, report: &mut Report, folder: &Path, config: Option<&Path>) -> Result<(), String> {
+        let first = self.servers.first().ok_or("there is no server")?;
+        let last = self.servers.last().ok_or("there is no server")?;
+        let token = first.token(&self.register.client)?;
+        self.row(
+            report,
+            "start",
+            "start, until the server listens",
+            "ms",
+            Spread::of(self.servers.iter().map(|one| one.start_ms)),
+        );
+        let round = std::cell::Cell::new(0);
+        let reads = || -> Make {
+            let (people, token, first) = (self.register.people, token.clone(), round.get() * 10_000_000);
+            round.set(round.get() + 1);
+            Arc::new(move |number, buffer| {
+                buffer.extend_from_slice(&get(&path(any(first + number, people)), &token));
+                Some(0)
+            })
+        };
+        for connections in [1, CONNECTIONS] {
+            self.load(report, "read", "reads of any of all people", connections, &reads)?;
         }
-        let mut newcomers = self.base + 2_000_000..;
-        for (name, (_, rule)) in AFTER_A_WRITE.into_iter().zip(RULES) {
-            column.push((name, runtime.block_on(self.preview_after_a_write(addresses, rule, &mut newcomers))?));
+        let mut connection = Connection::to(first.address)?;
+        for (id, what, query) in [
+            ("search-active", "search by `active=true`, exact total", "active=true"),
+            ("search-name", "search by the beginning of a name, `tra`", "name=tra"),
+            (
+                "search-combined",
+                "search by gender, birth date and region, sorted",
+                "gender=urn:iso:std:iso:5218%232&birth_date=ge1980-01-01&region=central&_sort=-birth_date",
+            ),
+        ] {
+            let request = get(&format!("/api/v2/Individual?{query}&_count=20"), &token);
+            let mut times = Vec::new();
+            for _ in 0..self.setup.rounds() * self.setup.times(SEARCHES) {
+                times.push(connection.timed(&request, 200)?.0 / 1e3);
+            }
+            self.row(report, id, what, "ms", Spread::of(times));
         }
-        column.push(("import by `daftar import`, records a second", self.import(folder)?));
+        let window = self.setup.window().as_secs_f64();
+        for connections in [1, CONNECTIONS] {
+            let count = (CREATES_MAX as f64 * window) as u64 / if connections == 1 { 8 } else { 1 };
+            let creates = || once(self.register.creates(&token, count));
+            self.load(report, "create", "creates with codes", connections, &creates)?;
+        }
+        self.previews(report, &mut connection, last, &token)?;
+        let file = folder.join("people.ndjson");
+        let imported = self.setup.people(IMPORTED);
+        let number = FIRST + self.servers.len() as u64 * 10_000_000 + if config.is_none() { 5_000_000 } else { 0 };
+        people::write(&file, number..=number + imported - 1, &self.register.codes)?;
+        let path = file.to_str().ok_or("a path is no text")?;
+        let rate = import_rate(&run_command(folder, config, &["import", path])?)?;
+        self.row(report, "import", "`daftar import`, records", "1/s", Spread::of([rate]));
+        let resident = self.servers.iter().map(Server::resident_mib).fold(0.0, f64::max);
+        self.row(report, "memory", "memory of the largest server", "MiB", Spread::of([resident]));
         Ok(())
     }
 
-    /// How long a preview takes that finds everything in memory but one person, who came since.
-    async fn preview_after_a_write(
+    fn load(
         &self,
-        addresses: &[SocketAddr],
-        rule: &str,
-        newcomers: &mut std::ops::RangeFrom<u64>,
-    ) -> Result<String, String> {
-        let mut least = f64::INFINITY;
-        for number in newcomers.take(PREVIEWS) {
-            // By the last of the processes, which is not the one that is asked.
-            let address = *addresses.last().ok_or("there is no process")?;
-            let request = vec![Request { kind: 0, bytes: self.create(number)? }];
-            load::run_once(address, Arc::new(request), 1, ROUND).await?;
-            let (_, seconds) = self.previewed(addresses, rule).await?;
-            least = least.min(seconds * 1e3);
+        report: &mut Report,
+        id: &str,
+        what: &str,
+        connections: usize,
+        make: &dyn Fn() -> Make,
+    ) -> Result<(), String> {
+        let mut load = Load::new(([127, 0, 0, 1], 0).into(), connections, self.setup.window());
+        load.addresses = self.servers.iter().map(|server| server.address).collect();
+        let database = std::cell::RefCell::new(Vec::new());
+        let rounds = Rounds::measure(
+            self.setup.rounds(),
+            || (self.worked)().0,
+            || {
+                let make = make();
+                let before = (self.worked)().1;
+                let taken = load.run(&make)?;
+                database.borrow_mut().push(((self.worked)().1 - before) * 1e6 / taken.count() as f64);
+                Ok(taken)
+            },
+        )?;
+        let id = format!("{id}-{connections}");
+        let what = format!("{what}, {}", crate::load::connections(connections));
+        rounds.column(report, &format!("postgres.{}.{id}", self.id), &what, [None, None], Some(self.what));
+        if self.id != "embedded" {
+            let what = format!("{what}: processor time of the database for each");
+            self.row(report, &format!("{id}.database"), &what, "µs", Spread::of(database.take()));
         }
-        Ok(format!("{least:.0}"))
+        Ok(())
     }
 
-    fn create(&self, number: u64) -> Result<Vec<u8>, String> {
-        // No codes: their numbers are not known here.
-        let codes =
-            Codes { genders: Vec::new(), marital_statuses: Vec::new(), occupations: Vec::new(), roles: Vec::new() };
-        let generation = daftar::vocab::GenerationBuilder::new().build(Arc::default());
-        let generation = generation.map_err(|_| "an empty generation cannot be made".to_owned())?;
-        let body = bodies::body(&*person(SEED, number, &codes)?, &generation);
-        Ok(bodies::request("POST", "/Individual", self.token, "", &body))
-    }
-
-    async fn preview(&self, addresses: &[SocketAddr], rule: &str) -> Result<String, String> {
-        let before = (self.worked)();
-        let mut times = Vec::new();
-        for _ in 0..PREVIEWS {
-            let (total, seconds) = self.previewed(addresses, rule).await?;
-            if total < self.people {
-                return Err(format!("a preview counted {total} people only"));
+    /// The first preview of each rule, later ones, and those of one more person, whom another server wrote where there are several.
+    fn previews(
+        &self,
+        report: &mut Report,
+        connection: &mut Connection,
+        last: &Server,
+        token: &str,
+    ) -> Result<(), String> {
+        let mut writer = Connection::to(last.address)?;
+        for rule in RULES.iter().filter(|rule| rule.name != "C") {
+            let request = preview(token, "individual", rule.expression);
+            let name = rule.name;
+            let id = format!("preview-{}", name.to_lowercase());
+            let first = ask(connection, &request, self.register.people)?;
+            self.row(
+                report,
+                &format!("{id}.first"),
+                &format!("preview of rule {name}, the first"),
+                "ms",
+                Spread::of([first]),
+            );
+            let mut later = Vec::new();
+            for _ in 0..self.setup.times(PREVIEWS) {
+                later.push(ask(connection, &request, self.register.people)?);
             }
-            times.push(seconds * 1e3);
+            self.row(
+                report,
+                &format!("{id}.later"),
+                &format!("preview of rule {name}, later"),
+                "ms",
+                Spread::of(later),
+            );
+            let mut after = Vec::new();
+            for create in self.register.creates(token, self.setup.times(PREVIEWS)) {
+                writer.timed(&create, 201)?;
+                after.push(ask(connection, &request, self.register.people)?);
+            }
+            let what = format!("preview of rule {name}, each after a create");
+            self.row(report, &format!("{id}.written"), &what, "ms", Spread::of(after));
         }
-        let (first, later) = (times.first().copied().unwrap_or_default(), times.iter().skip(1).copied());
-        let (servers, database) = (self.worked)();
-        let work = (servers - before.0, database - before.1);
-        let later = later.fold(f64::INFINITY, f64::min);
-        Ok(format!("{first:.0} / {later:.0} ({:.1} / {:.1} s)", work.0, work.1))
+        Ok(())
     }
-
-    /// How many the preview was about, and how many seconds it took.
-    async fn previewed(&self, addresses: &[SocketAddr], rule: &str) -> Result<(u64, f64), String> {
-        let address = *addresses.first().ok_or("there is no process")?;
-        let body = json!({"expression": rule, "subject": "individual"}).to_string();
-        let request = format!(
-            "POST /api/v2/Eligibility/$preview HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.token,
-            body.len()
-        );
-        let requests = vec![Request { kind: 0, bytes: request.into_bytes() }];
-        let (of_kind, seconds) = load::run_once(address, Arc::new(requests), 1, Duration::from_secs(300)).await?;
-        let answer = of_kind.first().map(|of_kind| of_kind.body.clone()).unwrap_or_default();
-        let told: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
-        let total = told.get("total").and_then(Value::as_u64);
-        let total = total.ok_or_else(|| format!("a preview was not made: {}", String::from_utf8_lossy(&answer)))?;
-        Ok((total, seconds))
-    }
-
-    /// Imports into the running server of a folder, as an operator does.
-    fn import(&self, folder: &Path) -> Result<String, String> {
-        let file = folder.join("people.ndjson");
-        write_from(&file, IMPORTED, FIRST + self.base).map_err(|error| error.to_string())?;
-        let before = (self.worked)();
-        let told = runtime()?.block_on(crate::import::import(folder, &file))?;
-        let seconds = told.get("seconds").and_then(Value::as_f64).unwrap_or(f64::NAN);
-        let records = told.get("created").and_then(Value::as_f64).unwrap_or(f64::NAN);
-        Ok(format!("{:.0} ({})", records / seconds, cost(before, (self.worked)(), records)))
-    }
-}
-
-/// The time of processors for each of some things: servers / database, in microseconds.
-fn cost(before: (f64, f64), after: (f64, f64), things: f64) -> String {
-    let each = |before: f64, after: f64| (after - before) * 1e6 / things;
-    format!("{:.0} / {:.0} µs", each(before.0, after.0), each(before.1, after.1))
-}
-
-/// Sends requests to all processes at the same time; with how many answers came.
-async fn together(
-    addresses: &[SocketAddr],
-    requests: Arc<Vec<Request>>,
-    connections: usize,
-) -> Result<(crate::write::Taken, usize), String> {
-    let used = addresses.len().min(connections);
-    let each = connections / used.max(1);
-    let share = requests.len() / used.max(1);
-    let mut rounds = tokio::task::JoinSet::new();
-    for (number, address) in addresses.iter().take(used).enumerate() {
-        let part = requests.iter().skip(number * share).take(share);
-        let part: Vec<Request> = part.map(|request| Request { kind: 0, bytes: request.bytes.clone() }).collect();
-        let address = *address;
-        rounds.spawn(async move { load::run_once(address, Arc::new(part), each, ROUND).await });
-    }
-    let (mut times_us, mut longest) = (Vec::new(), 0.0_f64);
-    while let Some(round) = rounds.join_next().await {
-        let (of_kind, seconds) = round.map_err(|error| error.to_string())??;
-        times_us.extend(of_kind.into_iter().flat_map(|of_kind| of_kind.times_us));
-        longest = longest.max(seconds);
-    }
-    times_us.sort_unstable_by(f64::total_cmp);
-    let answers = times_us.len();
-    Ok((crate::write::Taken::of(&[load::OfKind { times_us, ..load::OfKind::default() }], longest), answers))
 }

@@ -1,119 +1,110 @@
-//! `GET /Individual/{identifier}`, all checks on, against a bare handler that sends the same bytes.
+//! `GET /Individual/{identifier}` and `/health/live` over 16 connections, against a bare server that sends the same bytes: with a warm and a
+//! cold response cache, with the default log and with the log level `warn`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use daftar::domain::address::Address;
-use daftar::domain::code::CodeUri;
-use daftar::domain::identifier::{Identifier, IdentifierKey};
-use daftar::domain::individual::IndividualDetails;
-use daftar::domain::person_name::PersonName;
-use daftar::domain::vocabulary::CodedField;
-use daftar::service::codes::LanguagePreference;
-use daftar::service::individual;
-use tokio::task::JoinSet;
+use crate::bare::Bare;
+use crate::http::{Connection, get};
+use crate::load::{Load, Make, cycle};
+use crate::people::{any, path};
+use crate::report::{Report, Row, Spread};
+use crate::rounds::Rounds;
+use crate::server::Server;
+use crate::setup::Setup;
 
-use crate::load;
-use crate::server::{Server, bare};
-
-/// How many people the register has.
-pub(crate) const PEOPLE: usize = 10_000;
+/// How many people the register has: many more than the response cache holds.
+pub const PEOPLE: u64 = 1_000_000;
+/// How many people are read where the response cache is to be warm.
+const WARM_PEOPLE: u64 = 100;
 /// How many connections send at the same time.
 const CONNECTIONS: usize = 16;
-/// How long a round lasts.
-const ROUND: Duration = Duration::from_secs(4);
-/// How many rounds each server gets, in turn.
-const ROUNDS: usize = 5;
+/// The part of the closed loop's rate at which the open loop sends.
+const OPEN_PART: f64 = 0.5;
+const LIVE: &[u8] = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// Runs the benchmark and prints its figures.
-pub fn run() -> Result<(), String> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
-    runtime.block_on(measure())
+/// Measures everything.
+pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
+    let register = setup.shared(setup.people(PEOPLE))?;
+    report.setting("people", register.people);
+    report.setting("connections", CONNECTIONS);
+    report.setting("people read, warm", WARM_PEOPLE);
+    let server = Server::start(&register.folder)?;
+    let token = server.token(&register.client)?;
+    let warm = cycle((1..=WARM_PEOPLE).map(|id| get(&path(id), &token)).collect());
+
+    let response = Connection::to(server.address)?.whole(&get(&path(1), &token), 200)?;
+    let bare = Bare::start(setup.scratch(), &response)?;
+    let what = "read by identifier, response cache warm";
+    let rounds = against(setup, &server, &bare, &warm)?;
+    rounds.rows(report, "read.warm", what, [Some("0.65 of bare axum"), None]);
+    open(setup, report, &server, &warm, rounds.rate(), "read.warm", what)?;
+
+    let cold = everybody(register.people, token);
+    let what = "read by identifier, any of all people, response cache cold";
+    let rounds = against(setup, &server, &bare, &cold)?;
+    rounds.rows(report, "read.cold", what, [Some("0.40 of bare axum"), Some("3 ms")]);
+    open(setup, report, &server, &cold, rounds.rate(), "read.cold", what)?;
+
+    let response = Connection::to(server.address)?.whole(LIVE, 200)?;
+    let bare_live = Bare::start(setup.scratch(), &response)?;
+    let rounds = against(setup, &server, &bare_live, &cycle(vec![LIVE.to_vec()]))?;
+    rounds.rows(report, "read.live", "`/health/live`", [Some("0.85 of bare axum"), None]);
+    drop(bare_live);
+    server.stop()?;
+
+    let server = Server::start_configured(&register.folder, "[log]\nlevel = \"warn\"\n")?;
+    let token = server.token(&register.client)?;
+    let warm = cycle((1..=WARM_PEOPLE).map(|id| get(&path(id), &token)).collect());
+    let rounds = against(setup, &server, &bare, &warm)?;
+    let what = "read by identifier, response cache warm, log level `warn`";
+    rounds.rows(report, "read.warm-warn", what, [Some("0.70 of bare axum"), None]);
+    server.stop().map(drop)
 }
 
-async fn measure() -> Result<(), String> {
-    println!("read: {PEOPLE} people, {CONNECTIONS} connections, {ROUNDS} rounds of {} s each", ROUND.as_secs());
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let server = Server::start(folder.path()).await?;
-    fill(&server).await?;
-    let requests = Arc::new((1..=PEOPLE).map(|number| request(&server.token, number)).collect::<Vec<_>>());
-    let warm = load::run(server.address, requests.clone(), CONNECTIONS, Duration::from_secs(1)).await?;
-    let bare_address = bare(warm.body).await?;
-    load::run(bare_address, requests.clone(), CONNECTIONS, Duration::from_secs(1)).await?;
-
-    let mut ratios = Vec::new();
-    for round in 1..=ROUNDS {
-        let ours = load::run(server.address, requests.clone(), CONNECTIONS, ROUND).await?;
-        let theirs = load::run(bare_address, requests.clone(), CONNECTIONS, ROUND).await?;
-        let ratio = ours.per_second / theirs.per_second;
-        println!(
-            "round {round}: daftar {:.0}/s (median {:.0} us, p99 {:.0} us), bare axum {:.0}/s (median {:.0} us, p99 {:.0} us), ratio {ratio:.3}",
-            ours.per_second, ours.median_us, ours.p99_us, theirs.per_second, theirs.median_us, theirs.p99_us
-        );
-        ratios.push(ratio);
-    }
-    ratios.sort_unstable_by(f64::total_cmp);
-    println!("read: median ratio {:.3} (target 0.85)", ratios.get(ROUNDS / 2).copied().unwrap_or_default());
-    server.stop().await;
-    Ok(())
-}
-
-/// Asks for the person with that number.
-pub(crate) fn request(token: &str, number: usize) -> Vec<u8> {
-    format!(
-        "GET /api/v2/Individual/urn:svc:vocab:id-type%23national_id%7CBENCH-{number} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
-    )
-    .into_bytes()
-}
-
-pub(crate) async fn fill(server: &Server) -> Result<(), String> {
-    let mut writers = JoinSet::new();
-    for number in 1..=PEOPLE {
-        if writers.len() == 64
-            && let Some(written) = writers.join_next().await
-        {
-            written.map_err(|error| error.to_string())??;
-        }
-        let app = server.app.clone();
-        writers.spawn(async move {
-            let person = person(number)?;
-            let languages = LanguagePreference::parse("en");
-            let created = individual::create(&app.system_context(), &app.registry, languages, person.into()).await;
-            created.map(|_| ()).map_err(|error| error.to_string())
-        });
-    }
-    while let Some(written) = writers.join_next().await {
-        written.map_err(|error| error.to_string())??;
-    }
-    Ok(())
-}
-
-/// A person with that number.
-pub fn person(number: usize) -> Result<IndividualDetails<CodeUri>, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let code = |code: &str| CodeUri::parse(code).map_err(|error| text(&error));
-    let key = IdentifierKey::parse(&format!("urn:svc:vocab:id-type#national_id|BENCH-{number}"));
-    Ok(IndividualDetails {
-        identifiers: vec![Identifier { key: key.map_err(|error| text(&error))?, period: None }],
-        active: Some(true),
-        name: Some(PersonName {
-            family: Some("Diallo".to_owned()),
-            given: Some(format!("Amina {number}")),
-            ..PersonName::default()
-        }),
-        birth_date: Some(jiff::civil::Date::constant(1961, 3, 8)),
-        codes: vec![
-            (CodedField::Gender, code("urn:iso:std:iso:5218#2")?),
-            (CodedField::MaritalStatus, code("urn:un:unsd:pop-census:marital-status#M")?),
-            (CodedField::Country, code("urn:iso:std:iso:3166-1#SN")?),
-        ],
-        address: Some(vec![Address {
-            city: Some("Saint-Louis".to_owned()),
-            district: Some("North".to_owned()),
-            country: Some(code("urn:iso:std:iso:3166-1#SN")?),
-            ..Address::default()
-        }]),
-        ..IndividualDetails::default()
+/// Reads of people, each as often as any other.
+pub fn everybody(people: u64, token: String) -> Make {
+    Arc::new(move |number, buffer| {
+        buffer.extend_from_slice(&get(&path(any(number, people)), &token));
+        Some(0)
     })
+}
+
+fn against(setup: &Setup, server: &Server, bare: &Bare, make: &Make) -> Result<Rounds, String> {
+    let (ours, theirs) =
+        (Load::new(server.address, CONNECTIONS, setup.window()), Load::new(bare.address, CONNECTIONS, setup.window()));
+    // Neither is measured before it has answered for a while.
+    for load in [&ours, &theirs] {
+        Load { duration: load.duration / 3, ..load.clone() }.run(make)?;
+    }
+    // Each round sends other requests than the one before, where these are of everybody.
+    let round = std::cell::Cell::new(1_u64);
+    let shifted = || {
+        let (make, first) = (Arc::clone(make), round.get() * 10_000_000);
+        let shifted: Make = Arc::new(move |number, buffer| make(first + number, buffer));
+        round.set(round.get() + 1);
+        shifted
+    };
+    Rounds::against(setup.rounds(), || server.processor_seconds(), || ours.run(&shifted()), || theirs.run(&shifted()))
+}
+
+/// How long responses take at a fixed rate, from when each request was due.
+fn open(
+    setup: &Setup,
+    report: &mut Report,
+    server: &Server,
+    make: &Make,
+    rate: f64,
+    id: &str,
+    what: &str,
+) -> Result<(), String> {
+    let load = Load::new(server.address, CONNECTIONS, setup.window());
+    let mut p99s = Vec::new();
+    for round in 0..setup.rounds() {
+        let (make, first) = (Arc::clone(make), (100 + round) * 10_000_000);
+        let shifted: Make = Arc::new(move |number, buffer| make(first + number, buffer));
+        p99s.push(load.run_open(rate * OPEN_PART, &shifted)?.ms(0, 0.99));
+    }
+    let what = format!("{what}: p99 at {:.0} a second, open loop", rate * OPEN_PART);
+    report.row(Row::new(format!("{id}.open-p99"), what, "ms", Spread::of(p99s)));
+    Ok(())
 }

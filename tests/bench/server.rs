@@ -1,185 +1,175 @@
-//! A register with made-up people, served on loopback, and a bare server beside it that sends the same bytes.
+//! The program as it ships, as a process of its own: default settings and plugins, its log in a file.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
-use axum::Router;
-use axum::http::{StatusCode, header};
-use axum::routing::{get, post};
-use daftar::app::serve::{Listeners, serve};
-use daftar::app::{App, AppOptions, AppState, CompileIn};
-use daftar::config::Config;
-use daftar::domain::client::{ClientName, RateLimit};
-use daftar::domain::field::FieldSet;
-use daftar::domain::grant::Grants;
-use daftar::domain::organization::{LegalBasis, Organization};
-use daftar::domain::scope::Scope;
-use daftar::plugin::CompileBounds;
-use daftar::service::client::NewClient;
-use secrecy::ExposeSecret;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use daftar_tests::fresh_address;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
-/// A running server.
-pub struct Server {
-    /// Where it listens.
-    pub address: SocketAddr,
-    /// The register.
-    pub app: AppState,
-    /// A token of a client that may do everything the benchmarks do.
-    pub token: String,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
-}
+use crate::http::{Connection, token_request};
+use crate::machine;
 
-/// The settings of a register.
-pub fn settings() -> Config {
-    let mut config = Config::default();
-    // The program of the benchmarks knows no digests of plugins.
-    config.plugins.allow_unsigned = true;
-    config
-}
+/// Names the server's program, where it is not beside this one.
+const PROGRAM_VARIABLE: &str = "DAFTAR_BENCH_SERVER";
+/// Names the folder in which `cargo xtask` made plugins and fixtures.
+const ARTIFACTS_VARIABLE: &str = "DAFTAR_TEST_ARTIFACTS";
+/// More requests a minute and a day than any round sends.
+const RATE_LIMIT: &str = "10000000";
 
-/// How a register in a folder is opened with the plugins of another: as the server does it.
-pub fn options(folder: &Path, plugins: &Path) -> Result<AppOptions, String> {
-    let compile_in = CompileIn::Child { program: program()?, bounds: CompileBounds::default() };
-    let options = AppOptions::new(folder.join("data")).with_plugins_dir(Some(plugins.to_owned()));
-    Ok(options.with_compile_in(compile_in))
-}
-
-impl Server {
-    /// Opens a register in a folder with the default plugins and serves it.
-    pub async fn start(folder: &Path) -> Result<Self, String> {
-        Self::start_with(folder, &artifacts_folder()?.join("plugins")).await
-    }
-
-    /// The same with other settings, which `change` makes.
-    pub async fn start_changed(folder: &Path, change: impl FnOnce(&mut Config)) -> Result<Self, String> {
-        Self::open(folder, &artifacts_folder()?.join("plugins"), change).await
-    }
-
-    /// Opens a register in a folder with the plugins of another and serves it.
-    pub async fn start_with(folder: &Path, plugins: &Path) -> Result<Self, String> {
-        Self::open(folder, plugins, |_| ()).await
-    }
-
-    async fn open(folder: &Path, plugins: &Path, change: impl FnOnce(&mut Config)) -> Result<Self, String> {
-        let mut config = settings();
-        change(&mut config);
-        config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        config.server.admin_listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listeners = Listeners::bind(&config.server).map_err(|error| error.to_string())?;
-        let url = listeners.public_url(&config.server);
-        let address = url.trim_start_matches("http://").parse().map_err(|_| "the server has no address".to_owned())?;
-        let options = options(folder, plugins)?.with_public_url(url);
-        let app = App::open(config, options).await.map_err(|error| error.to_string())?;
-        let token = token(&app).await?;
-        let (stop, stopped) = oneshot::channel();
-        let served = app.clone();
-        let task = tokio::spawn(async move {
-            let stopped = async { drop(stopped.await) };
-            if let Err(error) = serve(served, listeners, || (), stopped).await {
-                eprintln!("error: the server failed: {error}");
-            }
-        });
-        Ok(Self { address, app, token, stop: Some(stop), task })
-    }
-
-    /// Stops it and waits until everything is on disk.
-    pub async fn stop(mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        let _ = self.task.await;
-    }
-}
-
-/// The server's program, which lies beside this one; it compiles plugins in a child process, as servers do.
+/// The server's program.
 pub fn program() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let program = own.with_file_name("daftar");
+    let program = std::env::var_os(PROGRAM_VARIABLE).map_or_else(|| own.with_file_name("daftar"), PathBuf::from);
     if program.exists() { Ok(program) } else { Err(format!("`{}` is not there", program.display())) }
 }
 
-/// Where `cargo xtask` built the packs and the engine.
-pub fn artifacts_folder() -> Result<PathBuf, String> {
-    let artifacts = std::env::var_os("DAFTAR_TEST_ARTIFACTS").map(PathBuf::from);
+/// Where `cargo xtask` made plugins and fixtures.
+pub fn artifacts() -> Result<PathBuf, String> {
+    let artifacts = std::env::var_os(ARTIFACTS_VARIABLE).map(PathBuf::from);
     artifacts.ok_or_else(|| "run the benchmarks with `cargo xtask bench`".to_owned())
 }
 
-async fn token(app: &AppState) -> Result<String, String> {
-    token_of(app, None).await
+/// How a client signs in.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    /// The client's id.
+    pub id: String,
+    /// Its secret.
+    pub secret: String,
 }
 
-/// A token of a new client that may do everything the benchmarks do, on that ground for that organization.
-pub async fn token_of(app: &AppState, ground: Option<(LegalBasis, Organization)>) -> Result<String, String> {
-    let mut grants = Grants::default();
-    for scope in ["individual:all", "group:all", "eligibility:all", "vocabulary:read"] {
-        grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?, FieldSet::All);
+/// A running server.
+pub struct Server {
+    child: Child,
+    folder: PathBuf,
+    config: Option<PathBuf>,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// How long it took until it listened, in milliseconds.
+    pub start_ms: f64,
+}
+
+impl Server {
+    /// Starts the program on the register in a folder and waits until it listens.
+    pub fn start(folder: &Path) -> Result<Self, String> {
+        Self::start_with(folder, None, &artifacts()?.join("plugins"))
     }
-    let most = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;
-    let new = NewClient {
-        legal_basis: ground.as_ref().map(|(basis, _)| *basis),
-        organization: ground.map(|(_, organization)| organization),
-        rate_limit_per_minute: Some(most),
-        rate_limit_per_day: Some(most),
-        ..new_client(grants.clone())?
-    };
-    let (client, _) = app.clients.create(&app.system_context(), new).await.map_err(|error| error.to_string())?;
-    let issued = daftar::auth::token::issue(
-        &app.token_keys.load(),
-        &app.config.token,
-        &client.id,
-        &grants.scopes(),
-        app.ids.next_id(),
-        app.clock.now(),
-    );
-    issued.map(|token| token.text.expose_secret().to_owned()).map_err(|error| error.to_string())
-}
 
-/// A client with those grants and the limits that clients have where nobody says otherwise.
-pub fn new_client(grants: Grants) -> Result<NewClient, String> {
-    Ok(NewClient {
-        name: ClientName::parse("bench").map_err(|error| error.to_string())?,
-        organization: None,
-        legal_basis: None,
-        purpose: None,
-        grants,
-        rate_limit_per_minute: None,
-        rate_limit_per_day: None,
-    })
-}
+    /// The same with a configuration.
+    pub fn start_configured(folder: &Path, text: &str) -> Result<Self, String> {
+        let config = folder.join("daftar.toml");
+        std::fs::write(&config, text).map_err(|error| error.to_string())?;
+        Self::start_with(folder, Some(&config), &artifacts()?.join("plugins"))
+    }
 
-/// A server that does nothing but send `body`, on the same framework and listener.
-pub async fn bare(body: Vec<u8>) -> Result<SocketAddr, String> {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
-    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
-    let address = listener.local_addr().map_err(|error| error.to_string())?;
-    let body = axum::body::Bytes::from(body);
-    let handler = move || {
-        let body = body.clone();
-        async move { ([(header::CONTENT_TYPE, "application/json")], body) }
-    };
-    // A create's body is read, as any handler must.
-    let created = handler.clone();
-    let create = move |read: axum::body::Bytes| async move {
-        drop(read);
-        (StatusCode::CREATED, created().await)
-    };
-    let asked = handler.clone();
-    let ask = move |read: axum::body::Bytes| async move {
-        drop(read);
-        asked().await
-    };
-    let router = Router::new()
-        .route("/api/v2/Individual/{identifier}", get(handler))
-        .route("/api/v2/Individual", post(create))
-        .route("/api/v2/oauth/token", post(ask));
-    let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?;
-    tokio::spawn(async move {
-        if let Err(error) = server.serve(router.into_make_service()).await {
-            eprintln!("error: the bare server failed: {error}");
+    /// The same with a configuration file and the plugins of a folder.
+    pub fn start_with(folder: &Path, config: Option<&Path>, plugins: &Path) -> Result<Self, String> {
+        let log = std::fs::File::create(folder.join("server.log")).map_err(|error| error.to_string())?;
+        let mut command =
+            command(folder, config, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])?;
+        command.arg("--plugins").arg(plugins).stdout(Stdio::piped()).stderr(log);
+        let started = Instant::now();
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
         }
-    });
-    Ok(address)
+        let start_ms = started.elapsed().as_secs_f64() * 1e3;
+        let address = line.trim().strip_prefix("listening on http://").and_then(|address| address.parse().ok());
+        let Some(address) = address else {
+            let log = std::fs::read_to_string(folder.join("server.log")).unwrap_or_default();
+            let _is_ended = child.kill().and_then(|()| child.wait());
+            return Err(format!("the server did not start: {log}"));
+        };
+        Ok(Self { child, folder: folder.to_owned(), config: config.map(Path::to_owned), address, start_ms })
+    }
+
+    /// A token of a client, asked for from an address that has not asked before.
+    pub fn token(&self, client: &Credentials) -> Result<String, String> {
+        let mut connection = Connection::from(fresh_address(), self.address)?;
+        let body = connection.json(&token_request(&client.id, &client.secret), 200)?;
+        let token = body.get("access_token").and_then(Value::as_str);
+        token.map(str::to_owned).ok_or_else(|| "no token was issued".to_owned())
+    }
+
+    /// Runs a command on the register of this server; what it printed as JSON.
+    pub fn command(&self, arguments: &[&str]) -> Result<Value, String> {
+        run(&self.folder, self.config.as_deref(), arguments)
+    }
+
+    /// The seconds that processors have worked for it.
+    pub fn processor_seconds(&self) -> f64 {
+        machine::processor_seconds(self.child.id())
+    }
+
+    /// The memory that it has in use, in MiB.
+    pub fn resident_mib(&self) -> f64 {
+        machine::resident_mib(self.child.id())
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) -> Result<(), String> {
+        self.child.kill().and_then(|()| self.child.wait()).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Tells it to stop and waits until it has; how long that took, in milliseconds.
+    pub fn stop(mut self) -> Result<f64, String> {
+        let started = Instant::now();
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or("the server has no process id")?;
+        kill_process(id, Signal::TERM).map_err(|error| error.to_string())?;
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Err(format!("the server ended with {status}"));
+        }
+        Ok(started.elapsed().as_secs_f64() * 1e3)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _is_ended = self.child.kill().and_then(|()| self.child.wait());
+        }
+    }
+}
+
+fn command(folder: &Path, config: Option<&Path>, arguments: &[&str]) -> Result<Command, String> {
+    let mut command = Command::new(program()?);
+    command.args(arguments).arg("--data-dir").arg(folder.join("data"));
+    if let Some(config) = config {
+        command.arg("--config").arg(config);
+    }
+    command.env_remove("DAFTAR_ADMIN_TOKEN").stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Runs a command of the program on the register in a folder; what it printed as JSON.
+pub fn run(folder: &Path, config: Option<&Path>, arguments: &[&str]) -> Result<Value, String> {
+    let finished = command(folder, config, arguments)?.arg("--json").output().map_err(|error| error.to_string())?;
+    if !finished.status.success() {
+        let message = String::from_utf8_lossy(&finished.stderr).into_owned();
+        return Err(format!("`daftar {}` failed: {message}", arguments.join(" ")));
+    }
+    serde_json::from_slice(&finished.stdout)
+        .map_err(|error| format!("`daftar {}` printed no JSON: {error}", arguments.join(" ")))
+}
+
+/// Creates a client of the register in a folder that may do everything that is measured; `more` are further arguments.
+pub fn create_client(folder: &Path, config: Option<&Path>, more: &[&str]) -> Result<Credentials, String> {
+    let mut arguments = vec!["client", "create", "--name", "bench"];
+    for scope in ["individual:all", "group:all", "eligibility:all", "vocabulary:read"] {
+        arguments.extend(["--scope", scope]);
+    }
+    if !more.contains(&"--rate-limit-per-minute") {
+        arguments.extend(["--rate-limit-per-minute", RATE_LIMIT, "--rate-limit-per-day", RATE_LIMIT]);
+    }
+    arguments.extend(more);
+    let client = run(folder, config, &arguments)?;
+    let text = |name: &str| client.get(name).and_then(Value::as_str).map(str::to_owned);
+    let (id, secret) = (text("client_id"), text("client_secret"));
+    Ok(Credentials { id: id.ok_or("a client has no id")?, secret: secret.ok_or("a client has no secret")? })
 }

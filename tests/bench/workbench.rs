@@ -1,33 +1,26 @@
-//! What somebody at the workbench waits for, in a real browser without a window: until the page can be used, and how long it ever stands
-//! still while a hundred thousand people are asked about.
+//! How long a person at the workbench waits, in a real browser without a window: until the page can be used, and how long it is ever
+//! unresponsive while a hundred thousand people are asked about.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::program::Program;
-use crate::server::{artifacts_folder, program};
-use crate::start::make;
+use crate::report::{Report, Row, Spread};
+use crate::server::{Server, artifacts, run as run_command};
+use crate::setup::Setup;
 
 /// How many people the register has.
 const PEOPLE: u64 = 100_000;
-/// How often all of it is done, each time in a browser that has kept nothing.
-const ROUNDS: usize = 3;
 /// What leads the browser.
 const SCRIPTS: [&str; 2] = ["leader.mjs", "measure.mjs"];
 
-/// Runs the benchmark and prints its figures.
-pub fn run() -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    drop(make(folder.path(), PEOPLE)?);
-    while daftar::plugin::is_in_use(&folder.path().join("data").join("plugins")) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let server = Program::start(folder.path())?;
-    let client = client(folder.path())?;
-    let place = artifacts_folder()?.join("clients/browser");
+/// Measures it, each round in a browser that has kept nothing.
+pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
+    let register = setup.filled("workbench", setup.people(PEOPLE))?;
+    report.setting("people", register.people);
+    let server = Server::start(&register.folder)?;
+    let place = artifacts()?.join("clients/browser");
     for script in SCRIPTS {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workbench").join(script);
         std::fs::copy(source, place.join(script)).map_err(|error| format!("`{script}`: {error}"))?;
@@ -35,29 +28,37 @@ pub fn run() -> Result<(), String> {
     let given = json!({
         "url": format!("http://{}", server.address),
         "chromium": chromium()?,
-        "pictures": folder.path().join("pictures"),
-        "client": client,
+        "pictures": register.folder.join("pictures"),
+        "client": client(&register.folder)?,
         "rule": "is_female(me) && age_years(me.birth_date) >= 60",
         "other": "age_years(me.birth_date) >= 65",
     });
-    println!("workbench: over {PEOPLE} people; targets: first paint 1,000 ms, no task of more than 100 ms");
-    for _ in 0..ROUNDS {
-        let figures = measure(&place, &given)?;
-        let told: Vec<String> = figures.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        println!("workbench: {}", told.join(", "));
+    let mut rounds: Vec<serde_json::Map<String, Value>> = Vec::new();
+    for _ in 0..setup.times(5) {
+        rounds.push(measure(&place, &given)?);
     }
-    server.stop().map(drop)
+    let names: Vec<String> = rounds.first().into_iter().flat_map(|round| round.keys().cloned()).collect();
+    for name in names {
+        let values = Spread::of(rounds.iter().filter_map(|round| round.get(&name)?.as_f64()));
+        let what = name.trim_end_matches("_ms").replace('_', " ");
+        let row = Row::new(format!("workbench.{}", what.replace(' ', "-")), what.clone(), "ms", values);
+        report.row(match what.as_str() {
+            "first contentful paint" => row.target("1,000 ms"),
+            what if what.ends_with("longest task") => row.target("100 ms"),
+            _ => row,
+        });
+    }
+    server.stop()?;
+    setup.remove(register)
 }
 
+/// A client as an analyst has it, with ordinary limits.
 fn client(folder: &Path) -> Result<Value, String> {
-    let mut create = Command::new(program()?);
-    create.args(["client", "create", "--name", "analyst", "--rate-limit-per-minute", "600", "--json", "--data-dir"]);
-    create.arg(folder.join("data"));
+    let mut arguments = vec!["client", "create", "--name", "analyst", "--rate-limit-per-minute", "600"];
     for scope in ["eligibility:read", "individual:read", "group:read", "vocabulary:read"] {
-        create.args(["--scope", scope]);
+        arguments.extend(["--scope", scope]);
     }
-    let output = create.output().map_err(|error| error.to_string())?;
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("no client: {error}"))
+    run_command(folder, None, &arguments)
 }
 
 fn chromium() -> Result<std::path::PathBuf, String> {

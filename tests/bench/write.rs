@@ -1,187 +1,99 @@
-//! Acknowledged creates and changes over HTTP, all checks on, against the bare store and against a bare handler that reads the same
-//! bodies and sends the same answers.
+//! Creates with codes, an identifier and an address, and changes, over HTTP with all checks; creates against a bare server that reads the
+//! same bodies and sends the same bytes. Then reads, searches and creates at the same time.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use daftar::domain::change::Change;
-use daftar::store::sled::{SledOptions, SledStore};
-use daftar::store::{ChangeSink, Operation, Store, Write};
-use tokio::task::JoinSet;
+use crate::bare::Bare;
+use crate::http::{Connection, get, send};
+use crate::load::{Load, Make, once};
+use crate::people::{any, path};
+use crate::report::{Report, Row, Spread};
+use crate::rounds::Rounds;
+use crate::server::Server;
+use crate::setup::{Register, Setup};
 
-use crate::load::{self, OfKind, Request};
-use crate::people::{Codes, bodies, person};
-use crate::register::{SEED, fill};
-use crate::server::{Server, bare};
+/// How many people the register has at first.
+const PEOPLE: u64 = 100_000;
+/// The most requests a second that a round is prepared for.
+const RATE_MAX: u64 = 20_000;
 
-/// How long a round lasts at most.
-const ROUND: Duration = Duration::from_secs(4);
-/// How many rounds each gets, in turn.
-const ROUNDS: u64 = 5;
-/// The most creates of a round.
-const CREATES_MAX: u64 = 40_000;
-
-/// Runs the benchmark and prints its figures.
-pub fn run() -> Result<(), String> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
-    runtime.block_on(measure())
-}
-
-async fn measure() -> Result<(), String> {
-    println!("write: {ROUNDS} rounds of {} s each; load generator and server share the machine", ROUND.as_secs());
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let server = Server::start(folder.path()).await?;
-    let generation = server.app.registry.vocabularies.current();
-    let codes = Codes::of(&generation)?;
-    let mut next = 1;
-    let mut creates = |count: u64| -> Result<Arc<Vec<Request>>, String> {
-        let request = |id| {
-            let body = bodies::body(&*person(SEED, id, &codes)?, &generation);
-            Ok(Request { kind: 0, bytes: bodies::request("POST", "/Individual", &server.token, "", &body) })
-        };
-        let requests: Result<Vec<Request>, String> = (next..next + count).map(request).collect();
-        next += count;
-        Ok(Arc::new(requests?))
-    };
-    let (warm, _) = load::run_once(server.address, creates(2_000)?, 16, ROUND).await?;
-    let body = warm.first().map(|of_kind| of_kind.body.clone()).unwrap_or_default();
-    println!("write: an answer to a create has {} bytes", body.len());
-    let bare_address = bare(body).await?;
-
+/// Measures everything.
+pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
+    let register = setup.filled("write", setup.people(PEOPLE))?;
+    report.setting("people at first", register.people);
+    report.setting("creates", "with an identifier, codes, an address and an income");
+    let server = Server::start(&register.folder)?;
+    let token = server.token(&register.client)?;
+    let mut first = register.creates(&token, 1);
+    let response = Connection::to(server.address)?.whole(&first.remove(0), 201)?;
+    let bare = Bare::start(setup.scratch(), &response)?;
+    let worked = || server.processor_seconds();
+    let count = (RATE_MAX as f64 * setup.window().as_secs_f64()) as u64;
     for connections in [1, 16] {
-        let most = if connections == 1 { CREATES_MAX / 4 } else { CREATES_MAX };
-        let (mut rates, mut of_bare, mut of_store) = (Vec::new(), Vec::new(), Vec::new());
-        for round in 1..=ROUNDS {
-            let (ours, seconds) = load::run_once(server.address, creates(most)?, connections, ROUND).await?;
-            let ours = Taken::of(&ours, seconds);
-            let (theirs, seconds) = load::run_once(bare_address, creates(most)?, connections, ROUND).await?;
-            let theirs = Taken::of(&theirs, seconds);
-            let store = bare_store(connections, most, &codes).await?;
-            println!(
-                "write: {connections:>2} writers, round {round}: daftar {:.0}/s (median {:.0} us, p99 {:.0} us), bare handler {:.0}/s, bare store {store:.0}/s",
-                ours.per_second, ours.median_us, ours.p99_us, theirs.per_second
-            );
-            rates.push(ours.per_second);
-            of_bare.push(ours.per_second / theirs.per_second);
-            of_store.push(ours.per_second / store);
-        }
-        let target = if connections == 16 { " (target 5000)" } else { "" };
-        println!(
-            "write: {connections:>2} writers: median {:.0} creates/s{target}, {:.3} of a bare handler, {:.3} of the bare store",
-            median(&mut rates),
-            median(&mut of_bare),
-            median(&mut of_store)
-        );
+        let count = if connections == 1 { count / 4 } else { count };
+        let load = |address| Load::new(address, connections, setup.window());
+        let (ours, theirs) = (load(server.address), load(bare.address));
+        ours.run(&once(register.creates(&token, count / 10)))?;
+        let rounds = Rounds::against(
+            setup.rounds(),
+            worked,
+            || ours.run(&once(register.creates(&token, count))),
+            || theirs.run(&once(register.creates(&token, count * 2))),
+        )?;
+        let what = format!("creates with codes, identifier and address, {}", crate::load::connections(connections));
+        let target = if connections == 16 { Some("12,000/s") } else { None };
+        rounds.rows(report, &format!("write.create-{connections}"), &what, [target, None]);
     }
-    server.stop().await;
-    changes(&codes).await
+    let load = Load::new(server.address, 16, setup.window());
+    let mut next = 1;
+    let each = (register.people / setup.rounds()).min(count);
+    let rounds = Rounds::measure(setup.rounds(), worked, || {
+        let requests = (next..next + each).map(|id| change(id, &token)).collect();
+        next += each;
+        load.run(&once(requests))
+    })?;
+    rounds.rows(report, "write.change-16", "changes of people by PATCH, 16 connections", [None, None]);
+    mixed(setup, report, &register, &server, &token)?;
+    server.stop()?;
+    setup.remove(register)
 }
 
-/// Patches of people that were not changed before, each at its first version.
-async fn changes(codes: &Codes) -> Result<(), String> {
-    let count = 8_000;
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let server = Server::start(folder.path()).await?;
-    fill(&server, ROUNDS * count).await?;
-    let mut rates = Vec::new();
-    for round in 0..ROUNDS {
-        let mut requests = Vec::new();
-        for id in (1 + round * count..).take(count as usize) {
-            let person = person(SEED, id, codes)?;
-            let Some(identifier) = person.details.identifiers.first() else { continue };
-            let system = identifier.key.system.as_str().replace('#', "%23");
-            let path = format!("/Individual/{system}%7C{}", identifier.key.value.as_str());
-            let body = r#"{"name":{"family":"Traoré","given":"Moussa"},"active":true}"#;
-            let bytes = bodies::request("PATCH", &path, &server.token, "If-Match: \"1\"\r\n", body);
-            requests.push(Request { kind: 0, bytes });
-        }
-        let (ours, seconds) = load::run_once(server.address, Arc::new(requests), 16, ROUND).await?;
-        let ours = Taken::of(&ours, seconds);
-        println!(
-            "write: 16 writers, round {}: {:.0} changes/s (median {:.0} us, p99 {:.0} us)",
-            round + 1,
-            ours.per_second,
-            ours.median_us,
-            ours.p99_us
-        );
-        rates.push(ours.per_second);
-    }
-    println!("write: 16 writers: median {:.0} changes/s", median(&mut rates));
-    server.stop().await;
-    Ok(())
+/// Changes a person who was not changed before.
+fn change(id: u64, token: &str) -> Vec<u8> {
+    let body = r#"{"name":{"family":"Traoré","given":"Moussa"},"active":true}"#;
+    send("PATCH", &path(id), token, "If-Match: \"1\"\r\n", body)
 }
 
-/// What a round took.
-pub struct Taken {
-    /// Answers a second.
-    pub per_second: f64,
-    /// The median time of an answer, in microseconds.
-    pub median_us: f64,
-    /// The time that 99 of 100 answers stay below, in microseconds.
-    pub p99_us: f64,
-}
-
-impl Taken {
-    /// Of the requests of one kind.
-    pub fn of(kinds: &[OfKind], seconds: f64) -> Self {
-        let none = OfKind::default();
-        let kind = kinds.first().unwrap_or(&none);
-        Self { per_second: kind.times_us.len() as f64 / seconds, median_us: kind.at(0.5), p99_us: kind.at(0.99) }
-    }
-}
-
-/// The middle one.
-pub fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
-struct Deaf;
-
-impl ChangeSink for Deaf {
-    fn apply(&self, _: &[Change]) {}
-}
-
-/// Creates a second in a store of its own, without anything above it: no audit lines, no codes to check, nobody who searches.
-async fn bare_store(writers: usize, most: u64, codes: &Codes) -> Result<f64, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let store = SledStore::open(folder.path(), SledOptions::default()).map_err(|error| error.to_string())?;
-    store.attach_sink(Arc::new(Deaf)).map_err(|error| error.to_string())?;
-    let store = Arc::new(store);
-    let mut shares: Vec<Vec<Operation>> = (0..writers).map(|_| Vec::new()).collect();
-    for id in 1..=most {
-        let operation = Operation::create(person(SEED, id, codes)?.details.clone());
-        if let Some(share) = shares.get_mut(usize::try_from(id).unwrap_or_default() % writers) {
-            share.push(operation);
-        }
-    }
-    let started = Instant::now();
-    let mut tasks = JoinSet::new();
-    for share in shares {
-        let store = store.clone();
-        tasks.spawn(async move {
-            let mut written = 0_u64;
-            for operation in share {
-                if started.elapsed() >= ROUND {
-                    break;
-                }
-                let write = Write {
-                    at: jiff::Timestamp::UNIX_EPOCH,
-                    source: None,
-                    operations: vec![operation],
-                    audit: Vec::new(),
-                    rests_on: Vec::new(),
-                };
-                store.commit(write).await.map_err(|error| error.to_string())?;
-                written += 1;
+/// 80 % reads, 10 % searches by name, 10 % creates.
+fn mixed(setup: &Setup, report: &mut Report, register: &Register, server: &Server, token: &str) -> Result<(), String> {
+    const KINDS: [(&str, &str); 3] = [("read", "reads"), ("search", "searches by name"), ("create", "creates")];
+    let load = Load::new(server.address, 16, setup.window());
+    let mut taken = Vec::new();
+    for round in 0..setup.rounds() {
+        let creates = register.creates(token, (RATE_MAX as f64 * setup.window().as_secs_f64()) as u64 / 10);
+        let (people, token) = (register.people, token.to_owned());
+        let make: Make = Arc::new(move |number, buffer| {
+            let kind = match number % 10 {
+                8 => 1,
+                9 => 2,
+                _ => 0,
+            };
+            match kind {
+                0 => buffer.extend_from_slice(&get(&path(any(round * 10_000_000 + number, people)), &token)),
+                1 => buffer.extend_from_slice(&get("/api/v2/Individual?name=tra&_count=20", &token)),
+                _ => buffer.extend_from_slice(creates.get(usize::try_from(number / 10).ok()?)?),
             }
-            Ok::<_, String>(written)
+            Some(kind)
         });
+        taken.push(load.run(&make)?);
     }
-    let mut written = 0;
-    while let Some(done) = tasks.join_next().await {
-        written += done.map_err(|error| error.to_string())??;
+    let what = "80 % reads, 10 % searches by name, 10 % creates, 16 connections";
+    report.row(Row::new("write.mixed", what, "1/s", Spread::of(taken.iter().map(|taken| taken.per_second()))));
+    for (kind, (id, name)) in KINDS.into_iter().enumerate() {
+        for (part, of) in [(0.5, "median"), (0.99, "p99")] {
+            let times = Spread::of(taken.iter().map(|taken| taken.ms(kind, part)));
+            report.row(Row::new(format!("write.mixed.{id}.{of}"), format!("{name} of these: {of}"), "ms", times));
+        }
     }
-    Ok(written as f64 / started.elapsed().as_secs_f64())
+    Ok(())
 }

@@ -15,6 +15,7 @@ use daftar_cel::calendar::{Day, parse_date};
 use daftar_cel::plan::Question;
 use daftar_cel::rule::{Rule, Way};
 use daftar_cel::schema::{Field, FieldType, Schema, Space, Subject};
+use serde_json::json;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -23,9 +24,9 @@ const SUBJECTS: usize = 4_096;
 const MEMBERS: usize = 6;
 /// One subject in so many lacks a fact, in the second measurement of each rule.
 const ONE_MISSING_IN: usize = 50;
-/// How long each way is measured, and how often; the best counts.
+/// How long each slice of calls is, and how many there are of each way.
 const SLICE: Duration = Duration::from_millis(120);
-const SLICES: usize = 5;
+const SLICES: usize = 11;
 
 const FEMALE: u32 = 2;
 const HEAD: u32 = 1;
@@ -176,35 +177,37 @@ fn by_crate(name: &str, program: &Program, people: &People) -> usize {
     eligible
 }
 
-/// Million evaluations a second, in the best of some slices of time.
-fn rate(evaluations: usize, mut call: impl FnMut()) -> f64 {
-    let mut best: f64 = 0.0;
-    for _ in 0..SLICES {
-        let (started, mut calls) = (Instant::now(), 0_u32);
-        while calls == 0 || started.elapsed() < SLICE {
-            call();
-            calls += 1;
-        }
-        best = best.max(f64::from(calls) * evaluations as f64 / started.elapsed().as_secs_f64() / 1e6);
-    }
-    best
+/// Million evaluations a second in each slice of time, sorted; `call` gives how long its evaluations took.
+fn rates(slices: usize, evaluations: usize, mut call: impl FnMut() -> Duration) -> Vec<f64> {
+    let mut rates: Vec<f64> = (0..slices)
+        .map(|_| {
+            let (mut spent, mut calls) = (Duration::ZERO, 0_u32);
+            while calls == 0 || spent < SLICE {
+                spent += call();
+                calls += 1;
+            }
+            f64::from(calls) * evaluations as f64 / spent.as_secs_f64() / 1e6
+        })
+        .collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    rates
 }
 
-/// As [`rate`], without the time that making what a call takes needs.
-fn rate_without<T>(evaluations: usize, make: impl Fn() -> T, mut call: impl FnMut(T)) -> f64 {
-    let mut best: f64 = 0.0;
-    for _ in 0..SLICES {
-        let (mut spent, mut calls) = (Duration::ZERO, 0_u32);
-        while calls == 0 || spent < SLICE {
-            let made = make();
-            let started = Instant::now();
-            call(made);
-            spent += started.elapsed();
-            calls += 1;
-        }
-        best = best.max(f64::from(calls) * evaluations as f64 / spent.as_secs_f64() / 1e6);
-    }
-    best
+/// How long a call takes, without the time that making its argument takes.
+fn timed<T>(made: T, call: impl FnOnce(T)) -> Duration {
+    let started = Instant::now();
+    call(made);
+    started.elapsed()
+}
+
+/// One figure in the form of all benchmarks: the median of the slices with the least and the greatest.
+fn row(id: &str, description: &str, rates: &[f64]) -> serde_json::Value {
+    let at = |index: usize| rates[index];
+    println!("  {id:<34} {description}: {:.2} ({:.2} to {:.2}) M/s", at(rates.len() / 2), at(0), at(rates.len() - 1));
+    json!({
+        "id": id, "description": description, "unit": "M/s",
+        "median": at(rates.len() / 2), "low": at(0), "high": at(rates.len() - 1), "n": rates.len(),
+    })
 }
 
 fn schema() -> Schema {
@@ -237,33 +240,42 @@ fn bindings(rule: &Rule) -> Bindings {
 }
 
 fn main() {
-    println!("eligibility: million evaluations a second, natively, one core, batches of {SUBJECTS}");
+    let is_smoke = std::env::var_os("DAFTAR_BENCH_SMOKE").is_some();
+    let slices = if is_smoke { 1 } else { SLICES };
+    println!("eligibility outside of the sandbox: million evaluations a second, one core, batches of {SUBJECTS}");
+    let mut rows = Vec::new();
     for (name, expression, for_crate) in RULES {
         let rule = Rule::compile(expression, &schema()).unwrap();
         let bindings = bindings(&rule);
-        let rows = if name == "B" { SUBJECTS * MEMBERS } else { SUBJECTS };
-        for (gaps, has_gaps) in [("all recorded", false), ("1 fact in 50 missing", true)] {
-            let people = People::new(rows, has_gaps);
+        let count = if name == "B" { SUBJECTS * MEMBERS } else { SUBJECTS };
+        for (suffix, gaps, has_gaps) in [("", "all facts recorded", false), (".gaps", "1 fact in 50 missing", true)] {
+            let people = People::new(count, has_gaps);
             let evaluate = |way, batch| rule.evaluate_by(way, &bindings, batch).unwrap();
             let mut by_hand_verdicts = Vec::with_capacity(SUBJECTS);
             by_hand(name, &people, &mut by_hand_verdicts);
             let verdicts = evaluate(Way::Columns, people.batch(&rule)).outcomes.verdicts;
             assert!(verdicts.iter().map(|verdict| *verdict as u8).eq(by_hand_verdicts.iter().copied()), "rule {name}");
 
-            let batch = || people.batch(&rule);
-            let columns = rate_without(SUBJECTS, batch, |batch| drop(black_box(evaluate(Way::Columns, batch))));
-            let rows = rate_without(SUBJECTS, batch, |batch| drop(black_box(evaluate(Way::Rows, batch))));
-            let hand = rate(SUBJECTS, || by_hand(name, black_box(&people), &mut by_hand_verdicts));
+            let ours = |way| {
+                rates(slices, SUBJECTS, || timed(people.batch(&rule), |batch| drop(black_box(evaluate(way, batch)))))
+            };
             let program = Program::compile(for_crate).unwrap();
-            let alone = rate(SUBJECTS, || {
+            let alone = || {
                 black_box(by_crate(name, &program, &people));
-            });
-            println!(
-                "eligibility: rule {name}, {gaps}: columns {columns:.1}, rows {rows:.2}, crate {alone:.2}, by hand {hand:.1}; columns are {:.0} times the rows, {:.0} times the crate, {:.2} of by hand",
-                columns / rows,
-                columns / alone,
-                columns / hand
-            );
+            };
+            let mut add = |way: &str, described: &str, rates: &[f64]| {
+                let id = format!("engine.native.{way}.{}{suffix}", name.to_lowercase());
+                rows.push(row(&id, &format!("rule {name}, {gaps}, outside of the sandbox, {described}"), rates));
+            };
+            add("columns", "the engine by columns", &ours(Way::Columns));
+            add("rows", "the engine row by row", &ours(Way::Rows));
+            add("crate", "the CEL crate alone", &rates(slices, SUBJECTS, || timed((), |()| alone())));
+            let hand =
+                rates(slices, SUBJECTS, || timed((), |()| by_hand(name, black_box(&people), &mut by_hand_verdicts)));
+            add("hand", "a function written for the rule", &hand);
         }
+    }
+    if let Some(file) = std::env::var_os("DAFTAR_BENCH_NATIVE") {
+        std::fs::write(file, serde_json::Value::from(rows).to_string()).unwrap();
     }
 }

@@ -1,0 +1,75 @@
+//! A register opened in this process, without a listener: for what is measured in process and says so.
+
+use daftar::app::{App, AppOptions, AppState, CompileIn};
+use daftar::config::Config;
+use daftar::domain::client::{ClientName, RateLimit};
+use daftar::domain::field::FieldSet;
+use daftar::domain::grant::Grants;
+use daftar::domain::scope::Scope;
+use daftar::plugin::CompileBounds;
+use daftar::service::client::NewClient;
+use secrecy::ExposeSecret;
+use tokio::runtime::Runtime;
+
+use crate::server::{artifacts, program};
+use crate::setup::Register;
+
+/// An open register and the runtime of its tasks.
+pub struct Opened {
+    app: AppState,
+    /// The runtime.
+    pub runtime: Runtime,
+}
+
+impl Opened {
+    /// The register.
+    pub fn state(&self) -> &AppState {
+        &self.app
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.app.close();
+    }
+}
+
+/// Opens the register in a folder with the default plugins, with settings that `change` makes.
+pub fn open(register: &Register, change: impl FnOnce(&mut Config)) -> Result<Opened, String> {
+    let mut config = Config::default();
+    // This program knows no digests of plugins.
+    config.plugins.allow_unsigned = true;
+    change(&mut config);
+    let compile_in = CompileIn::Child { program: program()?, bounds: CompileBounds::default() };
+    let options = AppOptions::new(register.folder.join("data")).with_plugins_dir(Some(artifacts()?.join("plugins")));
+    let options = options.with_compile_in(compile_in);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let app = runtime.block_on(App::open(config, options)).map_err(|error| error.to_string())?;
+    Ok(Opened { app, runtime })
+}
+
+/// A token of a new client that may do everything that is measured.
+pub fn token_of(opened: &Opened) -> Result<String, String> {
+    let app = opened.state();
+    let mut grants = Grants::default();
+    for scope in ["individual:all", "group:all", "eligibility:all", "vocabulary:read"] {
+        grants.insert(Scope::parse(scope).map_err(|error| error.to_string())?, FieldSet::All);
+    }
+    let limit = RateLimit::parse(daftar::domain::client::RATE_LIMIT_MAX).map_err(|error| error.to_string())?;
+    let client = NewClient {
+        name: ClientName::parse("bench").map_err(|error| error.to_string())?,
+        organization: None,
+        legal_basis: None,
+        purpose: None,
+        grants: grants.clone(),
+        rate_limit_per_minute: Some(limit),
+        rate_limit_per_day: Some(limit),
+    };
+    let created = opened.runtime.block_on(app.clients.create(&app.system_context(), client));
+    let (client, _) = created.map_err(|error| error.to_string())?;
+    let (id, now) = (app.ids.next_id(), app.clock.now());
+    let issued =
+        daftar::auth::token::issue(&app.token_keys.load(), &app.config.token, &client.id, &grants.scopes(), id, now);
+    issued.map(|token| token.text.expose_secret().to_owned()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,118 @@
+//! `$preview` over a whole register, over HTTP: after a start, with columns in memory, of a rule over a field that is no column; what reads
+//! notice meanwhile, and what it takes of memory.
+
+use serde_json::{Value, json};
+
+use crate::engine::RULES;
+use crate::http::{Connection, send};
+use crate::load::{Load, cycle};
+use crate::read::{self, everybody};
+use crate::report::{Report, Row, Spread};
+use crate::server::Server;
+use crate::setup::Setup;
+
+/// How often each preview is asked once the columns are in memory.
+const TIMES: u64 = 21;
+/// How often the server is started for a first preview.
+const STARTS: u64 = 5;
+/// A rule over a field that is no column: what is read of records is kept for the next time.
+const OF_RECORDS: &str = "me.address.exists(a, a.region == 'Northern')";
+
+/// Measures everything.
+pub fn run(setup: &Setup, report: &mut Report) -> Result<(), String> {
+    let register = setup.shared(setup.people(read::PEOPLE))?;
+    report.setting("people", register.people);
+    report.setting("previews of each rule", setup.times(TIMES));
+    let ms = |id: &str, what: &str, times: Vec<f64>| Row::new(format!("preview.{id}"), what, "ms", Spread::of(times));
+    let (mut first, mut both) = (Vec::new(), Vec::new());
+    for _ in 0..setup.times(STARTS) {
+        let server = Server::start(&register.folder)?;
+        let token = server.token(&register.client)?;
+        let mut connection = Connection::to(server.address)?;
+        let rule = RULES.first().ok_or("there is no rule")?;
+        first.push(ask(&mut connection, &preview(&token, rule.subject_name(), rule.expression), register.people)?);
+        both.push(server.start_ms + first.last().copied().unwrap_or_default());
+        server.stop()?;
+    }
+    report.row(ms("first", "rule A, all people: the first preview after a start from the checkpoint", first));
+    report.row(
+        ms("start-and-first", "a start from the checkpoint and the first preview together", both).target("500 ms"),
+    );
+
+    let server = Server::start(&register.folder)?;
+    let token = server.token(&register.client)?;
+    let mut connection = Connection::to(server.address)?;
+    let before = server.resident_mib();
+    for rule in &RULES {
+        let request = preview(&token, rule.subject_name(), rule.expression);
+        let least = if rule.name == "B" { 0 } else { register.people };
+        ask(&mut connection, &request, least)?;
+        let mut times = Vec::new();
+        for _ in 0..setup.times(TIMES) {
+            times.push(ask(&mut connection, &request, least)?);
+        }
+        let what = format!("rule {}, all {}s, columns in memory", rule.name, rule.subject_name());
+        report.row(ms(&format!("rule-{}", rule.name.to_lowercase()), &what, times).target(rule.preview_target));
+    }
+    let request = preview(&token, "individual", OF_RECORDS);
+    let first = ask(&mut connection, &request, register.people)?;
+    report.row(
+        ms("records.first", "a rule over regions of addresses: the first preview", vec![first]).target("1,500 ms"),
+    );
+    let mut times = Vec::new();
+    for _ in 0..setup.times(TIMES) {
+        times.push(ask(&mut connection, &request, register.people)?);
+    }
+    report.row(ms("records.later", "a rule over regions of addresses: later previews", times).target("60 ms"));
+    report.row(Row::new("preview.memory-before", "memory before previews", "MiB", Spread::of([before])));
+    let memory = Row::new("preview.memory-after", "memory after them", "MiB", Spread::of([server.resident_mib()]));
+    report.row(memory.target("350 MB"));
+    beside(setup, report, &server, &token, register.people)?;
+    server.stop().map(drop)
+}
+
+/// A request for a preview.
+pub fn preview(token: &str, subject: &str, expression: &str) -> Vec<u8> {
+    let body = json!({"expression": expression, "subject": subject, "as_of": "2026-03-01"}).to_string();
+    send("POST", "/api/v2/Eligibility/$preview", token, "", &body)
+}
+
+/// Asks a preview, which has to be of so many at least; how many milliseconds it took.
+pub fn ask(connection: &mut Connection, request: &[u8], least: u64) -> Result<f64, String> {
+    let (time_us, body) = connection.timed(request, 200)?;
+    let body: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let total = body.get("total").and_then(Value::as_u64).unwrap_or_default();
+    if total < least.max(1) {
+        return Err(format!("a preview counted {total}: {body}"));
+    }
+    Ok(time_us / 1e3)
+}
+
+/// What reads take alone, and while previews follow upon each other.
+fn beside(setup: &Setup, report: &mut Report, server: &Server, token: &str, people: u64) -> Result<(), String> {
+    const CONNECTIONS: usize = 2;
+    let reads = everybody(people, token.to_owned());
+    let previews = RULES.iter().map(|rule| preview(token, rule.subject_name(), rule.expression));
+    let previews = cycle(previews.collect());
+    let load = Load::new(server.address, CONNECTIONS, setup.window());
+    let (mut alone, mut beside, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..setup.rounds() {
+        alone.push(load.run(&reads)?);
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| load.run(&previews));
+            beside.push(load.run(&reads)?);
+            asked.push(asking.join().map_err(|_| "the previews failed".to_owned())??);
+            Ok::<_, String>(())
+        })?;
+    }
+    for (id, when, taken) in [("alone", "alone", &alone), ("beside", "beside previews", &beside)] {
+        for (part, of) in [(0.5, "median"), (0.99, "p99")] {
+            let what = format!("read by identifier, {CONNECTIONS} connections, {when}: {of}");
+            let times = Spread::of(taken.iter().map(|taken| taken.ms(0, part)));
+            report.row(Row::new(format!("preview.read-{id}.{of}"), what, "ms", times));
+        }
+    }
+    let rate = Spread::of(asked.iter().map(crate::load::Taken::per_second));
+    report.row(Row::new("preview.beside", "previews beside these reads", "1/s", rate));
+    Ok(())
+}
