@@ -31,7 +31,10 @@ pub fn copy_to(data_dir: &Path) {
 /// Gives a data folder that has no machine code yet that of the default plugins, which need not be compiled again then.
 pub fn copy_compiled_to(data_dir: &Path) {
     let compiled = data_dir.join(COMPILED);
-    if !compiled.exists() {
+    let is_code = |entry: fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "code");
+    // A server that did not come so far as to compile leaves the folder with a key and without code.
+    let has_code = fs::read_dir(&compiled).is_ok_and(|entries| entries.flatten().any(is_code));
+    if !has_code {
         copy_folder(&template().join(COMPILED), &compiled);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
 
 use daftar_tests::process::{command, run};
-use daftar_tests::{Connection, Server, artifacts};
+use daftar_tests::{Connection, Server, artifacts, template};
 use serde_json::{Value, json};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
@@ -58,6 +58,7 @@ fn the_admin_listener_leaves_the_machine_by_https_and_the_commands_here_need_no_
     let key = write("key.pem", pair.signing_key.serialize_pem());
     let config = write("daftar.toml", format!("[server.tls]\ncert = '{cert}'\nkey = '{key}'\n"));
     let data_dir = folder.path().join("data");
+    template::copy_compiled_to(&data_dir);
     let mut command = command(&data_dir, &["serve", "--json", "--config", &config, "--listen", "127.0.0.1:0"]);
     command.args(["--admin-listen", "0.0.0.0:0", "--plugins"]).arg(artifacts::plugins());
     let mut server = Server::begin(command);

@@ -168,6 +168,7 @@ fn stalled_reads_of_large_responses_take_no_more_memory_than_their_bound() {
     let (data, config) = (folder.path().join("data"), folder.path().join("daftar.toml"));
     std::fs::write(&config, "[server.connections]\nresponses_mib = 32\nresponses_per_client_mib = 32\n").unwrap();
     let config = config.to_str().unwrap();
+    daftar_tests::template::copy_compiled_to(&data);
     let mut command = command(&data, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     // Memory that is freed goes back to the system at once, so that what is measured is what is in use.
     command.args(["--config", config]).arg("--plugins").arg(artifacts::plugins()).env("MIMALLOC_PURGE_DELAY", "0");
