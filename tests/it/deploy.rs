@@ -5,7 +5,6 @@ mod agree;
 mod unit;
 mod watch;
 mod workflows;
-mod yaml;
 
 use std::path::PathBuf;
 

@@ -114,7 +114,7 @@ pub fn end_test(what: &str, how: &str) -> ! {
 
 /// The test that is running: `cargo nextest` names it, else the thread that runs it is called by its name.
 fn test_name() -> String {
-    let named = std::env::var("NEXTEST_TEST_NAME").ok();
+    let named = std::env::var_os("NEXTEST_TEST_NAME").and_then(|name| name.into_string().ok());
     let name = named.or_else(|| std::thread::current().name().map(str::to_owned));
     name.unwrap_or_else(|| "a test".to_owned())
 }
@@ -149,6 +149,7 @@ fn append(path: &Path, line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
     use std::process::Command;
 
     use super::*;
@@ -159,11 +160,11 @@ mod tests {
     /// Runs in a process of its own what the variable says; in the test run itself there is nothing to do.
     #[test]
     fn called() {
-        match std::env::var(CALL).as_deref() {
-            Ok("program") => assert!(program("no-such-program-for-tests").is_none()),
-            Ok("published") => assert!(published_file("no-such-file.tsv").is_none()),
-            Ok("cel") => assert!(cel_specification().is_none()),
-            Ok("end") => end_test("a database", "install it"),
+        match std::env::var_os(CALL).as_deref().and_then(OsStr::to_str) {
+            Some("program") => assert!(program("no-such-program-for-tests").is_none()),
+            Some("published") => assert!(published_file("no-such-file.tsv").is_none()),
+            Some("cel") => assert!(cel_specification().is_none()),
+            Some("end") => end_test("a database", "install it"),
             _ => {}
         }
     }

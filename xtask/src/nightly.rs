@@ -8,10 +8,13 @@ use crate::{bench, conformance, deny, reproduce, torture};
 /// How often the server is killed.
 const ROUNDS: &str = "300";
 
+/// A check by its name.
+type Check<'a> = (&'static str, &'a dyn Fn() -> Result<(), Failure>);
+
 /// Runs every check, also when one before it fails, and tells at the end which failed.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let checks: [(&str, &dyn Fn() -> Result<(), Failure>); 5] = [
+    let checks: [Check<'_>; 5] = [
         ("advisories", &|| deny::run(workspace, steps, &words(&["advisories"]))),
         ("reproducible builds", &|| reproduce::run(workspace, steps)),
         ("conformance", &|| conformance::run(workspace, steps, &[])),

@@ -2,6 +2,7 @@
 //!
 //! Behind its output stand the slowest tests, the tests that were not run for want of something, and its summary once more.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -54,12 +55,13 @@ impl NotRun {
         // A test that was tried twice.
         lines.sort_unstable();
         lines.dedup();
+        let tests: BTreeSet<&str> = lines.iter().filter_map(|line| line.split('\t').next()).collect();
         let told = lines.iter().map(|line| {
             let mut parts = line.split('\t');
             let [test, missing, how] = [(); 3].map(|()| parts.next().unwrap_or_default());
             format!("  {test}: needs {missing} ({how})\n")
         });
-        format!("NOT RUN: {}\n{}", lines.len(), told.collect::<String>())
+        format!("NOT RUN: {}\n{}", tests.len(), told.collect::<String>())
     }
 }
 
@@ -137,11 +139,15 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("daftar-xtask-not-run-{}", std::process::id()));
         let mut not_run = NotRun::in_folder(&folder).unwrap();
         assert_eq!(not_run.text(), "NOT RUN: 0\n");
-        let tools: Vec<&Tool> = TOOLS.iter().filter(|tool| tool.program == "make").collect();
+        let needing = |program| TOOLS.iter().filter(move |tool| tool.program == program).collect::<Vec<&Tool>>();
+        let tools = needing("make");
         not_run.note("the page", &tools).unwrap();
         not_run.note("the page", &tools).unwrap();
+        not_run.note("the page", &needing("curl")).unwrap();
         let text = not_run.text();
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(text, "NOT RUN: 1\n  the page: needs make (install make (packages of Debian))\n");
+        let lines: Vec<&str> = text.lines().collect();
+        let curl = "  the page: needs curl (install curl (packages of Debian))";
+        assert_eq!(lines, ["NOT RUN: 1", curl, "  the page: needs make (install make (packages of Debian))"]);
     }
 }

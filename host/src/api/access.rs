@@ -194,14 +194,20 @@ mod tests {
 
     #[test]
     fn a_handler_whose_first_argument_does_not_say_who_may_call_has_no_access() {
-        assert_eq!((&arguments(of_the_scope)).access(), Some(Access::Scopes(scope::IndividualRead::ACCEPTED)));
-        assert_eq!((&arguments(of_anybody)).access(), None);
-        assert_eq!((&arguments(of_anybody_who_asks)).access(), None);
-        assert_eq!((&arguments(of_the_scope_too_late)).access(), None);
+        let declared = &arguments(of_the_scope);
+        assert_eq!(declared.access(), Some(Access::Scopes(scope::IndividualRead::ACCEPTED)));
+        let undeclared = &arguments(of_anybody);
+        assert_eq!(undeclared.access(), None);
+        let undeclared = &arguments(of_anybody_who_asks);
+        assert_eq!(undeclared.access(), None);
+        let undeclared = &arguments(of_the_scope_too_late);
+        assert_eq!(undeclared.access(), None);
     }
 
+    type Endpoints<H> = fn(Method, &'static [&'static str], H, fn() -> Operation) -> Endpoint;
+
     /// Compiles as long as an endpoint is made of nothing less than a handler with access and an operation of the document.
-    fn signature<H, T>() -> fn(Method, &'static [&'static str], H, fn() -> Operation) -> Endpoint
+    fn signature<H, T>() -> Endpoints<H>
     where
         H: Handler<T, AppState>,
         T: DeclaresAccess + 'static,

@@ -7,7 +7,7 @@ use daftar_tests::Server;
 use daftar_tests::process::run;
 use serde_json::{Value, json};
 
-use super::{lines, path, read, yaml};
+use super::{lines, path, read};
 
 /// How the server is started, wherever.
 const START: [&str; 5] = ["serve", "--config", "/etc/daftar/daftar.toml", "--data-dir", "/var/lib/daftar"];
@@ -21,14 +21,14 @@ fn settings() -> Config {
 
 /// The server of the compose file.
 fn compose() -> Value {
-    let [file] = &yaml::documents(&read("compose/compose.yaml"))[..] else { panic!("one document") };
+    let file: Value = serde_saphyr::from_str(&read("compose/compose.yaml")).unwrap();
     assert_eq!(file["volumes"], json!({"data": {}}));
     file["services"]["daftar"].clone()
 }
 
 /// The one manifest of that kind and name.
 fn manifest(kind: &str, name: &str) -> Value {
-    let all = yaml::documents(&read("kubernetes/daftar.yaml"));
+    let all: Vec<Value> = serde_saphyr::from_multiple(&read("kubernetes/daftar.yaml")).unwrap();
     let mut found = all.into_iter().filter(|one| one["kind"] == kind && one["metadata"]["name"] == name);
     let manifest = found.next().unwrap_or_else(|| panic!("no {kind} `{name}`"));
     assert!(found.next().is_none(), "{kind} `{name}` twice");
