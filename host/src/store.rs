@@ -14,8 +14,8 @@
 //! **Invariant:** instants are kept to the millisecond: what is finer is cut off when it is written, so that what a write
 //! returns is what a later read gives.
 //!
-//! How the indexes and the store come together at start: open the store, read the records with [`Store::scan_individuals`]
-//! and [`Store::scan_groups`], then [`Store::attach_sink`]. Writes of records are refused until then, so that no change is
+//! How the indexes and the store come together at start: open the store, read the records with
+//! [`Store::scan_records`], then [`Store::attach_sink`]. Writes of records are refused until then, so that no change is
 //! missed or told twice.
 
 pub mod archive;

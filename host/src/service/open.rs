@@ -46,7 +46,7 @@ impl Consulted {
     /// The details that a record keeps: where packs were asked about their codes, with the numbers that those codes get by the write.
     ///
     /// # Errors
-    /// As [`Self::keep`].
+    /// [`AppError::Invalid`] when too many codes of the vocabulary are kept already, by all clients or by this one; when the store fails.
     pub async fn finalise<D: MapCodes>(
         self,
         ctx: &OpContext,
