@@ -115,7 +115,9 @@ fn measure(workspace: &Workspace, steps: &Steps, wanted: &Wanted) -> Result<(), 
     // Server and benchmarks in one call: cargo would otherwise compile what they share twice, once for each.
     let programs: &[&str] = match profile {
         Profile::Dev => &["build", "--workspace", "--bin", "daftar", "--bin", "bench", FEATURES],
-        Profile::Release => &["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins", FEATURES],
+        Profile::Release => {
+            &["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bin", "daftar", "--bin", "bench", FEATURES]
+        }
     };
     steps.compile("compile the server and the benchmarks", &mut workspace.cargo(programs))?;
     build::finish(workspace, steps, profile)?;

@@ -9,8 +9,19 @@ use crate::{build, guests};
 pub fn run(workspace: &Workspace, steps: &Steps, arguments: &[String]) -> Result<(), Failure> {
     guests::run(workspace, steps)?;
     // The same programs as the benchmarks: what both use is compiled once.
-    const PROGRAMS: [&str; 8] =
-        ["build", "--release", "-p", "daftar", "-p", "daftar-tests", "--bins", "--features=daftar-tests/tools"];
+    const PROGRAMS: [&str; 11] = [
+        "build",
+        "--release",
+        "-p",
+        "daftar",
+        "-p",
+        "daftar-tests",
+        "--bin",
+        "daftar",
+        "--bin",
+        "torture",
+        "--features=daftar-tests/tools",
+    ];
     steps.compile("compile the server and the torture", &mut workspace.cargo(&PROGRAMS))?;
     build::finish(workspace, steps, Profile::Release)?;
     let release = workspace.target().join("release");
