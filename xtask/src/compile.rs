@@ -15,11 +15,20 @@ use crate::failure::Failure;
 use crate::steps::shown;
 
 /// The crates that take long to compile, with the seconds that one processor of a small machine takes; the others take [`OTHER_S`] in the mean.
-const HEAVY: [(&str, f64); 13] = [
+const HEAVY: [(&str, f64); 22] = [
     ("antlr4rust", 20.0),
     ("cel", 14.0),
     ("cranelift-codegen", 97.0),
-    ("daftar", 90.0),
+    ("daftar", 16.0),
+    ("daftar-domain", 8.0),
+    ("daftar-http", 20.0),
+    ("daftar-index", 6.0),
+    ("daftar-pack-tools", 7.0),
+    ("daftar-sandbox", 12.0),
+    ("daftar-service", 18.0),
+    ("daftar-store", 8.0),
+    ("daftar-store-postgres", 8.0),
+    ("daftar-vocabulary", 5.0),
     ("object", 6.0),
     ("regex-automata", 7.0),
     ("rustls", 12.0),
@@ -32,7 +41,9 @@ const HEAVY: [(&str, f64); 13] = [
 ];
 const OTHER_S: f64 = 0.8;
 /// The tests that take long to compile, by the name of their target.
-const HEAVY_TESTS: [(&str, f64); 2] = [("daftar", 120.0), ("it", 60.0)];
+const HEAVY_TESTS: [(&str, f64); 2] = [("daftar-service", 20.0), ("it", 60.0)];
+/// The program of a release, which is optimised as a whole when it is linked.
+const HEAVY_LINK: (&str, f64) = ("daftar program", 250.0);
 /// How many units cargo works on at the same time, as far as the first estimate knows.
 const PROCESSORS: f64 = 2.0;
 /// How often it is told to somebody who has no terminal.
@@ -62,7 +73,8 @@ pub fn run(command: &mut Command, tell: &dyn Fn(&str)) -> Result<ExitStatus, Fai
     let mut child = command.spawn().map_err(|error| failed(command, error))?;
     let (sender, said) = channel();
     let (artifacts, lines) = (child.stdout.take(), child.stderr.take());
-    let mut estimate = Estimate::new(command.get_args().any(|argument| argument == "--tests"));
+    let has = |wanted| command.get_args().any(|argument| argument == wanted);
+    let mut estimate = Estimate::new(has("--tests"), has("--release"));
     let of_artifacts = sender.clone();
     std::thread::scope(|scope| {
         scope.spawn(move || artifacts.map(|output| read_artifacts(output, &of_artifacts)));
@@ -130,10 +142,11 @@ fn read_artifacts(output: impl Read, said: &Sender<Said>) {
         let Ok(Message { reason, target: Some(target), profile, fresh }) = serde_json::from_str(&line) else {
             continue;
         };
-        let is_script = target.kind.iter().any(|kind| kind == "custom-build");
-        if reason == "compiler-artifact" && !is_script {
-            let _ =
-                said.send(Said::Artifact { crate_: (target.name.replace('_', "-"), profile.test), is_fresh: fresh });
+        let is = |wanted| target.kind.iter().any(|kind| kind == wanted);
+        if reason == "compiler-artifact" && !is("custom-build") {
+            let program = if is("bin") { " program" } else { "" };
+            let crate_ = (format!("{}{program}", target.name.replace('_', "-")), profile.test);
+            let _ = said.send(Said::Artifact { crate_, is_fresh: fresh });
         }
     }
 }
@@ -183,10 +196,11 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn new(with_tests: bool) -> Self {
+    fn new(with_tests: bool, is_release: bool) -> Self {
         let crates = HEAVY.iter().map(|(name, weight)| (((*name).to_owned(), false), *weight));
         let tests = HEAVY_TESTS.iter().map(|(name, weight)| (((*name).to_owned(), true), *weight));
-        let awaited = crates.chain(tests.filter(|_| with_tests)).collect();
+        let link = is_release.then(|| ((HEAVY_LINK.0.to_owned(), false), HEAVY_LINK.1));
+        let awaited = crates.chain(tests.filter(|_| with_tests)).chain(link).collect();
         Self { started: Instant::now(), done: 0, all: 0, compiled_s: 0.0, awaited, last: Duration::ZERO }
     }
 
@@ -250,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_estimate_falls_as_crates_are_compiled_and_counts_the_heavy_ones() {
-        let mut estimate = Estimate::new(true);
+        let mut estimate = Estimate::new(true, true);
         (estimate.done, estimate.all) = (100, 380);
         let before = estimate.left_s(60.0);
         estimate.take(&("cranelift-codegen".to_owned(), false), false);
