@@ -1,22 +1,18 @@
 //! `cargo xtask tidy`: the rules of the house that neither rustc nor clippy can see.
 //!
-//! What may use what stands in `tidy/directions.toml`; one file here for each rule, each with tests that break it.
+//! Which packages may depend on which stands in `tidy/dependencies.toml`; one file here for each rule, each with tests that break it.
 //!
 //! **Invariant:** nothing is compiled or changed: the sources are read, and `cargo metadata` is asked for the packages.
 
 mod dependencies;
-mod directions;
 mod frozen;
-mod names;
 mod source;
-mod table;
 mod text;
 
 use std::fmt;
 
-use self::dependencies::Packages;
+use self::dependencies::{Packages, Rules};
 use self::source::Sources;
-use self::table::Table;
 use crate::failure::Failure;
 use crate::steps::Steps;
 use crate::workspace::Workspace;
@@ -53,13 +49,12 @@ impl fmt::Display for Finding {
 /// Looks at every rule, tells all that breaks one, and reports long files.
 pub fn run(workspace: &Workspace, steps: &Steps) -> Result<(), Failure> {
     steps.say("read the sources");
-    let table = Table::read()?;
+    let rules = Rules::read()?;
     let sources = Sources::read(workspace.root())?;
     steps.say("ask cargo for the packages");
     let packages = Packages::of(workspace)?;
 
-    let mut findings = directions::check(&sources, &table);
-    findings.extend(dependencies::check(&packages, &table));
+    let mut findings = dependencies::check(&packages, &rules);
     findings.extend(frozen::check(&sources));
     findings.extend(text::check(&sources, &text::machine_paths(workspace)));
     findings.sort();

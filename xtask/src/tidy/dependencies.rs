@@ -1,4 +1,4 @@
-//! Which packages depend on which, as cargo resolves them.
+//! Which packages depend on which, as cargo resolves them, compared with `dependencies.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,9 +6,53 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Finding;
-use super::table::{Package, Table};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
+
+/// The rules, which are part of this program so that they are checked with its sources.
+const RULES: &str = include_str!("dependencies.toml");
+/// Where they are, for those who read a finding.
+const RULES_FILE: &str = "xtask/src/tidy/dependencies.toml";
+/// The folder of the server's crates.
+const SERVER: &str = "host";
+/// The feature of a crate with fixtures for the tests of others.
+const TESTING: &str = "testing";
+
+/// Which packages may depend on which.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    #[serde(default)]
+    hidden: Vec<Hidden>,
+    #[serde(default)]
+    never: Vec<Never>,
+}
+
+/// Packages that only some crates of the server name among their dependencies.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hidden {
+    packages: Vec<String>,
+    only_in: Vec<String>,
+    why: String,
+}
+
+/// Packages that others never depend on, by any way.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Never {
+    /// The others: a name, or a folder ending in `/` for all that lie in it.
+    of: String,
+    packages: Vec<String>,
+    why: String,
+}
+
+impl Rules {
+    /// Reads them.
+    pub fn read() -> Result<Self, Failure> {
+        toml::from_str(RULES).map_err(|error| Failure::new(format!("{RULES_FILE}: {error}")))
+    }
+}
 
 /// The packages of the workspace and everything that they depend on.
 #[derive(Debug, Default)]
@@ -16,8 +60,17 @@ pub struct Packages {
     names: BTreeMap<String, String>,
     /// By id: the ids of what it depends on, for whatever purpose.
     dependencies: BTreeMap<String, Vec<String>>,
-    /// Id and folder from the project's, of each member.
-    members: Vec<(String, String)>,
+    members: Vec<Member>,
+}
+
+/// A package of the workspace.
+#[derive(Debug)]
+struct Member {
+    id: String,
+    /// From the project's folder.
+    folder: String,
+    /// The dependencies of its library and its programs.
+    direct: Vec<Direct>,
 }
 
 /// What is read of `cargo metadata`.
@@ -34,6 +87,16 @@ struct MetadataPackage {
     id: String,
     name: String,
     manifest_path: PathBuf,
+    dependencies: Vec<Direct>,
+}
+
+/// A dependency as a package asks for it.
+#[derive(Debug, Deserialize)]
+struct Direct {
+    name: String,
+    /// None for a dependency of the library and the programs, else `dev` or `build`.
+    kind: Option<String>,
+    features: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +130,8 @@ impl Packages {
             if metadata.workspace_members.contains(&package.id) {
                 let folder = package.manifest_path.parent().unwrap_or(Path::new(""));
                 let folder = folder.strip_prefix(&metadata.workspace_root).unwrap_or(folder);
-                packages.members.push((package.id.clone(), folder.display().to_string()));
+                let direct = package.dependencies.into_iter().filter(|direct| direct.kind.is_none()).collect();
+                packages.members.push(Member { id: package.id.clone(), folder: folder.display().to_string(), direct });
             }
             packages.names.insert(package.id, package.name);
         }
@@ -102,21 +166,39 @@ impl Packages {
     }
 }
 
-/// Looks for each package that another never depends on.
-pub fn check(packages: &Packages, table: &Table) -> Vec<Finding> {
+/// Compares the packages with the rules.
+pub fn check(packages: &Packages, rules: &Rules) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for rule in &table.package {
-        let concerned: Vec<_> =
-            packages.members.iter().filter(|(id, folder)| is_of(rule, packages.name(id), folder)).collect();
-        if concerned.is_empty() {
-            let message = format!("no package of the workspace is `{}`", rule.of);
-            findings.push(Finding::whole("xtask/src/tidy/directions.toml", message));
+    for member in &packages.members {
+        let file = format!("{}/Cargo.toml", member.folder);
+        if !member.folder.starts_with(SERVER) {
+            continue;
         }
-        for (id, folder) in concerned {
-            for never in &rule.never {
-                if let Some(way) = packages.way(id, never) {
+        for direct in &member.direct {
+            let name = packages.name(&member.id);
+            let hidden = rules.hidden.iter().filter(|rule| rule.packages.contains(&direct.name));
+            for rule in hidden.filter(|rule| !rule.only_in.iter().any(|only| only == name)) {
+                let message =
+                    format!("depends on `{}`; only {} may: {}", direct.name, rule.only_in.join(", "), rule.why);
+                findings.push(Finding::whole(&file, message));
+            }
+            if direct.features.iter().any(|feature| feature == TESTING) {
+                let message = format!("enables `{TESTING}` of `{}` outside tests", direct.name);
+                findings.push(Finding::whole(&file, message));
+            }
+        }
+    }
+    for rule in &rules.never {
+        let concerned: Vec<_> =
+            packages.members.iter().filter(|member| is_of(rule, packages.name(&member.id), &member.folder)).collect();
+        if concerned.is_empty() {
+            findings.push(Finding::whole(RULES_FILE, format!("no package of the workspace is `{}`", rule.of)));
+        }
+        for member in concerned {
+            for never in &rule.packages {
+                if let Some(way) = packages.way(&member.id, never) {
                     let message = format!("depends on `{never}` by {}; {}", way.join(" -> "), rule.why);
-                    findings.push(Finding::whole(format!("{folder}/Cargo.toml"), message));
+                    findings.push(Finding::whole(format!("{}/Cargo.toml", member.folder), message));
                 }
             }
         }
@@ -124,7 +206,7 @@ pub fn check(packages: &Packages, table: &Table) -> Vec<Finding> {
     findings
 }
 
-fn is_of(rule: &Package, name: &str, folder: &str) -> bool {
+fn is_of(rule: &Never, name: &str, folder: &str) -> bool {
     if rule.of.ends_with('/') { format!("{folder}/").starts_with(&rule.of) } else { name == rule.of }
 }
 
@@ -135,10 +217,12 @@ mod tests {
     const METADATA: &str = r#"{
         "workspace_root": "/p", "workspace_members": ["host", "guest"],
         "packages": [
-            {"id": "host", "name": "daftar", "manifest_path": "/p/host/Cargo.toml"},
-            {"id": "guest", "name": "daftar-guest", "manifest_path": "/p/plugins/guest/Cargo.toml"},
-            {"id": "mid", "name": "middle", "manifest_path": "/r/middle/Cargo.toml"},
-            {"id": "cel", "name": "cel", "manifest_path": "/r/cel/Cargo.toml"}
+            {"id": "host", "name": "daftar", "manifest_path": "/p/host/Cargo.toml", "dependencies": [
+                {"name": "middle", "kind": null, "features": ["testing"]}, {"name": "cel", "kind": "dev", "features": ["testing"]}
+            ]},
+            {"id": "guest", "name": "daftar-guest", "manifest_path": "/p/plugins/guest/Cargo.toml", "dependencies": [{"name": "cel", "kind": null, "features": []}]},
+            {"id": "mid", "name": "middle", "manifest_path": "/r/middle/Cargo.toml", "dependencies": []},
+            {"id": "cel", "name": "cel", "manifest_path": "/r/cel/Cargo.toml", "dependencies": []}
         ],
         "resolve": {"nodes": [
             {"id": "host", "dependencies": ["mid"]}, {"id": "mid", "dependencies": ["cel"]},
@@ -147,26 +231,44 @@ mod tests {
     }"#;
 
     fn findings(rules: &str) -> Vec<String> {
-        let table: Table =
-            toml::from_str(&format!("sources = \"host/src\"\nmodule = []\ncrate = []\n{rules}")).unwrap();
-        check(&Packages::read(METADATA.as_bytes()).unwrap(), &table).iter().map(ToString::to_string).collect()
+        let rules: Rules = toml::from_str(rules).unwrap();
+        let found = check(&Packages::read(METADATA.as_bytes()).unwrap(), &rules);
+        let found = found.iter().map(ToString::to_string);
+        found.filter(|finding| !finding.contains(TESTING)).collect()
     }
 
     #[test]
     fn finds_a_dependency_behind_others_and_tells_the_way() {
-        let found = findings("[[package]]\nof = \"daftar\"\nnever = [\"cel\"]\nwhy = \"why\"");
+        let found = findings("[[never]]\nof = \"daftar\"\npackages = [\"cel\"]\nwhy = \"why\"");
         assert_eq!(found, ["host/Cargo.toml: depends on `cel` by daftar -> middle -> cel; why"]);
     }
 
     #[test]
     fn a_folder_stands_for_every_package_in_it() {
-        let found = findings("[[package]]\nof = \"plugins/\"\nnever = [\"daftar\", \"cel\"]\nwhy = \"why\"");
+        let found = findings("[[never]]\nof = \"plugins/\"\npackages = [\"daftar\", \"cel\"]\nwhy = \"why\"");
         assert_eq!(found, ["plugins/guest/Cargo.toml: depends on `cel` by daftar-guest -> cel; why"]);
     }
 
     #[test]
     fn a_rule_about_nobody_is_a_mistake() {
-        let found = findings("[[package]]\nof = \"plugin/\"\nnever = [\"cel\"]\nwhy = \"why\"");
-        assert_eq!(found, ["xtask/src/tidy/directions.toml: no package of the workspace is `plugin/`"]);
+        let found = findings("[[never]]\nof = \"plugin/\"\npackages = [\"cel\"]\nwhy = \"why\"");
+        assert_eq!(found, ["xtask/src/tidy/dependencies.toml: no package of the workspace is `plugin/`"]);
+    }
+
+    #[test]
+    fn a_hidden_package_is_named_by_few_crates_of_the_server_and_tests_may_name_it() {
+        let hidden =
+            |only_in| format!("[[hidden]]\npackages = [\"middle\", \"cel\"]\nonly_in = [\"{only_in}\"]\nwhy = \"why\"");
+        assert_eq!(findings(&hidden("daftar")), [""; 0]);
+        let found = findings(&hidden("daftar-other"));
+        assert_eq!(found, ["host/Cargo.toml: depends on `middle`; only daftar-other may: why"]);
+    }
+
+    #[test]
+    fn fixtures_for_tests_are_in_no_program() {
+        let rules: Rules = toml::from_str("").unwrap();
+        let found = check(&Packages::read(METADATA.as_bytes()).unwrap(), &rules);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["host/Cargo.toml: enables `testing` of `middle` outside tests"]);
     }
 }

@@ -1,7 +1,6 @@
 //! What no file may hold, whatever it is for; and which have grown long.
 
 use super::Finding;
-use super::names;
 use super::source::Sources;
 use crate::workspace::Workspace;
 
@@ -10,6 +9,15 @@ const LINES_MAX: usize = 400;
 
 /// Names of files that say nothing of what is in them.
 const NAMELESS: [&str; 3] = ["mod.rs", "utils.rs", "util.rs"];
+
+/// Attributes that nothing has, and why.
+const SILENCERS: [(&str, &str); 3] = [
+    ("#[allow(", SILENCES_A_LINT),
+    ("#![allow(", SILENCES_A_LINT),
+    ("#[ignore", "a test that is not run tests nothing: mend it or take it out"),
+];
+const SILENCES_A_LINT: &str =
+    "silences a lint for good: write `#[expect(…, reason = \"…\")]`, which ends when it is no longer needed";
 
 /// Folders of people on the usual systems. Split, so that this file does not hold what it looks for.
 const HOMES: [&str; 3] = [concat!("/ho", "me/"), concat!("/Us", "ers/"), concat!("C:\\Us", "ers\\")];
@@ -32,15 +40,13 @@ pub fn check(sources: &Sources, machine_paths: &[String]) -> Vec<Finding> {
             let message = "is named after nothing: `foo.rs` stands beside `foo/`, and what is shared has a noun";
             findings.push(Finding::whole(&file.path, message));
         }
-        let Ok(names) = names::read(&file.text, &[]) else {
-            findings.push(Finding::whole(&file.path, "is not Rust"));
-            continue;
-        };
-        let allow =
-            "silences a lint for good: write `#[expect(…, reason = \"…\")]`, which ends when it is no longer needed";
-        findings.extend(names.allows.iter().map(|line| Finding::at(&file.path, *line, allow)));
-        let ignore = "a test that is not run tests nothing: mend it or take it out";
-        findings.extend(names.ignores.iter().map(|line| Finding::at(&file.path, *line, ignore)));
+        for (number, line) in (1..).zip(file.text.lines()) {
+            for (attribute, reason) in SILENCERS {
+                if line.trim_start().starts_with(attribute) {
+                    findings.push(Finding::at(&file.path, number, reason));
+                }
+            }
+        }
     }
     findings
 }
@@ -83,7 +89,10 @@ mod tests {
 
     #[test]
     fn refuses_what_silences_lints_and_tests() {
-        let found = findings(&[("a.rs", "#[allow(dead_code)]\nfn f() {}\n#[ignore]\nfn g() {}")]);
+        let found = findings(&[(
+            "a.rs",
+            "#[allow(dead_code)]\nfn f() {}\n    #[ignore]\n    fn g() {}\n// #[allow(dead_code)]",
+        )]);
         assert_eq!(found.len(), 2, "{found:?}");
     }
 
